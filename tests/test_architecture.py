@@ -28,6 +28,7 @@ ONLY_IN = {
     "urllib3": {"core/http.py"},
     "truststore": {"core/certificates.py"},
     "conda_lock": {"interop/conda_lock.py"},
+    "pynvml": {"host/nvml_child.py"},
 }
 BROUGHT_ALONG = {"urllib3": "requests", "certifi": "requests", "pydantic": "conda-lock"}
 """Libraries that are imported for the errors that another one lets through, which brings them."""
@@ -41,6 +42,7 @@ LATE = (
     "platformdirs",
     "packaging",
     "yaml",
+    "pynvml",
     "uv",
     "conda_lock",
 )

@@ -15,6 +15,7 @@ HEAVY = {
     "requests",
     "rich",
     "yaml",
+    "pynvml",
     "uv",
     "asyncio",
     "hypothesis",

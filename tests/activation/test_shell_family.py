@@ -18,6 +18,7 @@ import pytest
 from tenv.activation import shells
 from tenv.activation.changes import Action, Activation, Change, Watch, read_activation
 from tenv.activation.shells.interface import SHELLS, Shell, find_shell, known_shells
+from tenv.core.prefix import READY
 from tests.support.dialect import AWKWARD, Dialect
 from tests.support.marked import mark
 from tests.support.projects import Project, call
@@ -280,7 +281,7 @@ def test_the_line_of_the_docs_defines_a_function_that_activates_without_a_progra
     (programs / "tenv").chmod(0o755)
     meta = tmp_path / "data" / "envs" / "cpu" / "tenv-meta"
     meta.mkdir(parents=True)
-    (meta / "state.json").write_text('{"state": "ready", "schema": 1}\n')
+    (meta / "state.json").write_text(f'{READY} "target": "tiny"}}\n')
     note_lock(meta)
     for shell in SHELLS:
         made = activation("cpu", meta.parent)

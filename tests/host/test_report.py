@@ -145,14 +145,18 @@ def test_a_kind_that_only_a_later_tenv_knows_is_another(report: HostReport) -> N
     "data",
     [
         {"schema": 3, "tenv": "9.1.0"},
+        {"schema": 1, "tenv": "9.1.0"},
+        {"schema": 0, "tenv": "9.1.0"},
         {"tenv": "9.1.0", "command": "host", "data": {"schema": 3}},
     ],
 )
-def test_a_report_of_a_newer_tenv(data: dict[str, Any]) -> None:
+def test_another_schema_is_refused_with_the_command_that_helps(data: dict[str, Any]) -> None:
     with pytest.raises(HostReportError) as raised:
         from_json(data, "node7.json")
-    expected = f"node7.json: tenv 9.1.0 wrote it in form 3; this is tenv {__version__}, which reads form 2"
+    form = data.get("schema", 3)
+    expected = f"node7.json: tenv 9.1.0 wrote it in form {form}; this is tenv {__version__}, which reads form 2"
     assert raised.value.message == expected
+    assert raised.value.hint == "`tenv host --json` writes one"
     assert raised.value.status == 2
 
 
@@ -165,30 +169,26 @@ def test_a_report_of_a_newer_tenv(data: dict[str, Any]) -> None:
         ({"schema": True}, "x: not a host report: it has no `schema`"),
         ({"command": "list", "data": []}, "x: the output of `tenv list`, not of `tenv host`"),
         ({"command": "host", "data": None}, "x: data: expected an object, got null"),
-        ({"schema": 1, "cores": 4}, "x: cores: expected an object, got a whole number"),
-        ({"schema": 1, "cores": {"value": 4}}, "x: cores.origin: expected a text, got null"),
+        ({"schema": 2, "cores": 4}, "x: cores: expected an object, got a whole number"),
+        ({"schema": 2, "cores": {"value": 4}}, "x: cores.origin: expected a text, got null"),
         (
-            {"schema": 1, "cores": {"value": True, "origin": ""}},
+            {"schema": 2, "cores": {"value": True, "origin": ""}},
             "x: cores.value: expected a whole number, got true or false",
         ),
-        ({"schema": 1, "cores": {"value": 1.5, "origin": ""}}, "x: cores.value: expected a whole number, got a number"),
-        ({"schema": 1, "memory": {"value": -5, "origin": ""}}, "x: memory.value: expected no less than 0, got -5"),
-        ({"schema": 1, "cores": {"missing": 1}}, "x: cores.missing: expected a text, got a whole number"),
+        ({"schema": 2, "cores": {"value": 1.5, "origin": ""}}, "x: cores.value: expected a whole number, got a number"),
+        ({"schema": 2, "memory": {"value": -5, "origin": ""}}, "x: memory.value: expected no less than 0, got -5"),
+        ({"schema": 2, "cores": {"missing": 1}}, "x: cores.missing: expected a text, got a whole number"),
         (
-            {"schema": 1, "driver": {"value": "x", "origin": ""}},
+            {"schema": 2, "driver": {"value": "x", "origin": ""}},
             "x: driver.value: `x` is not a dotted version such as 12.1 or 580.65.06",
         ),
         (
-            {"schema": 1, "gpus": {"value": [{"name": "a"}, {"name": 7}], "origin": ""}},
+            {"schema": 2, "gpus": {"value": [{"name": "a"}, {"name": 7}], "origin": ""}},
             "x: gpus.value[1].name: expected a text, got a whole number",
         ),
         (
-            {"schema": 1, "gpus": {"value": ["a"], "origin": ""}},
+            {"schema": 2, "gpus": {"value": ["a"], "origin": ""}},
             "x: gpus.value[0]: expected an object, got a text",
-        ),
-        (
-            {"schema": 1, "toolkits": {"value": [{"path": "", "found_by": [1]}], "origin": ""}},
-            "x: toolkits.value[0].found_by[0]: expected a text, got a whole number",
         ),
         (
             {"schema": 2, "toolkits": {"value": [{"path": "", "found_by": ["CUDA_HOME"]}], "origin": ""}},

@@ -34,7 +34,7 @@ def machines(count: int) -> Iterator[dict[str, Any]]:
         driver = DRIVERS[number % len(DRIVERS)]
         name = f"node{number}"
         data = report(driver, "NVIDIA GeForce GTX 1660 Ti", "7.5", name, memory=(64 << 30) + number, disk=disk)
-        yield to_json(from_json(data)) if number % 16 else data  # of both schemas
+        yield to_json(from_json(data)) if number % 16 else data  # with and without the missing values
 
 
 def nothing(host: HostReport) -> tuple[str, ...]:
@@ -118,10 +118,10 @@ BROKEN = [
     ("null", "expected an object"),
     ("{}", "no `schema`"),
     ('{"schema": 99, "tenv": "9.0"}', "tenv 9.0 wrote it in form 99"),
-    ('{"schema": 1, "driver": {"value": "soon", "origin": "x"}}', "driver.value: `soon` is not a dotted version"),
-    ('{"schema": 1, "driver": {"value": "58\u0660.1", "origin": "x"}}', "is not a dotted version"),
-    (f'{{"schema": 1, "memory": {{"value": 1{"0" * 400}, "origin": "x"}}}}', "memory.value: expected no more than 92"),
-    ('{"schema": 1, "gpus": {"value": 7, "origin": "x"}}', "gpus.value: expected a list"),
+    ('{"schema": 2, "driver": {"value": "soon", "origin": "x"}}', "driver.value: `soon` is not a dotted version"),
+    ('{"schema": 2, "driver": {"value": "58\u0660.1", "origin": "x"}}', "is not a dotted version"),
+    (f'{{"schema": 2, "memory": {{"value": 1{"0" * 400}, "origin": "x"}}}}', "memory.value: expected no more than 92"),
+    ('{"schema": 2, "gpus": {"value": 7, "origin": "x"}}', "gpus.value: expected a list"),
     ('{"tenv": "1", "command": "list", "data": []}', "the output of `tenv list`"),
 ]
 

@@ -126,10 +126,9 @@ def deleted(made: Checkout) -> None:
     made.project.lock.unlink()
 
 
-def of_a_newer_tenv(made: Checkout) -> None:
+def of_another_tenv(made: Checkout) -> None:
     text = made.project.lock.read_text()
-    newer = re.sub(r"(\n  schema: )\d+", r"\g<1>99", text)
-    made.project.lock.write_text(re.sub(r"(\n  written-by: ).*", r"\g<1>99.0.0", newer))
+    made.project.lock.write_text(re.sub(r"(\n  schema: )\d+", r"\g<1>99", text))
 
 
 def for_windows_alone(made: Checkout) -> None:
@@ -147,7 +146,7 @@ WAYS: Mapping[str, Callable[[Checkout], None]] = {
     "`git rebase` stops: conflict in the lock": conflict,
     "the lock changes for win-64 alone": for_windows_alone,
     "the lock is deleted": deleted,
-    "the lock is of a newer tenv": of_a_newer_tenv,
+    "the lock has another schema": of_another_tenv,
 }
 
 

@@ -17,6 +17,8 @@ __all__ = [
     "MARKS",
     "META",
     "OWN",
+    "READY",
+    "STATE_SCHEMA",
     "clear",
     "files_in",
     "has_conda_packages",
@@ -33,6 +35,12 @@ META = "tenv-meta"
 
 MARKER = f"{META}/state.json"
 """The file that only tenv creates; it marks an environment."""
+
+STATE_SCHEMA = 2
+"""The number of the form of `MARKER`. Any change of the form raises it."""
+
+READY = f'{{"state": "ready", "schema": {STATE_SCHEMA},'
+"""The first bytes of `MARKER` in an environment that may be used; shells compare them."""
 
 ID_FILE = f"{META}/id"
 """The file of a prefix with its id (`tenv.environment.marks`)."""

@@ -63,7 +63,7 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def expect_made(file: Path, prefix: Path) -> Iterator[Expected]:
-    """Yield the files that tenv made in a prefix; none if an older tenv did not record them."""
+    """Yield the files that tenv made in a prefix; none without their record."""
     name = os.path.relpath(file, prefix)
     try:
         rows = json.loads(read_text(file))

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import StorageError
 from tenv.core.files import make_folder, read_regular, write_atomic
-from tenv.core.prefix import ID_FILE, MARKS, META, spelled
+from tenv.core.prefix import ID_FILE, MARKS, META
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,11 +129,6 @@ class Registry:
         """Tell whether a prefix is another user's, or can't be written, so that no id is put there."""
         return not _is_own(prefix) or not os.access(prefix / META, os.W_OK)
 
-    def is_own_place(self, prefix: Path) -> bool:
-        """Tell whether a prefix lies where the user's environments outside projects are, to which no clone leads."""
-        home = self.data / "envs"
-        return spelled(prefix).parent == Path(os.path.realpath(home)) and _is_own(home) and _is_own(prefix)
-
     def mark(self, prefix: Path, needs: Sequence[str] = ()) -> None:
         """Mark a prefix as made by this user.
 
@@ -165,12 +160,6 @@ class Registry:
         except StorageError:
             if prefix.is_relative_to(self.data):
                 raise
-
-    def renew(self, prefix: Path) -> None:
-        """Give the mark of a prefix the time of now: its scripts have been made again."""
-        if self.is_marked(prefix):
-            with contextlib.suppress(OSError):
-                os.utime(self.folder / self.read_id(prefix))
 
     @contextlib.contextmanager
     def forgetting(self, prefix: Path) -> Iterator[None]:

@@ -131,27 +131,19 @@ def _of_place(environment: Environment, state: State | None, registry: Registry,
     if registry.is_safe(prefix):
         stays = not state or not state.prefix or _is_same(Path(state.prefix), prefix)
         return None if stays else _moved(prefix, Path(state.prefix if state else ""), command)
-    if _is_unmarked(environment, state, registry) and (state is None or registry.is_own_place(prefix)):
-        return None
+    if state is None and not registry.read_id(prefix) and not environment.kept_locks():
+        return None  # no environment: left to `Environment.check_ours`
     accept = f"`TENV_SAFE_FOLDERS={shlex.quote(str(prefix))} {command}` accepts it if you made it yourself"
     return Fault(
         Reason.FOREIGN,
         f"{prefix} carries no mark of yours, so nothing in it is used: it came with a clone, an image or a cache, "
-        "belongs to another user, or was made by an older tenv",
+        "or belongs to another user",
         f"{anew}; {accept}",
     )
 
 
 def _moved(prefix: Path, made: Path, command: str) -> Fault:
     return Fault(Reason.MOVED, f"{prefix} was moved: it was made as {made}", f"`{command}` repairs it in its place")
-
-
-def _is_unmarked(environment: Environment, state: State | None, registry: Registry) -> bool:
-    """Tell whether a folder has never carried a mark: an older tenv made it, or it is no environment at all.
-
-    What is none is left to `Environment.check_ours`.
-    """
-    return not registry.read_id(environment.prefix) and (state is not None or not environment.kept_locks())
 
 
 def _is_same(one: Path, other: Path) -> bool:
@@ -162,10 +154,7 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 def made_names(environment: Environment) -> dict[str, str]:
-    """Return the digests that ``made.json`` holds, by file; raises ValueError where it is not what the state says.
-
-    An environment of a tenv that kept no digest of it has what is there.
-    """
+    """Return the digests that ``made.json`` holds, by file; raises ValueError if it differs from the state's digest."""
     state = environment.state()
     data = b""
     with contextlib.suppress(OSError):
@@ -210,7 +199,7 @@ def _gaps(environment: Environment, state: State | None) -> Iterator[tuple[str, 
     if state is None:
         yield f"{prefix} has lost its state", True
     elif state.status is Status.BROKEN:
-        yield f"the state of {prefix} is broken or can't be read", True
+        yield f"the state of {prefix} is unreadable, or written by another version of tenv", True
     elif state.status is Status.READY:
         if state.python and not os.access(program := python_program(prefix), os.X_OK):
             yield f"the Python of the environment is gone ({program})", True
@@ -229,15 +218,8 @@ def _gap(path: Path, name: str, value: str) -> Iterator[tuple[str, bool]]:
         yield f"{path} is gone", True
     elif name == _PYVENV and not _is_of(path, value):
         yield f"{path} is not what was written", True
-    elif part == META and path.name.startswith("activat") and not _is_script(path, value):
+    elif part == META and path.name.startswith("activat") and (path.is_symlink() or not _is_of(path, value)):
         yield f"{path} is not what was written", False
-
-
-def _is_script(path: Path, value: str) -> bool:
-    """Tell whether a script of the activation is what was written; one that is not there can be made from the data."""
-    if not os.path.lexists(path):
-        return path.suffix != ".json"
-    return not path.is_symlink() and _is_of(path, value)
 
 
 def _is_of(path: Path, value: str) -> bool:

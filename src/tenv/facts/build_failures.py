@@ -1,12 +1,12 @@
 """Why builds of PyTorch and its extensions fail: the lines in logs, the cause, and the fix."""
 
 import re
-from collections.abc import Mapping
 from enum import StrEnum
+from typing import Annotated
 
 from tenv.core.dataclass import dataclass
-from tenv.core.toml_reader import Table
-from tenv.facts.interface import Basis, number
+from tenv.core.toml_reader import Column, OptionalText
+from tenv.facts.interface import Basis
 from tenv.facts.table_files import Data
 
 __all__ = ["BuildFailure", "BuildFailureTable", "FailureKind", "LogMarks", "Remedy", "read"]
@@ -30,7 +30,7 @@ class Remedy:
         do: A command or an edit.
     """
 
-    when: str
+    when: OptionalText
     do: str
 
     def __str__(self) -> str:
@@ -60,45 +60,21 @@ class BuildFailure:
         basis: How certain this is.
     """
 
-    name: str
+    name: Annotated[str, Column("id")]
     code: str
     title: str
     cause: str
     of: tuple[str, ...]
-    phases: tuple[str, ...]
+    phases: Annotated[tuple[str, ...], Column("phase")]
     patterns: tuple[re.Pattern[str], ...]
     near: tuple[re.Pattern[str], ...]
     not_near: tuple[re.Pattern[str], ...]
     weak: bool
-    kind: FailureKind
-    versions: str
-    needs: str
-    remedies: tuple[Remedy, ...]
+    kind: Annotated[FailureKind, Column(default=FailureKind.ERROR)]
+    versions: OptionalText
+    needs: Annotated[str, Column("with", default="")]
+    remedies: Annotated[tuple[Remedy, ...], Column("fix")]
     basis: Basis
-
-    @classmethod
-    def read(cls, row: Table, sources: Mapping[str, str]) -> "BuildFailure":
-        """Read one row of the data file; raises FactsError with the row's path."""
-        kind = row.text("kind", "error")
-        if kind not in list(FailureKind):
-            raise row.fail("kind", f"expected {' or '.join(FailureKind)}, got `{kind}`")
-        return cls(
-            name=row.required_text("id"),
-            code=row.required_text("code"),
-            title=row.required_text("title"),
-            cause=row.required_text("cause"),
-            of=row.strings("of"),
-            phases=row.strings("phase"),
-            patterns=_patterns(row, "patterns"),
-            near=_patterns(row, "near"),
-            not_near=_patterns(row, "not_near"),
-            weak=row.flag("weak"),
-            kind=FailureKind(kind),
-            versions=row.text("versions"),
-            needs=row.text("with"),
-            remedies=tuple(Remedy(way.text("when"), way.required_text("do")) for way in row.rows("fix")),
-            basis=Basis.read(row, sources),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +97,6 @@ class LogMarks:
     probe_begin: tuple[re.Pattern[str], ...]
     probe_end: tuple[re.Pattern[str], ...]
 
-    @classmethod
-    def read(cls, row: Table) -> "LogMarks":
-        """Read the table; raises FactsError with its path."""
-        names = ("success", "failed", "noise", "probe_begin", "probe_end")
-        return cls(number(row, "window"), *(_patterns(row, name) for name in names))
-
 
 @dataclass(frozen=True, slots=True)
 class BuildFailureTable:
@@ -141,14 +111,6 @@ class BuildFailureTable:
     marks: LogMarks
 
 
-def _patterns(row: Table, key: str) -> tuple[re.Pattern[str], ...]:
-    try:
-        return tuple(re.compile(text) for text in row.strings(key))
-    except re.error as error:
-        raise row.fail(key, f"no regular expression: {error}") from error
-
-
 def read(data: Data) -> BuildFailureTable:
     """Build the table from its rows; raises FactsError if one is invalid."""
-    failures = tuple(BuildFailure.read(*row) for row in data.rows("failure"))
-    return BuildFailureTable(failures, LogMarks.read(data.table("log")[0]))
+    return BuildFailureTable(data.read("failure", BuildFailure), data.tables["log"].table.read(LogMarks))

@@ -9,7 +9,6 @@ from typing import Any
 from tenv import __version__
 from tenv.core.errors import HostReportError
 from tenv.core.json_reader import MOST, Values
-from tenv.host import schema_1
 from tenv.host.field import HostField
 from tenv.host.fields import host_fields
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind, fact_to_json
@@ -18,7 +17,7 @@ from tenv.host.report import HostReport
 __all__ = ["SCHEMA", "UNREPORTED", "from_json", "read_value", "to_json", "unwrap"]
 
 SCHEMA = 2
-"""The written schema. Since 2, each value has its kind; reports of schema 1 are read too."""
+"""The number of the form of a report. A change that makes another reading of a value raises it."""
 
 UNREPORTED = Missing.because(ReasonKind.UNREPORTED)
 """What stands for a field that a report does not have."""
@@ -42,11 +41,9 @@ def from_json(data: object, source: str = "the report") -> HostReport:
         source: Where it was read, for messages.
 
     Raises:
-        HostReportError: It is not a report, or only a newer tenv knows its schema.
+        HostReportError: It is not a report, or has another schema.
     """
     report = _report_of(data, source)
-    if report.data["schema"] == 1:
-        report = schema_1.upgrade(report)
     return HostReport(**{name: _read(report, name, field) for name, field in host_fields().items()})
 
 
@@ -67,13 +64,13 @@ def _report_of(data: object, source: str) -> Values:
         writer = values.data.get("tenv", writer)
     schema = values.data.get("schema")
     hint = "`tenv host --json` writes one"
-    if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
+    if not isinstance(schema, int) or isinstance(schema, bool):
         raise HostReportError(f"{source}: not a host report: it has no `schema`", hint=hint)
-    if schema > SCHEMA:
+    if schema != SCHEMA:
         raise HostReportError(
             f"{source}: tenv {writer or '(of unknown version)'} wrote it in form {schema}; "
             f"this is tenv {__version__}, which reads form {SCHEMA}",
-            hint="update tenv here, or write the report with this version",
+            hint=hint,
         )
     return values
 

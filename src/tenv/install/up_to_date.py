@@ -1,12 +1,8 @@
 """Whether an environment already is what is asked for, so that `create` has nothing to do."""
 
-import os
-
 from tenv import __version__
-from tenv.activation.changes import ACTIVATION, read_activation
+from tenv.activation.changes import ACTIVATION
 from tenv.activation.shells.interface import SHELLS
-from tenv.core.errors import EnvironmentBrokenError
-from tenv.environment.made_files import lacks_scripts
 from tenv.environment.state import Environment, State, Status
 from tenv.install.creation import Creation
 from tenv.sources.owners import holds
@@ -58,13 +54,5 @@ def _is_there(state: State, job: Creation) -> bool:
 
 
 def _can_be_activated(environment: Environment) -> bool:
-    """Return whether the stored activation exists; missing scripts of shells are made from it."""
-    scripts = [environment.meta / shell.SCRIPT for shell in SHELLS]
-    if not (environment.meta / ACTIVATION).is_file() or any(os.path.lexists(f) and not f.is_file() for f in scripts):
-        return False
-    if lacks_scripts(environment):
-        try:
-            read_activation(environment.meta / ACTIVATION)
-        except EnvironmentBrokenError:
-            return False
-    return True
+    """Return whether the stored activation and the scripts of all shells exist."""
+    return all((environment.meta / name).is_file() for name in (ACTIVATION, *(shell.SCRIPT for shell in SHELLS)))

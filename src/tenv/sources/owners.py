@@ -167,7 +167,7 @@ def _is_made(prefix: Path, name: str, noted: Mapping[str, object]) -> bool:
     Args:
         prefix: The folder.
         name: The file, relative to it.
-        noted: The rows of ``made.json``; none if an older tenv wrote none, or if it was lost.
+        noted: The rows of ``made.json``; none if it was lost.
     """
     path = Path(name)
     first, rest = path.parts[0], path.parts[1:]

@@ -1,6 +1,5 @@
 """Find the activation of an environment."""
 
-import os
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -101,7 +100,7 @@ def find_script(
     script: str,
     say: Callable[[str], None] | None = None,
 ) -> tuple[str, Path]:
-    """Return the target's name and the stored script that activates its environment; a missing script is made.
+    """Return the target's name and the stored script that activates its environment.
 
     Args:
         context: The context of the verb.
@@ -113,15 +112,9 @@ def find_script(
     Raises:
         EnvironmentMissingError, EnvironmentBrokenError: It can't be activated.
         EnvironmentStaleError: It does not have the files of its lock, and `locked` was asked for.
-        StorageError: The script had to be made, and can't be written.
     """
     name, environment, state = find_environment(context, target, prefix)
     path = environment.meta / script
-    if not os.path.lexists(path):
-        from tenv.environment.made_files import add_scripts  # late: few environments are older than a shell's script
-
-        add_scripts(environment)
-        context.registry().renew(environment.prefix)
     if not path.is_file():
         raise EnvironmentBrokenError(f"{path} is missing", hint=f"`tenv create {name}` repairs the environment")
     _report(context, environment, state, name, say, beyond_shell=True)

@@ -13,7 +13,6 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBusyError, ForeignFolderError, HostError, LockMissingError, UsageError
 from tenv.core.files import exclusive, make_folder, write_atomic
 from tenv.core.toml_reader import nearest
-from tenv.environment.made_files import add_scripts, lacks_scripts
 from tenv.environment.state import State, Status
 from tenv.environment.trust import needed_names
 from tenv.host.machine import current_platform
@@ -141,7 +140,7 @@ def _make(job: Creation) -> tuple[bool, tuple[str, ...]]:
 
 
 def _catch_up(job: Creation) -> None:
-    """Write down harmless changes of the machine, make the scripts of newer shells, and mark what is accepted."""
+    """Write down harmless changes of the machine, and mark an accepted environment."""
     accepting = any(work.has_harmless_changes() for work in job.works)
     registry = job.context.registry()
     marked = registry.is_marked(job.prefix)
@@ -152,7 +151,7 @@ def _catch_up(job: Creation) -> None:
             exclusive(job.prefix, f"tenv create {job.request.target}", lambda _: None, 0),
         ):
             job.environment.tidy()  # of a command that was killed before it changed anything
-    if not accepting and not lacks_scripts(job.environment) and (marked or shared):
+    if not accepting and (marked or shared):
         return
     with _hold(job):
         if not is_current(job):
@@ -160,7 +159,6 @@ def _catch_up(job: Creation) -> None:
         if accepting:
             for work in job.works:
                 work.accept()
-        add_scripts(job.environment)
         registry.mark(job.prefix, needed_names(job.prefix, job.old.python if job.old else ""))
 
 

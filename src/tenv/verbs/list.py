@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from tenv.core.dataclass import dataclass
-from tenv.core.errors import EnvironmentBrokenError
 from tenv.environment.built_torch import BuiltTorch, built_torch
 from tenv.environment.state import Environment, State, Status, environments_in
 from tenv.environment.trust import Fault
@@ -78,12 +77,8 @@ def find_environments(context: Context) -> list[ListedEnvironment]:
 
 def _look(context: Context, environment: Environment) -> Iterator[ListedEnvironment]:
     unknown = State(Status.BROKEN, environment.prefix.name)
-    try:
-        fault = context.fault_of(environment)
-        state = unknown if fault and not fault.is_ours else environment.state() or (unknown if fault else None)
-    except EnvironmentBrokenError as error:  # a newer tenv made it
-        yield ListedEnvironment(environment, unknown, LockStanding(Standing.UNKNOWN, error.message, error.hint))
-        return
+    fault = context.fault_of(environment)
+    state = unknown if fault and not fault.is_ours else environment.state() or (unknown if fault else None)
     if state:
         standing = LockStanding(Standing.CURRENT) if fault else standing_of(context, environment, state)
         torch = None if fault else built_torch(environment.prefix)

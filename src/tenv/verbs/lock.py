@@ -133,7 +133,7 @@ def _old(judged: JudgedLock) -> tuple[Lock | None, list[str]]:
     if isinstance(judged.error, LockMissingError):
         return None, ["it is missing"]
     if judged.error is not None:
-        if type(judged.error) is not LockCorruptError:  # a merge conflict or a newer schema: never overwritten
+        if type(judged.error) is not LockCorruptError:  # a merge conflict: never overwritten
             raise judged.error
         return None, [judged.error.message]
     return judged.lock, list(judged.faults)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tenv.activation.changes import Action, Activation, Change
+from tenv.core.prefix import STATE_SCHEMA
 from tenv.targets.project_folder import find_project
 from tests.support.marked import mark
 from tests.support.project_folders import LAYOUTS
@@ -20,10 +21,10 @@ DATA = Path("da'ta") / "envs"
 NEEDED = ("bin/python", "pyvenv.cfg")
 
 
-def make_environment(shell: Spoken, folder: Path, home: Path, state: str = "ready") -> None:
+def make_environment(shell: Spoken, folder: Path, home: Path, state: str = "ready", schema: int = STATE_SCHEMA) -> None:
     meta = folder / "tenv-meta"
     meta.mkdir(parents=True)
-    (meta / "state.json").write_text(f'{{"state": "{state}", "schema": 1}}\n')
+    (meta / "state.json").write_text(f'{{"state": "{state}", "schema": {schema}, "target": "tiny"}}\n')
     note_lock(meta)
     changes = (
         Change("TENV_TARGET", Action.SET, folder.name, ""),
@@ -141,9 +142,11 @@ def test_a_lock_of_another_size_and_the_same_time_is_looked_at(
 
 
 @pytest.mark.parametrize("shell", AT_HAND)
-@pytest.mark.parametrize("state", ["creating", "broken"])
-def test_what_is_not_ready_is_left_to_tenv(shell: Spoken, state: str, tmp_path: Path, told: Path) -> None:
-    make_environment(shell, tmp_path / DATA / "cpu", tmp_path / DATA, state)
+@pytest.mark.parametrize(
+    ("state", "schema"), [("creating", STATE_SCHEMA), ("broken", STATE_SCHEMA), ("ready", 1), ("ready", 20)]
+)
+def test_what_is_not_ready_is_left_to_tenv(shell: Spoken, state: str, schema: int, tmp_path: Path, told: Path) -> None:
+    make_environment(shell, tmp_path / DATA / "cpu", tmp_path / DATA, state, schema)
     steps = [load(shell, tmp_path), shell.cd(Path("/")), shell.attempt("tenv activate cpu"), shell.shot("after")]
     seen, _ = shell.run(tmp_path, steps, PATH)
     assert told.read_text() == f"<activate><--shell><{shell.spoken}><cpu>\n"

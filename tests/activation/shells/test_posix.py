@@ -158,7 +158,7 @@ def hook(tmp_path: Path, program: str) -> str:
 def make_environment(folder: Path, home: Path, state: str) -> None:
     meta = folder / "tenv-meta"
     meta.mkdir(parents=True)
-    (meta / "state.json").write_text(f'{{"state": "{state}", "schema": 1}}\n')
+    (meta / "state.json").write_text(f'{{"state": "{state}", "schema": 2, "target": "tiny"}}\n')
     note_lock(meta)
     (meta / "activate.sh").write_text(posix.render_activation(activation(folder.name, folder)))
     mark(folder, home)

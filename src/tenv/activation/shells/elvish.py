@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tenv.activation.changes import Action, Activation, Watch
-from tenv.core.prefix import ID_FILE, LOCK_NOTE, MARKS, META
+from tenv.core.prefix import ID_FILE, LOCK_NOTE, MARKS, META, READY
 
 __all__ = [
     "NAMES",
@@ -207,6 +207,7 @@ def render_hook(program: Sequence[str], home: Path) -> str:
     values = {
         "@PROGRAM@": f"(external {first})" + "".join(f" {word}" for word in rest),
         "@META@": META,
+        "@READY@": READY,
         "@ID@": ID_FILE,
         "@MARKS@": quote(str(home.parent / MARKS)),
         "@NOTE@": LOCK_NOTE,
@@ -236,7 +237,7 @@ fn tenv-is-ready {|folder home target| # whether it is ready, has the user's mar
   if (not (and (re:match '^[0-9a-f]+$' $id) (> (count $mark) 3))) { put $false; return }
   var script = $prefix/@META@/@SCRIPT@
   if (or (not (path:is-regular $script)) ?(e:test $script -nt @MARKS@/$id)) { put $false; return } # changed since
-  if (not (str:has-prefix ($read $prefix/@META@/state.json) '{"state": "ready"')) { put $false; return }
+  if (not (str:has-prefix ($read $prefix/@META@/state.json) '@READY@')) { put $false; return }
   # Links below the project's folder or that of the environments: tenv decides.
   var above below = $home $target
   if (str:has-suffix $home /.tenv/envs) { set above below = $folder/ .tenv/envs/$target }

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tenv.activation.changes import Action, Activation, Watch
 from tenv.activation.shells.fish_hook import HOOK
-from tenv.core.prefix import ID_FILE, LOCK_NOTE, MARKS, META
+from tenv.core.prefix import ID_FILE, LOCK_NOTE, MARKS, META, READY
 
 __all__ = [
     "NAMES",
@@ -269,6 +269,7 @@ def render_hook(program: Sequence[str], home: Path) -> str:
     values = {
         "@PROGRAM@": " ".join(map(quote, program)),
         "@META@": META,
+        "@READY@": READY,
         "@ID@": ID_FILE,
         "@MARKS@": quote(str(home.parent / MARKS)),
         "@NOTE@": LOCK_NOTE,

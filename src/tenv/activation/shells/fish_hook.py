@@ -54,7 +54,7 @@ function _tenv_is_ready # PREFIX: whether it is ready, carries the user's mark a
     test -O $argv[1] -a ! -L $argv[1] -a -f $meta/state.json -a -f $argv[1]/@ID@ -a -f $meta/@SCRIPT@; or return 1
     read -l state <$meta/state.json
     read -l id <$argv[1]/@ID@
-    if not string match -q '{"state": "ready"*' -- $state; or not string match -qr '^[0-9a-f]+$' -- $id
+    if not string match -q '@READY@*' -- $state; or not string match -qr '^[0-9a-f]+$' -- $id
         return 1
     end
     set -l mark @MARKS@/$id

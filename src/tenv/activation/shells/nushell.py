@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tenv.activation.changes import ACTIVATION, Activation
-from tenv.core.prefix import ID_FILE, LOCK_NOTE, MARKS, META
+from tenv.core.prefix import ID_FILE, LOCK_NOTE, MARKS, META, READY
 
 __all__ = [
     "NAMES",
@@ -209,6 +209,7 @@ def render_hook(program: Sequence[str], home: Path) -> str:
     values = {
         "@PROGRAM@": "^" + " ".join(map(quote, program)),
         "@META@": META,
+        "@READY@": READY,
         "@NOTE@": LOCK_NOTE,
         "@HOME@": quote(str(home)),
         "@ID@": ID_FILE,
@@ -230,7 +231,7 @@ def tenv-is-project [folder: string]: nothing -> bool {
 def tenv-is-ready [folder: string, prefix: string]: nothing -> bool { # carries the user's mark at this very path
   let state = (try { open --raw $"($prefix)/@META@/state.json" } catch { "" })
   let id = (try { open --raw $"($prefix)/@ID@" | str trim } catch { "" })
-  if not ($state | str starts-with '{"state": "ready"') or $id !~ '^[0-9a-f]+$' { return false }
+  if not ($state | str starts-with '@READY@') or $id !~ '^[0-9a-f]+$' { return false }
   let mark = (try { open --raw $"(@MARKS@)/($id)" | lines } catch { [] })
   if ($mark | length) < 3 { return false }
   # Links below the project's folder: tenv decides.

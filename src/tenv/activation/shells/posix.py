@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tenv.activation.shells.posix_hook import HOOK
 from tenv.activation.shells.posix_script import render_activation, render_deactivation
-from tenv.core.prefix import ID_FILE, LOCK_NOTE, MARKS, META
+from tenv.core.prefix import ID_FILE, LOCK_NOTE, MARKS, META, READY
 
 __all__ = [
     "NAMES",
@@ -79,6 +79,7 @@ def render_hook(program: Sequence[str], home: Path) -> str:
     names = {
         "@PROGRAM@": shlex.join(program),
         "@META@": META,
+        "@READY@": READY,
         "@NOTE@": LOCK_NOTE,
         "@ID@": ID_FILE,
         "@DATA@": shlex.quote(str(home)),

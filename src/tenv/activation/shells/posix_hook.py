@@ -71,7 +71,7 @@ _tenv_is_ready() { # PREFIX: whether it is ready, carries the user's mark at thi
     if [ -L "$1" ] || [ ! -O "$1" ] || [ ! -f "$1/@META@/state.json" ] || [ ! -f "$1/@ID@" ]; then return 1; fi
     IFS= read -r _tenv_line <"$1/@META@/state.json" || :
     case $_tenv_line in
-        '{"state": "ready"'*) ;;
+        '@READY@'*) ;;
         *) return 1 ;;
     esac
     IFS= read -r _tenv_mark <"$1/@ID@" || :

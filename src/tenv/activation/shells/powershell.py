@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tenv.activation.changes import Action, Activation, Watch
-from tenv.core.prefix import ID_FILE, LOCK_NOTE, MARKS, META
+from tenv.core.prefix import ID_FILE, LOCK_NOTE, MARKS, META, READY
 
 __all__ = [
     "NAMES",
@@ -225,6 +225,7 @@ def render_hook(program: Sequence[str], home: Path) -> str:
     values = {
         "@PROGRAM@": "& " + " ".join(map(quote, program)),
         "@META@": META,
+        "@READY@": READY,
         "@ID@": ID_FILE,
         "@MARKS@": quote(str(home.parent / MARKS)),
         "@NOTE@": LOCK_NOTE,
@@ -279,7 +280,7 @@ function global:tenv {
         }
         if ($mark -and [IO.File]::Exists($mark) -and [IO.File]::Exists($state) -and [IO.File]::Exists($script) -and
             [IO.File]::GetLastWriteTimeUtc($script) -le [IO.File]::GetLastWriteTimeUtc($mark) -and
-            [IO.File]::ReadAllText($state).StartsWith('{"state": "ready"')) {
+            [IO.File]::ReadAllText($state).StartsWith('@READY@')) {
             $lines = [IO.File]::ReadAllLines($mark)
             $gone = @($lines | Select-Object -Skip 3 | ForEach-Object { [IO.Path]::Combine($prefix, $_) } |
                 Where-Object { -not [IO.File]::Exists($_) -or ($_ -match '[.](json|cfg)$' -and

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tenv.activation.changes import Activation
-from tenv.core.prefix import ID_FILE, LOCK_NOTE, MARKS, META
+from tenv.core.prefix import ID_FILE, LOCK_NOTE, MARKS, META, READY
 
 __all__ = [
     "NAMES",
@@ -172,6 +172,7 @@ def render_hook(program: Sequence[str], home: Path) -> str:
     values = {
         "@PROGRAM@": ascii(list(program)),
         "@META@": META,
+        "@READY@": READY,
         "@NOTE@": LOCK_NOTE,
         "@ID@": ID_FILE,
         "@HOME@": ascii(str(home)),
@@ -231,7 +232,7 @@ def _tenv_hook(tools):
     def is_ready(prefix):
         # Whether it is ready, carries the user's mark at this very path, and is as that says.
         with open(os.path.join(prefix, "@META@", "state.json")) as file:
-            if not file.readline().startswith('{"state": "ready"'):
+            if not file.readline().startswith('@READY@'):
                 return False
         with open(os.path.join(prefix, "@ID@")) as file:
             name = file.read().strip()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from tenv.core.errors import NoSolutionError
 from tenv.core.versions import Version
-from tenv.facts.cuda_redist import CudaRedistTable
+from tenv.facts.cuda_parts import CudaRedistTable
 from tenv.locks.lock import Archive
 from tenv.sources.archives.redist import RedistManifest
 from tenv.sources.archives.version_choice import VersionQuery

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import HashMismatchError, NoSolutionError
 from tenv.core.versions import Version
-from tenv.facts.redist_rows import RedistArchive
+from tenv.facts.library_releases import RedistArchive
 from tenv.sources.archives.redist import NVIDIA_PLATFORMS, Product, RedistFile
 from tenv.sources.archives.version_choice import VersionChoice, VersionQuery
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import NoSolutionError
 from tenv.core.versions import Range, Version
-from tenv.facts.redist_rows import RedistArchive
+from tenv.facts.library_releases import RedistArchive
 from tenv.facts.tables import Facts
 from tenv.sources.archives.redist import NVIDIA_PLATFORMS
 from tenv.targets.manifest import Manifest

@@ -1,9 +1,9 @@
-"""Host reports of schema 1, as tenv wrote them until it had kinds, and what was said of each machine then.
+"""Host reports of the machines of the tests, and the recorded verdicts on each.
 
-``tests/host/schema_1/reports.jsonl`` has a report a line: the first line is a whole one, the others hold what differs
-from it, and by ``without`` what is not there. They are what the probes said of the machines of the tests, with their
-own sentences. ``verdicts.jsonl`` has what the last tenv without kinds said of them: to a verdict the targets that got
-it. Where a rule, a table or a lock changes on purpose, ``python -m tests.support.old_reports`` writes them anew.
+``tests/host/recorded/reports.jsonl`` has a report a line: the first line is a whole one, the others hold their
+differences from it, and by ``without`` their missing values. The sentences in them are those of the probes.
+``verdicts.jsonl`` has each verdict with its targets. Where a rule, a table or a lock changes on purpose,
+``python -m tests.support.recorded_reports`` writes them anew.
 """
 
 import json
@@ -14,16 +14,16 @@ from typing import Any
 from tenv.host.report_json import from_json
 from tests.support.shipped import Shipped, row
 
-__all__ = ["OLD", "old_reports", "old_verdicts"]
+__all__ = ["recorded_reports", "recorded_verdicts"]
 
-OLD = Path(__file__).parent.parent / "host" / "schema_1"
+_FOLDER = Path(__file__).parent.parent / "host" / "recorded"
 _POSTS = Path(__file__).parent.parent / "posts" / "hosts"
 
 
 @cache
-def old_reports() -> dict[str, dict[str, Any]]:
+def recorded_reports() -> dict[str, dict[str, Any]]:
     """Return the reports by their names, those of the posts among them."""
-    first, *others = map(json.loads, (OLD / "reports.jsonl").read_text(encoding="utf-8").splitlines())
+    first, *others = map(json.loads, (_FOLDER / "reports.jsonl").read_text(encoding="utf-8").splitlines())
     found = {first.pop("name"): first}
     for changes in others:
         name, gone = changes.pop("name"), changes.pop("without", [])
@@ -32,9 +32,9 @@ def old_reports() -> dict[str, dict[str, Any]]:
 
 
 @cache
-def old_verdicts() -> dict[str, dict[str, str]]:
+def recorded_verdicts() -> dict[str, dict[str, str]]:
     """Return the verdict on each target by the report's name."""
-    lines = map(json.loads, (OLD / "verdicts.jsonl").read_text(encoding="utf-8").splitlines())
+    lines = map(json.loads, (_FOLDER / "verdicts.jsonl").read_text(encoding="utf-8").splitlines())
     return {
         line["name"]: {target: verdict for verdict, targets in line["verdicts"].items() for target in targets}
         for line in lines
@@ -42,14 +42,14 @@ def old_verdicts() -> dict[str, dict[str, str]]:
 
 
 def write_verdicts() -> None:
-    """Write what this tenv says of the reports."""
+    """Write the verdicts of this tenv on the reports."""
     shipped, lines = Shipped(), []
-    for name, data in old_reports().items():
+    for name, data in recorded_reports().items():
         targets: dict[str, list[str]] = {}
         for target, said in shipped(from_json(data, name)).items():
             targets.setdefault(row(*said), []).append(target)
         lines.append(json.dumps({"name": name, "verdicts": targets}) + "\n")
-    (OLD / "verdicts.jsonl").write_text("".join(lines), encoding="utf-8")
+    (_FOLDER / "verdicts.jsonl").write_text("".join(lines), encoding="utf-8")
 
 
 if __name__ == "__main__":
