@@ -28,8 +28,7 @@ PACKED = 200_000_000
 FETCH = """\
 import sys, threading
 from pathlib import Path
-from tenv.sources.archives.download import Fetcher
-from tenv.sources.archives.partial_file import RemoteFile
+from tenv.sources.archives.download import Fetcher, RemoteFile
 from tenv.sources.archives.store import Store
 store = Store(Path(sys.argv[1]))
 fetcher = Fetcher()

@@ -28,12 +28,14 @@ class Cache:
         path: The folder.
         bytes: Its size, before it was emptied.
         freed: Whether this call emptied it.
+        left: What it holds besides, which tenv did not make.
     """
 
     name: str
     path: Path
     bytes: int
     freed: bool
+    left: tuple[Path, ...] = ()
 
 
 def clean_caches(context: Context, keys: Collection[str], *, answers: str, leftovers: bool, notes: bool) -> list[Cache]:
@@ -50,9 +52,9 @@ def clean_caches(context: Context, keys: Collection[str], *, answers: str, lefto
     for source in sources():
         for cache in source.caches(context):
             freed = source.section.key in keys or (leftovers and cache.leftover)
-            rows.append(Cache(cache.name, cache.path, folder_size(cache.path), freed))
-            if freed:
-                cache.clear()
+            size = folder_size(cache.path)
+            left = tuple(cache.clear() or ()) if freed else ()
+            rows.append(Cache(cache.name, cache.path, size, freed and cache.path not in left, left))
     for name, folder in ((NOTES, stamps_folder()), (ANSWERS, context.places.data / answers)):
         rows.append(Cache(name, folder, folder_size(folder), notes))
         if notes:

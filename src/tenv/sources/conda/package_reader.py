@@ -9,34 +9,17 @@ import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, cast
+from typing import IO
 
 from tenv.core.errors import ArchiveRefusedError, NetworkError
 from tenv.core.unpack_limits import UnpackLimits
-from tenv.sources.archives.formats.streams import ERRORS, ForwardReader, decompressed
-from tenv.sources.conda.plain_headers import BLOCK, plain_size
+from tenv.sources.archives.readers import DAMAGE, decompressed, tar_members
 
 __all__ = ["ABOUT", "read_package"]
 
 ABOUT = ("info/paths.json", "info/link.json", "info/files", "info/has_prefix")
 """What a package says of its files."""
 
-_LAST = tuple(name.rpartition("/")[2].encode() for name in ABOUT)
-_HEADER = 8 << 20
-"""The maximum size of an extended header in bytes; names and times need a few hundred."""
-
-_DAMAGE: tuple[type[Exception], ...] = (
-    *ERRORS,
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    struct.error,
-    EOFError,
-    ValueError,
-    LookupError,
-    NotImplementedError,
-    RuntimeError,
-    OverflowError,
-)
 _ZIP64, _LATER = 0xFFFFFFFF, 0x8
 """The size in a header that gives it elsewhere, and the flag of a member whose sizes follow it."""
 
@@ -61,12 +44,12 @@ def read_package(path: Path, name: str, limits: UnpackLimits) -> dict[str, bytes
         with path.open("rb") as file:
             if path.name.endswith(".conda"):
                 for part in _parts(file):
-                    reading.read(path, decompressed(part, "zst", min(limits.memory, 128 << 20)))
+                    reading.read(decompressed(part, "zst", min(limits.memory, 128 << 20)))
             else:
-                reading.read(path, decompressed(file, "bz2", limits.memory))
+                reading.read(decompressed(file, "bz2", limits.memory))
     except ArchiveRefusedError:
         raise
-    except _DAMAGE as error:
+    except DAMAGE as error:
         if isinstance(error, OSError) and error.errno:  # of the disk, not of the package
             raise
         raise NetworkError(f"{name}: is not a conda package: {error}") from error
@@ -119,45 +102,21 @@ class _Reading:
         self._name, self._packed, self._limits = name, packed, limits
         self._entries = self._declared = self._before = self._passed = 0
 
-    def read(self, path: Path, pieces: Iterator[bytes]) -> None:
+    def read(self, pieces: Iterator[bytes]) -> None:
         """Read one tar archive of the package."""
-        forward = ForwardReader(path, pieces, _HEADER, self._count)
-        try:
-            with tarfile.open(fileobj=cast("IO[bytes]", forward), mode="r:", encoding="utf-8") as archive:
-                known: list[tarfile.TarInfo] = vars(archive)["members"]
-                while member := archive.next():
-                    self._take(archive, member)
-                    known.clear()  # memory must not grow with the package
-                    self._pass_plain(archive, forward)
-            if forward.last.strip(b"\0"):  # `tarfile` treats a broken header as the end
-                raise tarfile.ReadError("a damaged header")
-        finally:
-            forward.close()
+        for archive, member in tar_members(pieces, self._count):
+            self._take(archive, member)
         self._before += self._passed
-
-    def _pass_plain(self, archive: tarfile.TarFile, forward: ForwardReader) -> None:
-        """Count the members that nothing but their size is asked of, up to the next other one."""
-        if archive.pax_headers:  # they hold for each member from here on
-            return
-        place: int = vars(archive)["offset"]
-        while (size := plain_size(forward.peek(place, BLOCK), _LAST)) is not None:
-            self._add(size)
-            place += BLOCK + -(-size // BLOCK) * BLOCK
-        vars(archive)["offset"] = place
 
     def _count(self, passed: int) -> None:
         """Count what is decompressed until now, with headers and padding."""
         self._passed = passed
         self._limits.check(self._name, self._packed, self._before + passed)
 
-    def _add(self, size: int) -> None:
-        """Count one more member with its size in bytes."""
-        self._entries += 1
-        self._declared += size
-        self._limits.check(self._name, self._packed, self._declared, self._entries)
-
     def _take(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
-        self._add(member.size if member.isreg() else 0)  # the whole size of a sparse file
+        self._entries += 1
+        self._declared += member.size if member.isreg() else 0  # the whole size of a sparse file
+        self._limits.check(self._name, self._packed, self._declared, self._entries)
         name = posixpath.normpath(member.name)
         if name not in ABOUT:
             return

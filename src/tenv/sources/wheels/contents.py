@@ -12,8 +12,7 @@ from tenv.core.names import is_dist_info, normalize
 from tenv.core.versions import Version
 from tenv.environment.installed_files import BYTECODE, Expected
 from tenv.locks.lock import Wheel
-from tenv.sources.archives.download import Fetcher
-from tenv.sources.archives.partial_file import RemoteFile
+from tenv.sources.archives.download import Fetcher, RemoteFile
 from tenv.sources.interface import Access
 from tenv.sources.wheels.urls import find_wheels
 from tenv.toolchain.discover import site_packages
