@@ -9,18 +9,15 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from tenv.builds.time_left import Expectation, Pace
 
 from tenv.builds.build_job import BuildJob
 from tenv.builds.canary_step import _tried
 from tenv.builds.compile_cache import CacheUse
-from tenv.builds.compile_times import compiles_elsewhere, keep_times, measured, run_of
-from tenv.builds.compile_watch import CompileWatch, served
-from tenv.builds.estimate_step import _factors
-from tenv.builds.forecast import Forecast, Tried, forecast
+from tenv.builds.estimate_step import Forecast, Tried, _factors, forecast
 from tenv.builds.logged_run import run_logged
-from tenv.builds.ninja_plan import read_log
+from tenv.builds.ninja_plan import CompileWatch, compiles_elsewhere, keep_times, measured, read_log, run_of, served
 from tenv.builds.task_costs import Task, TaskKind
-from tenv.builds.time_left import Expectation, Pace
 from tenv.core.progress import Silent
 
 COST = 12.0

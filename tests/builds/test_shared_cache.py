@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tenv.builds import forecast
-from tenv.builds.compile_cache import CacheChoice, CacheUse, cache_variables, noted_use, path_flags
-from tenv.builds.shared_cache import storage_variables
+from tenv.builds.compile_cache import CacheChoice, CacheUse, cache_variables, noted_use, path_flags, storage_variables
 from tenv.core.untrusted import is_storage
 from tests.builds.conftest import Workshop, codes, step
 from tests.support.projects import call
