@@ -71,6 +71,14 @@ def test_without_time_stamps_the_line_that_comes_last_counts(tmp_path: Path) -> 
     assert list(found.items()) == [(second, 1.0), (first, 2.0)]
 
 
+@pytest.mark.parametrize("number", ["²", "9" * 5000, "", "-1", "1.5"])
+def test_a_damaged_line_of_the_log_is_left_out(number: str, tmp_path: Path) -> None:
+    log_of(tmp_path, [(SOURCES[0], 3000, 30)])
+    with (tmp_path / ".ninja_log").open("a", encoding="utf-8") as log:
+        log.write(f"0\t{number}\t17\ta.o\tcafe\n0\t9\n")
+    assert list(read_log(tmp_path)) == [SOURCES[0]]
+
+
 @pytest.mark.parametrize("wrong_by", [1 / 5, 1.0, 5.0])
 def test_after_a_tenth_of_the_work_the_pace_says_what_is_left(wrong_by: float) -> None:
     pace = Pace(Expectation(700.0 * wrong_by, 100 * COST, 1))

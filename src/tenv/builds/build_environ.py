@@ -25,6 +25,7 @@ from tenv.builds.task_costs import VARIABLE, launcher_of, links_at_once
 from tenv.core import process
 from tenv.core.file_content import read_text
 from tenv.core.missing import Missing
+from tenv.core.untrusted import whole_number
 from tenv.host.machine import probe
 
 __all__ = ["OPTIONS", "build_environ", "cache_storage", "linker_flags", "warning_flags"]
@@ -137,8 +138,8 @@ def warning_flags(checkout: Path, environ: Mapping[str, str]) -> str:
     words = [*compiler, "-dM", "-E", "-x", "c++", os.devnull]
     said = process.run(words, environment=environ, timeout=_SECONDS)
     macros = {} if isinstance(said, Missing) or said.status else dict(_MACRO.findall(said.stdout))
-    is_gcc = "__clang__" not in macros and macros.get("__GNUC__", "").isdigit()
-    if is_gcc and int(macros["__GNUC__"]) >= _FIRST and "__x86_64__" in macros:
+    gcc = None if "__clang__" in macros else whole_number(macros.get("__GNUC__", ""))
+    if gcc is not None and gcc >= _FIRST and "__x86_64__" in macros:
         return " ".join([*filter(None, [flags]), *missing])
     return flags
 

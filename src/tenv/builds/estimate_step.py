@@ -25,6 +25,7 @@ from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.dataclass import dataclass
 from tenv.core.missing import Missing
 from tenv.core.size_text import format_bytes
+from tenv.core.untrusted import whole_number
 from tenv.host.machine import probe
 
 __all__ = ["Forecast", "Tried", "build_targets", "check_estimate", "duration", "forecast"]
@@ -180,8 +181,7 @@ def check_estimate(job: BuildJob) -> Done:
     times = measured(job)
     factor = _factors(times.seconds, architectures)
     memory = None if isinstance(machine.memory, Missing) else machine.memory.value
-    own = job.context.environ.get("MAX_JOBS", "")
-    wanted = int(own) if own.isdigit() else None
+    wanted = whole_number(job.context.environ.get("MAX_JOBS", ""))
     cores = machine.cores.value
     plan = memory_jobs(tasks, cores, memory, waits=is_used(job), jobs=wanted)
     job.environ |= {"MAX_JOBS": str(plan.jobs), "CMAKE_BUILD_PARALLEL_LEVEL": str(plan.jobs)}

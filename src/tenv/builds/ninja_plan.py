@@ -21,6 +21,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.file_content import read_text
 from tenv.core.files import write_atomic
 from tenv.core.missing import Missing
+from tenv.core.untrusted import whole_number
 
 __all__ = [
     "ENOUGH",
@@ -125,9 +126,10 @@ def read_log(folder: Path) -> dict[str, LogRow]:
     found: dict[str, LogRow] = {}
     for line in lines:
         fields = line.split("\t")
-        if len(fields) >= 4 and all(field.isdigit() for field in fields[:3]):  # noqa: PLR2004
+        start, end, stamp = map(whole_number, (*fields[:3], "", "", "")[:3])
+        if start is not None and end is not None and stamp is not None and fields[3:]:
             found.pop(fields[3], None)  # old versions of Ninja note no time: then the order of the lines counts
-            found[fields[3]] = LogRow(int(fields[0]), int(fields[1]), int(fields[2]), "".join(fields[4:5]))
+            found[fields[3]] = LogRow(start, end, stamp, "".join(fields[4:5]))
     return dict(sorted(found.items(), key=lambda row: row[1].stamp))
 
 

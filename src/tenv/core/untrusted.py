@@ -21,6 +21,7 @@ __all__ = [
     "place_fault",
     "printable",
     "text_fault",
+    "whole_number",
     "without_login",
 ]
 
@@ -31,6 +32,7 @@ _NAME = re.compile(NAME_PATTERN)
 _MOST = 200
 """Maximum characters of a name: a file system allows 255 bytes, and suffixes are added."""
 
+_MOST_DIGITS = 18
 _CONDA_NAME = re.compile(r"[a-z0-9_.-]+")
 _CONDA_VERSION = re.compile(r"[A-Za-z0-9_.+!]+")
 _CONDA_BUILD = re.compile(r"[A-Za-z0-9_.+]*")
@@ -49,6 +51,14 @@ _SECRET = re.compile(
 """A value in the query of an address that lets its holder in, such as ``?token=…`` or ``X-Amz-Signature``."""
 
 _OWN_FOLDERS = (META, "conda-meta")
+
+
+def whole_number(text: str) -> int | None:
+    """Return the number that a text of at most 18 ASCII digits is; None for another text.
+
+    `str.isdigit` accepts ``²``, and `int` refuses that and more than 4,300 digits.
+    """
+    return int(text) if len(text) <= _MOST_DIGITS and text.isascii() and text.isdigit() else None
 
 
 def name_fault(text: str) -> str:

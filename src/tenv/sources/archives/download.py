@@ -20,6 +20,7 @@ from tenv.core.file_content import read_text
 from tenv.core.files import storage_errors
 from tenv.core.http import LATER, Http, HttpResponse, Interrupted, Unanswered
 from tenv.core.http_settings import Patience, shown
+from tenv.core.untrusted import whole_number
 from tenv.targets.config import Settings
 
 __all__ = ["Fetched", "Fetcher", "RemoteFile"]
@@ -159,7 +160,7 @@ class _PartialFile:
         if answer.status == _UNSATISFIABLE:
             self.begin()
             raise Interrupted("the server can't send the rest of the file")
-        length = _number(answer.headers.get("Content-Length"))
+        length = whole_number(answer.headers.get("Content-Length", ""))
         total = length
         if answer.status == _PARTIAL:
             start, total = _content_range(answer.headers.get("Content-Range", ""))
@@ -382,12 +383,8 @@ def _silence(what: str, address: str, error: Interrupted | Unanswered) -> Networ
     )
 
 
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() else None
-
-
 def _content_range(text: str) -> tuple[int | None, int | None]:
     """Return the start and the total size in a value such as ``bytes 10-19/100``."""
     unit, _, rest = text.partition(" ")
     span, _, total = rest.partition("/")
-    return (_number(span.partition("-")[0]) if unit == "bytes" else None), _number(total)
+    return (whole_number(span.partition("-")[0]) if unit == "bytes" else None), whole_number(total)

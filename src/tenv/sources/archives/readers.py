@@ -12,13 +12,13 @@ import stat
 import struct
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, Protocol, Self, cast
 
+from tenv.core.damaged_archives import DAMAGED_ZIP
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import ArchiveRefusedError
 from tenv.core.unpack_limits import UnpackLimits
@@ -38,11 +38,7 @@ __all__ = [
     "tar_members",
 ]
 
-DAMAGE: tuple[type[Exception], ...] = (
-    *(tarfile.TarError, zipfile.BadZipFile, zipfile.LargeZipFile, lzma.LZMAError, zlib.error, struct.error),
-    *(EOFError, ValueError, LookupError, OverflowError, RecursionError, MemoryError, NotImplementedError, RuntimeError),
-    OSError,
-)
+DAMAGE: tuple[type[Exception], ...] = (tarfile.TarError, *DAMAGED_ZIP)
 """The errors of Python's archive modules for a damaged file. `bz2` and `gzip` raise OSError, without an errno."""
 
 _NOT_THE_SYSTEM = (None, errno.EINVAL)

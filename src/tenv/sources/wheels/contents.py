@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tenv.core.damaged_archives import DAMAGED_ZIP
 from tenv.core.errors import NetworkError
 from tenv.core.names import is_dist_info, normalize
 from tenv.core.versions import Version
@@ -62,7 +63,7 @@ def _files(path: Path, wheel: Wheel, site: str) -> Iterator[Expected]:
                     while data := file.read(1 << 20):
                         digest.update(data)
                 yield Expected(name, normalize(wheel.name), f"sha256:{digest.hexdigest()}")
-    except (zipfile.BadZipFile, OSError, NotImplementedError) as error:
+    except DAMAGED_ZIP as error:
         raise NetworkError(f"{wheel.file}: is not a wheel: {error}") from error
 
 
