@@ -38,6 +38,7 @@ _ESTIMATES = Version("1.12")
 """The first Ninja that knows ``%E``; an older one ends at it."""
 
 _STATUS = re.compile(r"^(\[ *(\d+)/(\d+)\] )(?:(\?|\d+\.\d+) )?")
+_PLAIN_STATUS = re.compile(r"^(\[ *(\d+)/(\d+)\] )()")
 _PERCENT = re.compile(r"^\[ *(\d+)%\] ")
 _SECONDS = 20.0
 _SAY_EVERY = 60.0
@@ -67,14 +68,14 @@ class Ran:
 class _Watcher:
     """Writes the log, and turns Ninja's status into progress with the time that is left."""
 
-    def __init__(self, progress: Progress, title: str, log: TextIO) -> None:
+    def __init__(self, progress: Progress, title: str, log: TextIO, status: re.Pattern[str]) -> None:
         self.lines: list[str] = []
-        self._progress, self._title, self._log = progress, title, log
+        self._progress, self._title, self._log, self._status = progress, title, log, status
         self._reported = time.monotonic()
         self._done = self._total = 0
 
     def __call__(self, line: str) -> None:
-        match = _STATUS.match(line)
+        match = self._status.match(line)
         if match:
             line = match[1] + line[match.end() :]
         self.lines.append(line)
@@ -127,8 +128,9 @@ def run_logged(
         if program is None:
             return Ran(127, (), 0.0, f"there is no program `{command[0]}` in the environment or on PATH")
         progress.step(title)
-        watcher, start, processor = _Watcher(progress, title, file), time.monotonic(), _processor_seconds()
-        full = {**environ, "NINJA_STATUS": _WITH_ESTIMATE if _estimates(ninja, environ) else NINJA_STATUS}
+        status, pattern = (_WITH_ESTIMATE, _STATUS) if _estimates(ninja, environ) else (NINJA_STATUS, _PLAIN_STATUS)
+        watcher, start, processor = _Watcher(progress, title, file, pattern), time.monotonic(), _processor_seconds()
+        full = {**environ, "NINJA_STATUS": status}
         ended = process.stream([program, *command[1:]], watcher, environment=full, folder=folder)
     seconds = time.monotonic() - start
     if isinstance(ended, Missing):

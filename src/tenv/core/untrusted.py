@@ -32,7 +32,7 @@ _NAME = re.compile(NAME_PATTERN)
 _MOST = 200
 """Maximum characters of a name: a file system allows 255 bytes, and suffixes are added."""
 
-_MOST_DIGITS = 18
+_MOST_DIGITS = 20
 _CONDA_NAME = re.compile(r"[a-z0-9_.-]+")
 _CONDA_VERSION = re.compile(r"[A-Za-z0-9_.+!]+")
 _CONDA_BUILD = re.compile(r"[A-Za-z0-9_.+]*")
@@ -54,7 +54,7 @@ _OWN_FOLDERS = (META, "conda-meta")
 
 
 def whole_number(text: str) -> int | None:
-    """Return the number that a text of at most 18 ASCII digits is; None for another text.
+    """Return the number that a text of at most 20 ASCII digits is; None for another text.
 
     `str.isdigit` accepts ``²``, and `int` refuses that and more than 4,300 digits.
     """
