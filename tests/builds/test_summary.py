@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tenv.builds.summary_step import check_summary
+from tenv.builds.configure_step import check_summary
 
 PARTS = ("cuda", "cudnn", "cusparselt", "nccl", "mkl")
 

@@ -60,3 +60,18 @@ def test_pythons_that_uv_downloaded_are_named(
     assert project.ok("info", "--json").data["folders"]["Pythons (uv)"] is None
     (tmp_path / "pythons").mkdir()
     assert project.ok("info", "--json").data["folders"]["Pythons (uv)"] == str(tmp_path / "pythons")
+
+
+def test_a_folder_of_the_user_in_the_place_of_the_store_is_named_and_stays(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TENV_CACHE_DIR", str(tmp_path / "data"))
+    photo = tmp_path / "data" / "archives" / "my-photos" / "1.jpg"
+    photo.parent.mkdir(parents=True)
+    photo.write_text("photo")
+    ended = project.ok("clean", "--archives")
+    assert f"left, since tenv did not make it: {tmp_path / 'data' / 'archives'}" in ended.err
+    assert "freed" not in ended.out
+    (row,) = [row for row in project.ok("clean", "--all", "--json").data if row["name"] == "archives"]
+    assert (row["freed"], row["left"]) == (False, [str(tmp_path / "data" / "archives")])
+    assert photo.read_text() == "photo"

@@ -10,7 +10,6 @@ import shutil
 import stat
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from tenv.audits.elf_file import MAGIC
+from tenv.core.damaged_archives import DAMAGED_ZIP
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import UsageError
 from tenv.core.names import is_wheel
@@ -94,7 +94,7 @@ class AuditedTree:
                         continue
                     yield from _member(archive, entry, left)
                     left -= entry.file_size if _is_library(entry.filename) else 0
-        except (OSError, zipfile.BadZipFile, ValueError, RuntimeError) as error:
+        except DAMAGED_ZIP as error:
             yield TreePart("", None, f"the wheel can't be read further: {error}")
 
     def note(self, name: str) -> bytes | None:
@@ -106,7 +106,7 @@ class AuditedTree:
             with zipfile.ZipFile(self.path) as archive:
                 entry = archive.getinfo(name)
                 return archive.read(entry) if entry.file_size <= _NOTE_SIZE else None
-        except (OSError, KeyError, zipfile.BadZipFile, zlib.error, ValueError, RuntimeError, EOFError):
+        except DAMAGED_ZIP:
             return None
 
 
@@ -160,7 +160,7 @@ def _wheel(path: Path) -> AuditedTree:
     try:
         with zipfile.ZipFile(path) as archive:
             names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
-    except (OSError, zipfile.BadZipFile, ValueError, RuntimeError) as error:
+    except DAMAGED_ZIP as error:
         return AuditedTree(path, AuditedKind.WHEEL, [], f"it can't be read as a wheel: {error}")
     if len(names) > _MOST_FILES:
         return AuditedTree(path, AuditedKind.WHEEL, [], f"it has more than {_MOST_FILES} files")
@@ -218,7 +218,7 @@ def _member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, left: int) -> Iter
                 return
             with _unpacked(start, member) as data:
                 yield TreePart(name, data)
-    except (OSError, zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError) as error:
+    except DAMAGED_ZIP as error:
         yield TreePart(name, None, f"the wheel is damaged: {error}")
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from tenv.core.dataclass import dataclass
 from tenv.core.names import platform_tags
+from tenv.core.untrusted import whole_number
 from tenv.core.versions import Version
 
 __all__ = ["ALLOWED", "TagAnswer", "tag_answer", "tags_of_name"]
@@ -97,8 +98,9 @@ def tags_of_name(name: str) -> tuple[tuple[str, Version], ...]:
     found = []
     for tag in platform_tags(name):
         words = tag.split("_")
-        if words[0] == "manylinux" and len(words) > 3 and words[1].isdigit() and words[2].isdigit():  # noqa: PLR2004
-            found.append((tag, Version(f"{words[1]}.{words[2]}")))
+        major, minor = map(whole_number, (*words[1:3], "", "")[:2])
+        if words[0] == "manylinux" and words[3:] and major is not None and minor is not None:
+            found.append((tag, Version(f"{major}.{minor}")))
         elif words[0] in _LEGACY:
             found.append((tag, Version(_LEGACY[words[0]])))
     return tuple(found)

@@ -4,15 +4,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from tenv.builds.build_job import BuildJob
+from tenv.builds.build_job import BuildJob, Done
 from tenv.builds.compile_cache import CacheUse
-from tenv.builds.compile_times import NinjaRun
-from tenv.builds.compile_watch import CompileWatch, served
-from tenv.builds.estimate_step import check_estimate
-from tenv.builds.forecast import Tried
+from tenv.builds.estimate_step import Tried, check_estimate
 from tenv.builds.logged_run import look_up, run_logged
-from tenv.builds.ninja_plan import kind_of_object, remaining, targets
-from tenv.builds.step_report import Done
+from tenv.builds.ninja_plan import CompileWatch, NinjaRun, kind_of_object, remaining, served, targets
 from tenv.builds.task_costs import TaskKind
 from tenv.core.dataclass import dataclass
 

@@ -1,4 +1,7 @@
-"""Step `checkout`: submodules, a stale build folder, the products of another target."""
+"""Steps `checkout` and `target`: the state of the checkout and of its build folder, and the choice of the target.
+
+The target is the one that is named, that of ``tenv.toml``, else the best one, judged by the build verdict alone.
+"""
 
 import contextlib
 import os
@@ -6,21 +9,29 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from tenv.builds.build_job import DEBUG_FILES, BuildJob
-from tenv.builds.build_way import BuildWay, Products, find_way
-from tenv.builds.cmake_cache import read_cache
-from tenv.builds.step_report import Done, build_finding
+from tenv.builds.build_job import DEBUG_FILES, BuildJob, BuildWay, Done, Products, build_finding, find_way
 from tenv.builds.switches import is_on
+from tenv.checks.before_create import look_around, require_build
 from tenv.checks.checkout_state import EXPECTED
+from tenv.checks.choose_target import choose
 from tenv.checks.judge import find_source
 from tenv.checks.pytorch_source import SourceRequirement
 from tenv.checks.rules.checkout import STALE, SUBMODULES
 from tenv.checks.rules.interface import Finding, Severity
-from tenv.core.errors import TenvError, UsageError
+from tenv.core.errors import TenvError, UnfitHostError, UsageError
 from tenv.core.git import Repository, find_repository
+from tenv.environment.state import digests_of
+from tenv.locks.lock import Lock
+from tenv.locks.lock_file import read_lock
 from tenv.project.user_facts import user_facts
+from tenv.targets.config import PROJECT_FILE, read_project_settings
+from tenv.targets.search import AUTO
 
-__all__ = ["check_checkout", "check_folder", "settle_target"]
+__all__ = [
+    "check_checkout",
+    "check_target",
+    "named_target",
+]
 
 _UPDATE = "git submodule sync --recursive && git submodule update --init --recursive"
 _MIRROR = "git config --global url.https://MIRROR/.insteadOf https://github.com/"
@@ -206,7 +217,7 @@ def _stale(job: BuildJob, reason: str, evidence: str, command: str) -> Finding:
 
 def _foreign(job: BuildJob) -> str:
     """Return in which way the cache of a build folder is that of another build, or an empty string."""
-    cache = read_cache(job.folder / "CMakeCache.txt")
+    cache = job.cmake_cache()
     if not cache:
         return ""
     home = cache.get("CMAKE_HOME_DIRECTORY", "")
@@ -230,3 +241,71 @@ def _same(name: str, folder: Path) -> bool:
         return Path(name).samefile(folder)
     except OSError:
         return False
+
+
+def named_target(start: Path) -> str | None:
+    """Return the default target of the nearest ``tenv.toml`` upwards; None where there is none, or it names none.
+
+    Raises:
+        UsageError: The file can't be read.
+    """
+    file = next((found for folder in (start, *start.parents) if (found := folder / PROJECT_FILE).is_file()), None)
+    return (read_project_settings(file.parent).default or None) if file else None
+
+
+def check_target(job: BuildJob) -> Done:
+    """Choose the target, and judge it on this machine and for this checkout.
+
+    Raises:
+        TenvError: There is no such target, or none suits.
+    """
+    job.around = look_around(job.context, str(job.checkout))
+    lines: list[str] = []
+    findings: list[Finding] = []
+    if job.request.target in (None, AUTO):
+        choice = choose(job.context, job.around, job.context.progress.say)
+        lines += choice.lines()
+        settle_target(job, choice.target)
+        findings += _without_gpu(job)
+        findings += check_folder(job)
+    else:
+        settle_target(job, str(job.request.target))
+    try:
+        findings += require_build(job.target, job.around, _lock(job), digests_of(job.environment.state()))
+    except UnfitHostError as error:
+        findings += [_as_finding(row) for row in error.findings]
+    if job.request.fresh or job.request.clean:  # which is what mends it
+        findings = [found for found in findings if found.code != STALE]
+    facts = {"target": job.target.name, "prefix": str(job.environment.prefix)}
+    return Done(findings, facts, lines=(*lines, f"{job.target.name}: {job.target.manifest.description}"))
+
+
+def _lock(job: BuildJob) -> Lock | None:
+    try:
+        return read_lock(job.target.lock_file, job.target.name)
+    except TenvError:
+        return None
+
+
+def _as_finding(row: dict[str, str]) -> Finding:
+    return Finding(**{**row, "severity": Severity(row["severity"])})  # type: ignore[arg-type]
+
+
+def _without_gpu(job: BuildJob) -> list[Finding]:
+    """Return how a build server asks for CUDA, where the machine has led to a target without."""
+    manifest = job.target.manifest
+    if manifest.requirements.cuda or "cuda-toolkit" in manifest.system:
+        return []
+    with_cuda = [name for name in job.context.places.names() if name.startswith("cuda")]
+    example = max(with_cuda, default="cuda130")
+    return [
+        build_finding(
+            "TE911",
+            job.target.name,
+            "has no CUDA: this machine has no GPU, and a build without one is what `auto` takes",
+            "no target is named",
+            "docs/build.md",
+            f"`tenv build {example} --pytorch {job.checkout}` builds with CUDA; compiling needs neither GPU nor driver",
+            Severity.NOTE,
+        )
+    ]

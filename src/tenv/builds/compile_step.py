@@ -6,18 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tenv.builds.build_job import BuildJob
-from tenv.builds.build_way import BuildWay, Products
-from tenv.builds.compile_cache import CacheChoice, CacheUse
-from tenv.builds.compile_watch import CompileWatch
-from tenv.builds.estimate_step import build_targets
-from tenv.builds.forecast import duration
+from tenv.builds.build_job import BuildJob, BuildWay, Done, Products, build_finding
+from tenv.builds.compile_cache import STORED_BY_CCACHE, CacheChoice, CacheUse, stores
+from tenv.builds.estimate_step import build_targets, duration
 from tenv.builds.gdb_index import add_indexes
 from tenv.builds.logged_run import look_up, run_logged
+from tenv.builds.ninja_plan import CompileWatch
 from tenv.builds.portable import make_portable
 from tenv.builds.provenance import installed_torch, write_provenance
-from tenv.builds.shared_cache import STORED_BY_CCACHE, stores
-from tenv.builds.step_report import Done, build_finding
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.file_content import read_text
 from tenv.core.untrusted import without_login
@@ -80,7 +76,7 @@ def run_build(job: BuildJob) -> Done:
             folder=job.checkout,
             progress=job.context.progress,
             title=title,
-            expected=job.estimate if title == "compiling" else None,
+            ninja=job.cmake_cache().get("CMAKE_MAKE_PROGRAM", "") if title == "compiling" else "",
             again=index > 0,
         )
         spent[title] = round(ran.seconds, 1)
@@ -91,7 +87,7 @@ def run_build(job: BuildJob) -> Done:
             watch.keep(ran.processor, watch.used())
     used = watch.used()
     findings = list(_without_cache(job, watch.cache))
-    facts: dict[str, Any] = {"spent": spent, "estimate": job.estimate.seconds if job.estimate else None}
+    facts: dict[str, Any] = {"spent": spent, "estimate": job.estimate}
     if job.request.portable and not job.request.only:
         moved = make_portable(job)
         if any(found.severity is Severity.ERROR for found in moved.findings):

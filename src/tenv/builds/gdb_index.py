@@ -12,8 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tenv.builds.build_job import BuildJob, DebugKind
-from tenv.builds.step_report import Done, build_finding
+from tenv.builds.build_job import BuildJob, DebugKind, Done, build_finding
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core import process
 from tenv.core.dataclass import dataclass

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tenv.builds.build_job import BuildJob
+from tenv.builds.build_job import BuildJob, Done, build_finding
 from tenv.builds.provenance import companions
-from tenv.builds.step_report import Done, build_finding
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core import process
 from tenv.core.missing import Missing

@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from tenv.builds.build_job import BuildJob
-from tenv.builds.step_report import Done, build_finding
-from tenv.builds.wheel_edit import built_wheel, edit_wheel
+from tenv.builds.build_job import BuildJob, Done, build_finding
+from tenv.builds.provenance import built_wheel, edit_wheel
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core import process
 from tenv.core.missing import Missing

@@ -8,10 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tenv.builds.build_environ import cache_storage
-from tenv.builds.build_job import BuildJob
+from tenv.builds.build_job import BuildJob, Done, build_finding
 from tenv.builds.compile_cache import choose_cache
 from tenv.builds.portable import missing_editor
-from tenv.builds.step_report import Done, build_finding
 from tenv.builds.switches import is_off, is_on
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.checks.rules.whole_toolkit import cmake_targets

@@ -181,7 +181,7 @@ def stream(
     arguments: Sequence[str],
     on_line: Callable[[str], None],
     *,
-    log: Path,
+    log: Path = Path(os.devnull),
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> int | Missing:

@@ -22,6 +22,7 @@ __all__ = [
     "place_fault",
     "printable",
     "text_fault",
+    "whole_number",
     "without_login",
 ]
 
@@ -31,6 +32,7 @@ NAME_PATTERN = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
 _MOST = 200
 """Maximum characters of a name: a file system allows 255 bytes, and suffixes are added."""
 
+_MOST_DIGITS = 20
 _CONDA_NAME = r"[a-z0-9_.-]+"
 _CONDA_VERSION = r"[A-Za-z0-9_.+!]+"
 _CONDA_BUILD = r"[A-Za-z0-9_.+]*"
@@ -48,6 +50,14 @@ _IN_QUERY = (
 """A value in the query of an address that lets its holder in, such as ``?token=…`` or ``X-Amz-Signature``."""
 
 _OWN_FOLDERS = (META, "conda-meta")
+
+
+def whole_number(text: str) -> int | None:
+    """Return the number that a text of at most 20 ASCII digits is; None for another text.
+
+    `str.isdigit` accepts ``²``, and `int` refuses that and more than 4,300 digits.
+    """
+    return int(text) if len(text) <= _MOST_DIGITS and text.isascii() and text.isdigit() else None
 
 
 def name_fault(text: str) -> str:

@@ -103,7 +103,7 @@ class Registry:
             if not _is_own(path):
                 return None
             lines = read_regular(path, _MOST).decode("utf-8", "surrogateescape").split("\n")
-            if len(lines) > _LINES:
+            if len(lines) > _LINES and "\0" not in lines[0]:
                 return Mark(Path(lines[0]), int(lines[1]), int(lines[2]))
         return None
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from tenv.core.dataclass import dataclass
 from tenv.core.toml_reader import Table, getter_of
+from tenv.core.untrusted import whole_number
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis
 from tenv.facts.table_files import Data
@@ -116,9 +117,10 @@ def read(data: Data) -> ForwardTable:
 def _branch(row: Table) -> int:
     """Return a driver branch, which is written as a text; raises an error with the row's path."""
     text = row.required_text("driver_branch")
-    if not text.isdecimal():
+    branch = whole_number(text)
+    if branch is None:
         raise row.fail("driver_branch", f"expected a driver branch, got `{text}`")
-    return int(text)
+    return branch
 
 
 def _rows(data: Data) -> Iterator[ForwardCompatibility]:

@@ -3,6 +3,7 @@
 import platform
 
 from tenv.core.json_reader import Values
+from tenv.core.untrusted import whole_number
 from tenv.host.field import HostField
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.machine import platform_name
@@ -20,9 +21,10 @@ def ptrace_scope(places: Places) -> Fact[int] | Missing:
     text = read(places.at(_SCOPE))
     if isinstance(text, Missing):
         return Missing(f"{_SCOPE}: {text.reason}", text.kind)
-    if not text.strip().isdecimal():
+    scope = whole_number(text.strip())
+    if scope is None:
         return Missing(f"{_SCOPE} holds `{text.strip()}`", ReasonKind.UNREADABLE)
-    return Fact(int(text), _SCOPE, OriginKind.SYSTEM)
+    return Fact(scope, _SCOPE, OriginKind.SYSTEM)
 
 
 def hostname(places: Places) -> Fact[str] | Missing:

@@ -152,13 +152,13 @@ class SourceCache:
     Attributes:
         name: The kind of content.
         path: The folder.
-        clear: Empties the folder.
+        clear: Empties the folder; returns what it leaves there, since tenv did not make it.
         leftover: Whether it holds only leftovers of interrupted commands.
     """
 
     name: str
     path: Path
-    clear: Callable[[], None]
+    clear: Callable[[], Sequence[Path] | None]
     leftover: bool = False
 
 

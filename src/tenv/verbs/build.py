@@ -10,17 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from tenv.builds.build_environ import build_environ
-from tenv.builds.build_job import BuildJob, BuildRequest, allowed
+from tenv.builds.build_job import BuildJob, BuildRequest, BuildStepName, Done, StepReport, allowed
 from tenv.builds.canary_step import run_canary
-from tenv.builds.checkout_step import check_checkout
+from tenv.builds.checkout_step import check_checkout, check_target
 from tenv.builds.compile_step import build_commands, run_build
-from tenv.builds.configure_step import configure, configure_commands, unread_switches
+from tenv.builds.configure_step import check_summary, configure, configure_commands, unread_switches
 from tenv.builds.estimate_step import check_estimate
 from tenv.builds.import_step import check_import
 from tenv.builds.probe_step import check_probe
-from tenv.builds.step_report import BuildStepName, Done, StepReport
-from tenv.builds.summary_step import check_summary
-from tenv.builds.target_step import check_target
 from tenv.checks.rules.interface import Finding
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import TenvError, UsageError

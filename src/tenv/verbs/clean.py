@@ -26,12 +26,14 @@ class Cache:
         path: The folder.
         bytes: Its size, before it was emptied.
         freed: Whether this call emptied it.
+        left: What it holds besides, which tenv did not make.
     """
 
     name: str
     path: Path
     bytes: int
     freed: bool
+    left: tuple[Path, ...] = ()
 
 
 def clean_caches(context: Context, keys: Collection[str], *, leftovers: bool, notes: bool) -> list[Cache]:
@@ -47,9 +49,9 @@ def clean_caches(context: Context, keys: Collection[str], *, leftovers: bool, no
     for source in sources():
         for cache in source.caches(context):
             freed = source.section.key in keys or (leftovers and cache.leftover)
-            rows.append(Cache(cache.name, cache.path, folder_size(cache.path), freed))
-            if freed:
-                cache.clear()
+            size = folder_size(cache.path)
+            left = tuple(cache.clear() or ()) if freed else ()
+            rows.append(Cache(cache.name, cache.path, size, freed and cache.path not in left, left))
     folder = stamps_folder()
     rows.append(Cache(NOTES, folder, folder_size(folder), notes))
     if notes:

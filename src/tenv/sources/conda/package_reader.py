@@ -10,33 +10,18 @@ import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, cast
+from typing import IO
 
 from tenv.core.errors import ArchiveRefusedError, NetworkError
 from tenv.core.unpack_limits import UnpackLimits
 from tenv.rattler_api.cache import PackageMembers
-from tenv.sources.archives.formats.streams import ERRORS, ForwardReader, decompressed
+from tenv.sources.archives.readers import DAMAGE, decompressed, tar_members
 
 __all__ = ["ABOUT", "read_package"]
 
 ABOUT = ("info/paths.json", "info/link.json", "info/files", "info/has_prefix")
 """The lists of a package about its files."""
 
-_HEADER = 8 << 20
-"""The maximum size of an extended header in bytes; names and times need a few hundred."""
-
-_DAMAGE: tuple[type[Exception], ...] = (
-    *ERRORS,
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    struct.error,
-    EOFError,
-    ValueError,
-    LookupError,
-    NotImplementedError,
-    RuntimeError,
-    OverflowError,
-)
 _ZIP64, _LATER = 0xFFFFFFFF, 0x8
 """The size in a header that gives it elsewhere, and the flag of a member whose sizes follow it."""
 
@@ -61,12 +46,12 @@ def read_package(path: Path, name: str, limits: UnpackLimits) -> PackageMembers:
         with path.open("rb") as file:
             if path.name.endswith(".conda"):
                 for part in _parts(file):
-                    reading.read(path, decompressed(part, "zst", min(limits.memory, 128 << 20)))
+                    reading.read(decompressed(part, "zst", min(limits.memory, 128 << 20)))
             else:
-                reading.read(path, decompressed(file, "bz2", limits.memory))
+                reading.read(decompressed(file, "bz2", limits.memory))
     except ArchiveRefusedError:
         raise
-    except _DAMAGE as error:
+    except DAMAGE as error:
         if isinstance(error, OSError) and error.errno:  # of the disk, not of the package
             raise
         raise NetworkError(f"{name}: is not a conda package: {error}") from error
@@ -121,19 +106,10 @@ class _Reading:
         self._name, self._packed, self._limits = name, packed, limits
         self._entries = self._declared = self._before = self._passed = 0
 
-    def read(self, path: Path, pieces: Iterator[bytes]) -> None:
+    def read(self, pieces: Iterator[bytes]) -> None:
         """Read one tar archive of the package."""
-        forward = ForwardReader(path, pieces, _HEADER, self._count)
-        try:
-            with tarfile.open(fileobj=cast("IO[bytes]", forward), mode="r:", encoding="utf-8") as archive:
-                known: list[tarfile.TarInfo] = vars(archive)["members"]
-                while member := archive.next():
-                    self._take(archive, member)
-                    known.clear()  # memory must not grow with the package
-            if forward.last.strip(b"\0"):  # `tarfile` treats a broken header as the end
-                raise tarfile.ReadError("a damaged header")
-        finally:
-            forward.close()
+        for archive, member in tar_members(pieces, self._count):
+            self._take(archive, member)
         self._before += self._passed
 
     def _count(self, passed: int) -> None:

@@ -7,13 +7,13 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tenv.core.damaged_archives import DAMAGED_ZIP
 from tenv.core.errors import NetworkError
 from tenv.core.names import is_dist_info, normalize
 from tenv.core.versions import Version
 from tenv.environment.installed_files import BYTECODE, Expected
 from tenv.locks.lock import Wheel
-from tenv.sources.archives.download import Fetcher
-from tenv.sources.archives.partial_file import RemoteFile
+from tenv.sources.archives.download import Fetcher, RemoteFile
 from tenv.sources.interface import Access
 from tenv.sources.wheels.urls import find_wheels
 from tenv.toolchain.discover import site_packages
@@ -63,7 +63,7 @@ def _files(path: Path, wheel: Wheel, site: str) -> Iterator[Expected]:
                     while data := file.read(1 << 20):
                         digest.update(data)
                 yield Expected(name, normalize(wheel.name), f"sha256:{digest.hexdigest()}")
-    except (zipfile.BadZipFile, OSError, NotImplementedError) as error:
+    except DAMAGED_ZIP as error:
         raise NetworkError(f"{wheel.file}: is not a wheel: {error}") from error
 
 

@@ -12,6 +12,7 @@ from tenv.core.errors import NetworkError, NoSolutionError
 from tenv.core.http import Http, Unanswered
 from tenv.core.names import file_at
 from tenv.core.progress import Progress
+from tenv.core.untrusted import whole_number
 from tenv.locks.lock import CondaPackage, Wheel
 from tenv.locks.source_tree import LockedTree
 from tenv.locks.wheel_answers import python_packages
@@ -175,8 +176,7 @@ def _ask_size(http: Http, url: str) -> int:
     """Return the size of a file; 0 if its server does not report it."""
     try:
         with http.head(url) as answer:
-            length = answer.headers.get("Content-Length", "")
-            return int(length) if answer.ok and length.isdigit() else 0
+            return whole_number(answer.headers.get("Content-Length", "")) or 0 if answer.ok else 0
     except Unanswered as error:
         raise NetworkError(
             f"can't read the size of {file_at(url)}: {error}", hint="run the same command again"

@@ -96,14 +96,16 @@ def _volume(uv: "Uv", url: str) -> tuple[int, int] | None:
     """Return the bytes and the number of files that the directory of a wheel lists; None if it can't be read."""
     import zipfile  # late: only here
 
+    from tenv.core.damaged_archives import DAMAGED_ZIP
     from tenv.core.http import Interrupted, Unanswered
     from tenv.sources.wheels.metadata import open_wheel
 
     local = urlsplit(url).scheme == "file"
+    unread: tuple[type[Exception], ...] = (NetworkError, Unanswered, Interrupted, *DAMAGED_ZIP)
     try:
         with zipfile.ZipFile(unquote(urlsplit(url).path) if local else open_wheel(uv.http, url)) as wheel:
             members = wheel.infolist()
-    except (NetworkError, Unanswered, Interrupted, OSError, ValueError, zipfile.BadZipFile):
+    except unread:
         return None
     return sum(member.file_size for member in members), len(members)
 

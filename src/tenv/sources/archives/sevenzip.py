@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from tenv.core.errors import ArchiveRefusedError, UsageError
-from tenv.sources.archives.formats.interface import Entry, Kind, Sink, Taker, damage
+from tenv.sources.archives.readers import Entry, Kind, Sink, Taker, damage
 
 __all__ = ["read_7z"]
 
@@ -14,12 +14,7 @@ _MAX_TARGET = 4096
 
 
 def read_7z(path: Path, taker: Taker) -> None:
-    """Pass every entry of a 7z archive to a taker.
-
-    Raises:
-        ArchiveRefusedError: The archive is damaged, or the taker refuses it.
-        UsageError: py7zr is not installed.
-    """
+    """Read a 7z archive; a `Reader`. It raises UsageError where py7zr is not installed."""
     try:
         import py7zr  # late: an optional dependency
         from py7zr.exceptions import ArchiveError
@@ -29,9 +24,7 @@ def read_7z(path: Path, taker: Taker) -> None:
         raise UsageError(
             f"{path.name}: unpacking 7z archives requires py7zr, which is not installed", hint=extra_hint("7z", "py7zr")
         ) from None
-    import lzma
-
-    errors = (ArchiveError, lzma.LZMAError, OSError, KeyError, TypeError, AttributeError, AssertionError)
+    errors = (ArchiveError, TypeError, AttributeError, AssertionError)
     # A file object, since py7zr would write from several threads with a name.
     with path.open("rb") as file, damage(path, *errors), py7zr.SevenZipFile(file) as archive:
         if archive.needs_password():
