@@ -1,6 +1,6 @@
 """The environment that every program of a build gets: the active target, the switches, the jobs, the cache."""
 
-from tenv.activation.undo import without_active_lists
+from tenv.activation.levels import without_active_lists
 from tenv.activation.variables import jobs
 from tenv.builds.build_job import BuildJob
 from tenv.builds.build_way import BuildWay

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tenv.activation.changes import ACTIVATION, Activation, read_activation
-from tenv.activation.shells.interface import SHELLS
+from tenv.activation.shells.interface import STORED
 from tenv.core.files import digest_bytes, write_atomic
 from tenv.core.prefix import files_in
 from tenv.environment.installed_files import Expected, read_note
@@ -21,7 +21,7 @@ from tenv.toolchain.discover import TOOLKIT
 
 __all__ = ["add_scripts", "expected_of_tenv", "lacks_scripts", "note_made", "store_scripts"]
 
-_OLDEST = (ACTIVATION, SHELLS[0].SCRIPT)
+_OLDEST = (ACTIVATION, STORED[0].SCRIPT)
 """The files that every environment has, even one older than ``made.json``."""
 
 
@@ -37,7 +37,7 @@ def note_made(environment: Environment, minor: str, records: Iterable[str], thei
         theirs: The files of the user, relative to the prefix; some may lie in the toolkit's folder.
     """
     prefix = environment.prefix
-    scripts = _notes(environment, (ACTIVATION, *(shell.SCRIPT for shell in SHELLS)))
+    scripts = _notes(environment, (ACTIVATION, *(shell.SCRIPT for shell in STORED)))
     locks = (os.path.relpath(path, prefix) for path in environment.kept_locks())
     needed = needed_names(prefix, minor)
     config = [name for name in needed if name.endswith(".cfg")]
@@ -66,14 +66,14 @@ def expected_of_tenv(environment: Environment, state: State) -> Iterator[Expecte
 
 def store_scripts(environment: Environment, activation: Activation) -> None:
     """Write the activation scripts of all shells."""
-    for shell in SHELLS:
+    for shell in STORED:
         script = os.fsencode(shell.render_activation(activation))
         write_atomic(environment.meta / shell.SCRIPT, script, within=environment.prefix, parents=False)
 
 
 def lacks_scripts(environment: Environment) -> bool:
     """Return whether the script of a shell is missing."""
-    return not all(os.path.lexists(environment.meta / shell.SCRIPT) for shell in SHELLS)
+    return not all(os.path.lexists(environment.meta / shell.SCRIPT) for shell in STORED)
 
 
 def add_scripts(environment: Environment) -> None:
@@ -89,7 +89,7 @@ def add_scripts(environment: Environment) -> None:
     store_scripts(environment, read_activation(environment.meta / ACTIVATION))
     rows = read_note(environment.meta / MADE)
     if rows:  # an older tenv recorded no files
-        names = _notes(environment, (shell.SCRIPT for shell in SHELLS))
+        names = _notes(environment, (shell.SCRIPT for shell in STORED))
         made = _write_made(environment, describe_made(environment.prefix, names, rows))
         state = environment.state()
         if state and state.made:

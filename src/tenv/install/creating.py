@@ -1,6 +1,6 @@
 """The state of an environment while its files change."""
 
-from tenv.activation.shells.interface import SHELLS
+from tenv.activation.shells.interface import STORED
 from tenv.core.files import storage_errors
 from tenv.environment.state import State, Status
 from tenv.install.creation import Creation
@@ -29,5 +29,5 @@ def write_creating(job: Creation) -> None:
         )
     )
     with storage_errors(f"can't create {environment.prefix}"):
-        for shell in SHELLS:  # only now: after a loss of power no ready environment lacks one
+        for shell in STORED:  # only now: after a loss of power no ready environment lacks one
             (environment.meta / shell.SCRIPT).unlink(missing_ok=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tenv import __version__
 from tenv.activation.changes import ACTIVATION, read_activation
-from tenv.activation.shells.interface import SHELLS
+from tenv.activation.shells.interface import STORED
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.core.prefix import MARKER
 from tenv.environment.create_note import note_files
@@ -64,7 +64,7 @@ def _is_there(state: State, job: Creation) -> bool:
 
 def _can_be_activated(environment: Environment) -> bool:
     """Return whether the stored activation exists; missing scripts of shells are made from it."""
-    scripts = [environment.meta / shell.SCRIPT for shell in SHELLS]
+    scripts = [environment.meta / shell.SCRIPT for shell in STORED]
     if not (environment.meta / ACTIVATION).is_file() or any(os.path.lexists(f) and not f.is_file() for f in scripts):
         return False
     if lacks_scripts(environment):
@@ -95,5 +95,5 @@ def _looked_at(job: Creation, searched: list[Path]) -> Iterator[Path]:
     yield from (job.target.lock_file, *job.target.files, job.prefix / MARKER)
     for folder in searched:
         yield from (folder / "manifests", folder / "locks" / f"{job.target.name}.lock")
-    yield from (job.environment.meta / shell.SCRIPT for shell in SHELLS)
+    yield from (job.environment.meta / shell.SCRIPT for shell in STORED)
     yield from (job.prefix / "conda-meta", job.prefix / "lib", *job.prefix.glob("lib/python3*/site-packages"))
