@@ -4,6 +4,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from tenv.activation.changes import is_own
 from tenv.builds.build_job import BuildJob, DebugKind
 from tenv.builds.build_way import BuildWay
 from tenv.builds.compile_times import ENOUGH, measured
@@ -48,7 +49,7 @@ def check_estimate(job: BuildJob) -> Done:
     times = measured(job)
     factor = _factors(times.seconds, architectures)
     memory = None if isinstance(machine.memory, Missing) else machine.memory.value
-    own = job.context.environ.get("MAX_JOBS", "")
+    own = job.context.environ["MAX_JOBS"] if is_own(job.context.environ, "MAX_JOBS") else ""
     wanted = int(own) if own.isdigit() else None
     cores = machine.cores.value
     plan = memory_jobs(tasks, cores, memory, waits=is_used(job), jobs=wanted)

@@ -20,6 +20,7 @@ _OPTIONS = ("--prefix", "--json", "--quiet")
 _NARROW = 60
 """Columns of a terminal below which tables are laid out by the program."""
 _VERDICTS = {"yes", "no", "unknown"}
+_GIVEN = "_TENV_GIVEN_"
 OFF = "TENV_QUICK"
 """The variable that turns this way off with the value 0."""
 
@@ -117,6 +118,10 @@ def _applied(found: "NotedEnvironment") -> "dict[str, str]":
     new = dict(os.environ)
     for change in found.changes:
         name, value, action = change["name"], change["value"], change["action"]
+        if change.get("default"):  # a value of the user stays
+            if name in new and new[name] != new.get(_GIVEN + name):
+                continue
+            new[_GIVEN + name] = value
         old = new.pop(name, None)
         between = change.get("separator", os.pathsep)
         if action == "set":
