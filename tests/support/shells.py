@@ -3,6 +3,7 @@
 A snapshot is the environment of a program that the shell starts, byte for byte.
 """
 
+import functools
 import os
 import shlex
 import shutil
@@ -87,6 +88,11 @@ def write_activator(folder: Path) -> Path:
     return program
 
 
+@functools.cache
+def _find_program(name: str) -> str | None:
+    return shutil.which(name)  # at first while tests are collected: a test may have a PATH of its own
+
+
 @dataclass(frozen=True, slots=True)
 class Spoken:
     """One shell.
@@ -120,7 +126,7 @@ class Spoken:
     @property
     def program(self) -> str | None:
         """Where it is, or None."""
-        return shutil.which(self.name)
+        return _find_program(self.name)
 
     @property
     def stored(self) -> StoredShell | None:

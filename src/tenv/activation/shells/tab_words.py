@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 
-from tenv.activation.shells import elvish, fish, nushell, powershell, xonsh
+from tenv.activation.shells import elvish, fish, nushell, xonsh
 from tenv.activation.shells.posix_hook import FIND_PROJECT
 from tenv.core.dataclass import dataclass
 
@@ -297,7 +297,8 @@ def _xonsh(grammar: Grammar) -> str:
 
 
 def _powershell(grammar: Grammar) -> str:
-    return _with_core(_POWERSHELL, powershell.quote(f"{_core(grammar)}_tenv_candidates "))
+    core = f"{_core(grammar)}_tenv_candidates ".replace("'", "''")
+    return _with_core(_POWERSHELL, f"'{core}'")
 
 
 _FISH = r"""
