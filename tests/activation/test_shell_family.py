@@ -122,9 +122,10 @@ def test_awkward_values_are_quoted(name: str, tmp_path: Path) -> None:
     assert sorted(quoted) == sorted(AWKWARD)
     for value in AWKWARD:
         made = Activation("x", tmp_path, (Change("VALUE", Action.SET, value, ""),))
-        stored = isinstance(shell, StoredShell)
-        text = shell.render_activation(made) if stored else shell.render_edits({"VALUE": value})
-        assert quoted[value] in text
+        if isinstance(shell, StoredShell):
+            assert quoted[value] in shell.render_activation(made)
+        else:
+            assert quoted[value] in shell.render_edits({"VALUE": value})
 
 
 class Session:
@@ -286,7 +287,10 @@ def test_the_line_of_the_docs_defines_a_function_that_activates(session: Session
     shell = session.shell
     stored = isinstance(shell, StoredShell)
     # This one stands for tenv itself: it knows one command, which prints the function.
-    hook = shell.render_hook([str(started)], home) if stored else shell.render_hook([str(started)])
+    if isinstance(shell, StoredShell):
+        hook = shell.render_hook([str(started)], home)
+    else:
+        hook = shell.render_hook([str(started)])
     (programs / "hook").write_text(hook, encoding="utf-8")
     (programs / "tenv").write_text(f'#!/bin/sh\n[ "$*" = "hook {session.name}" ] && exec cat {programs}/hook\nexit 9\n')
     started.chmod(0o755)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv.activation.shells.interface import SHELLS, Shell
+from tenv.activation.shells.interface import STORED, StoredShell
 from tenv.core.files import digest
 from tests.support.projects import Project, call, snapshot
 
@@ -14,7 +14,7 @@ DATA = Path(__file__).parents[1] / "data" / "environments"
 OLD = "activate.sh"
 """The script that environments of revision 2d00f5a have."""
 
-each_shell = pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell.SCRIPT)
+each_shell = pytest.mark.parametrize("shell", STORED, ids=lambda shell: shell.SCRIPT)
 
 
 def meta(project: Project) -> Path:
@@ -37,7 +37,7 @@ def of_2d00f5a(project: Project) -> None:
     old, now = json.loads((DATA / "state-2d00f5a.json").read_text()), project.state()
     of_the_target = ("target", "lock", "manifest", "platform", "python", "packages")
     project.state_file.write_text(json.dumps({**old, **{key: now[key] for key in of_the_target}}) + "\n")
-    for shell in SHELLS:
+    for shell in STORED:
         if shell.SCRIPT != OLD:
             (meta(project) / shell.SCRIPT).unlink()
     (meta(project) / OLD).write_text("# what that revision made\n")
@@ -100,7 +100,7 @@ def test_one_of_2d00f5a_in_the_data_folder_is_ready_as_it_is(created: Project) -
 
 
 @each_shell
-def test_create_makes_a_missing_script_and_nothing_else(created: Project, shell: Shell) -> None:
+def test_create_makes_a_missing_script_and_nothing_else(created: Project, shell: StoredShell) -> None:
     whole = snapshot(created.prefix)
     if shell.SCRIPT == OLD:
         (meta(created) / OLD).unlink()
@@ -116,7 +116,7 @@ def test_create_makes_a_missing_script_and_nothing_else(created: Project, shell:
 
 
 @each_shell
-def test_activate_makes_the_script_that_it_needs(created: Project, shell: Shell) -> None:
+def test_activate_makes_the_script_that_it_needs(created: Project, shell: StoredShell) -> None:
     script = meta(created) / shell.SCRIPT
     whole = script.read_bytes()
     script.unlink()

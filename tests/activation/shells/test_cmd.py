@@ -1,8 +1,8 @@
 """cmd's batch files: run by Wine's cmd where it is installed, and read as text everywhere.
 
 Wine is on the machines of developers and not in CI. The lines of a batch file are read here by the three rules that
-Windows documents: a doubled percent sign is one, a caret takes the meaning of the next character, and the word of ``set``
-loses its first and its last quote.
+Windows documents: a doubled percent sign is one, a caret takes the meaning of the next character, and the word of
+``set`` loses its first and its last quote.
 """
 
 import os

@@ -234,9 +234,11 @@ def test_help_and_json_are_printed_and_not_run(shell: Spoken, text: str, tmp_pat
 
 
 @pytest.mark.parametrize("shell", EDITED)
-def test_loading_the_hook_starts_no_tenv_and_neither_does_the_prompt(shell: Spoken, tmp_path: Path, told: Path) -> None:
+def test_neither_the_hook_nor_the_prompt_starts_tenv(shell: Spoken, tmp_path: Path, told: Path) -> None:
     prompt = "do $env.PROMPT_COMMAND | print\n" if shell.name == "nu" else ""
-    seen, said = shell.run(tmp_path, [load(shell, tmp_path), prompt, shell.shot("after")], PATH | {"TENV_TARGET": "cpu"})
+    seen, said = shell.run(
+        tmp_path, [load(shell, tmp_path), prompt, shell.shot("after")], PATH | {"TENV_TARGET": "cpu"}
+    )
     assert (said, told.read_text(), seen["after"][b"TENV_TARGET"]) == ("", "", b"cpu")
 
 

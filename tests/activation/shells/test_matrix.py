@@ -226,7 +226,8 @@ def test_a_default_yields_to_the_user(shell: Spoken, own: str | None, tmp_path: 
     seen, said = shell.run(tmp_path, steps, {"PATH": USUAL, "CC": "mine"} | ({} if own is None else {"JOBS": own}))
     assert said == ""
     active = seen["active"]
-    assert (active[b"JOBS"], active[b"USE_X"], active[b"CC"]) == (b"it's 8" if own is None else own.encode(), b"", b"gcc")
+    jobs = b"it's 8" if own is None else own.encode()
+    assert (active[b"JOBS"], active[b"USE_X"], active[b"CC"]) == (jobs, b"", b"gcc")
     assert active.get(b"_TENV_GIVEN_JOBS") == (b"it's 8" if own is None else None)
     assert seen["again"] == active
     assert seen["after"] == seen["before"]
