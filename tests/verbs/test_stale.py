@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv.activation.shells.interface import find_shell
+from tenv.activation.shells import fish, posix
 from tenv.targets.search import find_places
 from tests.support.fakes import make_wheel
 from tests.support.projects import HERE, Project, call, write_config
@@ -254,7 +254,8 @@ def test_the_hook_starts_python_only_when_the_lock_changes(created: Project, she
     wrapper = created.folder / "tenv"
     wrapper.write_text(f'#!/bin/sh\necho asked >>"{created.folder}/asked"\nexec {sys.executable} -m tenv "$@"\n')
     wrapper.chmod(0o755)
-    (created.folder / "hook").write_text(find_shell(shell).render_hook([str(wrapper)], find_places().data / "envs"))
+    module = {"bash": posix, "fish": fish}[shell]
+    (created.folder / "hook").write_text(module.render_hook([str(wrapper)], find_places().data / "envs"))
 
     def activate() -> tuple[int, str]:
         asked = created.folder / "asked"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv.activation.shells.interface import find_shell
+from tenv.activation.shells import fish, posix
 from tenv.targets.search import find_places
 from tests.support.fakes import make_wheel
 from tests.support.projects import SOURCE, Ended, Project, call
@@ -42,8 +42,8 @@ class Checkout:
         tenv = project.folder / "tenv"
         tenv.write_text(f'#!/bin/sh\necho "$@" >>"{project.folder}/asked"\nexec {sys.executable} -P -m tenv "$@"\n')
         tenv.chmod(0o755)
-        for shell in ("bash", "fish"):
-            text = find_shell(shell).render_hook([str(tenv)], find_places().data / "envs")
+        for shell, module in (("bash", posix), ("fish", fish)):
+            text = module.render_hook([str(tenv)], find_places().data / "envs")
             (project.folder / f"hook.{shell}").write_text(text)
 
     def git(self, *words: str, fails: bool = False) -> None:

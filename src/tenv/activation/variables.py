@@ -12,7 +12,7 @@ from tenv.core.dataclass import dataclass
 from tenv.host.interface import Missing
 from tenv.host.machine import BuildResources
 from tenv.targets.manifest import Manifest
-from tenv.targets.variable_requests import separator_of
+from tenv.targets.variable_requests import DERIVED, separator_of
 from tenv.toolchain.discover import Toolchain
 
 __all__ = ["Archs", "derive", "jobs"]
@@ -90,7 +90,22 @@ def derive(
         else:
             changes[change.name] = change
     left_out = tuple(change for change in left_out if change.name not in changes)
-    return Activation(manifest.name, toolchain.prefix, (*changes.values(), *behind), left_out=left_out)
+    ordered = map(_as_default, (*changes.values(), *behind))
+    return Activation(manifest.name, toolchain.prefix, tuple(ordered), left_out=left_out)
+
+
+_STEERING = frozenset({"MAX_JOBS", "CMAKE_GENERATOR", "TORCH_CUDA_ARCH_LIST", "_GLIBCXX_USE_CXX11_ABI"})
+"""The variables of tenv that say how to build, not with which files."""
+
+_ALWAYS = (DERIVED - _STEERING) | {"CC_FOR_BUILD", "CXX_FOR_BUILD", "PYTHONNOUSERSITE"}
+"""The variables that locate the toolchain or keep other files out; a value from elsewhere would mix two toolchains."""
+
+
+def _as_default(change: Change) -> Change:
+    """Return a change that yields to a value of the user, unless it locates the toolchain, as every path does."""
+    if change.action is not Action.SET or change.name in _ALWAYS or {"/", "\\"} & {*change.value}:
+        return change
+    return replace(change, default=True, reason=f"{change.reason}; a value of yours stays")
 
 
 def _wanted(manifest: Manifest, derived: Mapping[str, Change], home: str) -> Iterator[Change]:
@@ -203,6 +218,9 @@ def _python_changes(toolchain: Toolchain) -> Iterator[Change]:
     if toolchain.conda:
         reason = "names the environment to uv, to CMake's FindPython and to the activation scripts of conda packages"
         yield Change("CONDA_PREFIX", Action.SET, prefix, reason)
+    if toolchain.conda and not toolchain.virtual:
+        reason = "packages in ~/.local would replace those of the lock; the Python of a virtual environment omits them"
+        yield Change("PYTHONNOUSERSITE", Action.SET, "1", reason)
     if toolchain.virtual or not toolchain.conda:
         yield Change("VIRTUAL_ENV", Action.SET, prefix, "pip and uv install into the active environment")
     else:

@@ -16,7 +16,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from tenv.activation.undo import without_active_lists
+from tenv.activation.levels import without_active_lists
 from tenv.activation.variables import jobs
 from tenv.builds.build_job import BuildJob, BuildWay
 from tenv.builds.compile_cache import LOG, cache_variables, choose_cache, path_flags
@@ -44,8 +44,6 @@ def build_environ(job: BuildJob) -> dict[str, str]:
     active = job.activation.apply(dict(caller))  # the activation sets them, too
     environ = {name: value for name, value in active.items() if name not in _HIDDEN}
     environ |= {name: value for name, value in job.switches.items() if _is_environment(job, name)}
-    if "MAX_JOBS" in caller:  # what the user says of this machine wins over what the environment was made with
-        environ["MAX_JOBS"] = caller["MAX_JOBS"]
     environ.setdefault("MAX_JOBS", str(jobs(probe(), cuda=False)[0]))
     environ["CMAKE_BUILD_PARALLEL_LEVEL"] = environ["MAX_JOBS"]  # what `cmake --build` and pip's backend read
     memory = probe().memory

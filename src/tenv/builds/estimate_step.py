@@ -7,6 +7,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from tenv.activation.changes import is_own
 from tenv.builds.build_job import BuildJob, BuildWay, DebugKind, Done, build_finding
 from tenv.builds.ninja_plan import ENOUGH, damage, kind_of_object, measured, remaining
 from tenv.builds.task_costs import (
@@ -181,7 +182,8 @@ def check_estimate(job: BuildJob) -> Done:
     times = measured(job)
     factor = _factors(times.seconds, architectures)
     memory = None if isinstance(machine.memory, Missing) else machine.memory.value
-    wanted = whole_number(job.context.environ.get("MAX_JOBS", ""))
+    own = job.context.environ["MAX_JOBS"] if is_own(job.context.environ, "MAX_JOBS") else ""
+    wanted = whole_number(own)
     cores = machine.cores.value
     plan = memory_jobs(tasks, cores, memory, waits=is_used(job), jobs=wanted)
     job.environ |= {"MAX_JOBS": str(plan.jobs), "CMAKE_BUILD_PARALLEL_LEVEL": str(plan.jobs)}

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from tenv.activation.changes import ACTIVATION, Activation
-from tenv.activation.shells.interface import SHELLS
+from tenv.activation.shells.interface import STORED
 from tenv.core.files import digest_bytes, write_atomic
 from tenv.core.prefix import files_in
 from tenv.environment.installed_files import Expected
@@ -29,7 +29,7 @@ def note_made(environment: Environment, minor: str, records: Iterable[str], thei
         theirs: The files of the user, relative to the prefix; some may lie in the toolkit's folder.
     """
     prefix = environment.prefix
-    scripts = _notes(environment, (ACTIVATION, *(shell.SCRIPT for shell in SHELLS)))
+    scripts = _notes(environment, (ACTIVATION, *(shell.SCRIPT for shell in STORED)))
     locks = (os.path.relpath(path, prefix) for path in environment.kept_locks())
     needed = needed_names(prefix, minor)
     config = [name for name in needed if name.endswith(".cfg")]
@@ -53,6 +53,6 @@ def expected_of_tenv(environment: Environment, state: State) -> Iterator[Expecte
 
 def store_scripts(environment: Environment, activation: Activation) -> None:
     """Write the activation scripts of all shells."""
-    for shell in SHELLS:
+    for shell in STORED:
         script = os.fsencode(shell.render_activation(activation))
         write_atomic(environment.meta / shell.SCRIPT, script, within=environment.prefix, parents=False)

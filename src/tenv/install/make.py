@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tenv.activation.changes import ACTIVATION, Activation, read_activation
 from tenv.activation.conda_scripts import run_scripts
-from tenv.activation.shells.interface import SHELLS
+from tenv.activation.shells.interface import STORED
 from tenv.activation.variables import derive
 from tenv.checks.lock_verdict import judge_lock
 from tenv.checks.rules.toolkit import check_lock
@@ -197,7 +197,7 @@ def _write_creating(job: Creation) -> None:
         )
     )
     with storage_errors(f"can't create {environment.prefix}"):
-        for shell in SHELLS:  # only now: after a loss of power no ready environment lacks one
+        for shell in STORED:  # only now: after a loss of power no ready environment lacks one
             (environment.meta / shell.SCRIPT).unlink(missing_ok=True)
 
 

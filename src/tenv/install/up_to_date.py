@@ -2,7 +2,7 @@
 
 from tenv import __version__
 from tenv.activation.changes import ACTIVATION
-from tenv.activation.shells.interface import SHELLS
+from tenv.activation.shells.interface import STORED
 from tenv.environment.state import Environment, State, Status
 from tenv.install.creation import Creation
 from tenv.sources.owners import holds
@@ -54,5 +54,5 @@ def _is_there(state: State, job: Creation) -> bool:
 
 
 def _can_be_activated(environment: Environment) -> bool:
-    """Return whether the stored activation and the scripts of all shells exist."""
-    return all((environment.meta / name).is_file() for name in (ACTIVATION, *(shell.SCRIPT for shell in SHELLS)))
+    """Return whether the stored activation and the stored scripts exist."""
+    return all((environment.meta / name).is_file() for name in (ACTIVATION, *(shell.SCRIPT for shell in STORED)))

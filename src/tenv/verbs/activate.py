@@ -1,16 +1,26 @@
-"""Find the activation of an environment."""
+"""Find the activation of an environment, and the changes of a shell's variables."""
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tenv.activation.changes import ACTIVATION, Activation, read_activation
-from tenv.core.errors import EnvironmentBrokenError, EnvironmentMissingError, TenvError
+from tenv.activation.levels import activated, deactivated, edits, level_of
+from tenv.activation.shells import cmd
+from tenv.activation.shells.interface import EditShell
+from tenv.core.errors import EnvironmentBrokenError, EnvironmentMissingError, TenvError, UsageError
 from tenv.environment.state import Environment, State
 from tenv.project.context import Context
 from tenv.verbs.lock_standing import report_standing
 
-__all__ = ["find_activation", "find_environment", "find_script", "made_outside"]
+__all__ = [
+    "find_activation",
+    "find_environment",
+    "find_script",
+    "made_outside",
+    "render_activated",
+    "render_deactivated",
+]
 
 
 def find_environment(
@@ -139,3 +149,51 @@ def find_activation(
     name, environment, state = find_environment(context, target, prefix)
     _report(context, environment, state, name, say, beyond_shell=False)
     return read_activation(environment.meta / ACTIVATION)
+
+
+def render_activated(
+    context: Context, target: str | None, prefix: Path | None, shell: EditShell, say: Callable[[str], None]
+) -> tuple[str, str]:
+    """Return the target's name and the script that activates its environment in a shell without a stored one.
+
+    Args:
+        context: The context of the verb, with the variables of the shell.
+        target: The target; None for that of the only environment.
+        prefix: The environment's folder; None for the default one.
+        shell: The shell.
+        say: Receives warnings about changed system tools.
+
+    Raises:
+        EnvironmentMissingError, EnvironmentBrokenError: It can't be activated.
+        EnvironmentStaleError: It does not have the files of its lock, and `locked` was asked for.
+        UsageError: The shell can't hold a value.
+    """
+    activation = find_activation(context, target, prefix, say)
+    if shell.NAMES == cmd.NAMES:
+        activation = cmd.with_prompt(activation, context.environ)
+    changed = edits(context.environ, activated(context.environ, activation))
+    if names := [name for name, value in changed.items() if value is not None and not shell.holds(value)]:
+        raise UsageError(
+            f"{shell.NAMES[0]} can't hold the value of {', '.join(names)}; no variable was set",
+            hint=f"`tenv run {activation.target} -- COMMAND` runs a command without a shell script",
+        )
+    return activation.target, shell.render_edits(changed)
+
+
+def render_deactivated(environ: Mapping[str, str], shell: EditShell, say: Callable[[str], None]) -> str:
+    """Return the script that undoes the innermost activation of a shell without a script of its own for that.
+
+    Args:
+        environ: The variables of the shell.
+        shell: The shell.
+        say: Receives a message if no environment is active.
+
+    Raises:
+        UsageError: The shell can't hold a value that another shell has left.
+    """
+    if not level_of(environ):
+        say("tenv: no environment is active")
+    changed = edits(environ, deactivated(environ))
+    if names := [name for name, value in changed.items() if value and not shell.holds(value)]:
+        raise UsageError(f"{shell.NAMES[0]} can't hold the value of {', '.join(names)}; no variable was set")
+    return shell.render_edits(changed)

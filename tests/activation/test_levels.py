@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tenv.activation.changes import Action, Activation, Change
+from tenv.activation.levels import without_active_lists
 from tenv.activation.shells import posix
-from tenv.activation.undo import without_active_lists
 
 LISTS = ("PATH", "CMAKE_PREFIX_PATH", "LDFLAGS", "MANPATH")
 
