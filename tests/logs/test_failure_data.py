@@ -26,7 +26,7 @@ OF = {"pytorch", "torchvision", "torchaudio", "extension"}
 PHASES = {"clone", "pip", "configure", "compile", "link", "install", "import", "run"}
 REQUIRED = {"id", "code", "title", "of", "phase", "patterns", "cause", "versions", "source", "confirmed", "fix"}
 OPTIONAL = {"kind", "weak", "near", "not_near", "with"}
-MARKS = {"success", "failed", "noise", "probe_begin", "probe_end"}
+MARKS = {"success", "failed", "error", "noise", "probe_begin", "probe_end"}
 
 
 def table() -> dict[str, Any]:
