@@ -42,8 +42,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenv.checks.build_log.diagnose import Diagnosis, diagnose, literal
-from tenv.checks.build_log.log_lines import clean
+from tenv.checks.build_log.diagnose import Diagnosis, diagnose
+from tenv.checks.build_log.log_lines import clean, literal
 from tenv.facts.build_failures import BuildFailureTable
 from tenv.facts.tables import load_facts
 from tests.support.projects import call

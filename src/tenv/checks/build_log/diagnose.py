@@ -4,17 +4,16 @@ The head of ``facts/data/build_failures.toml`` documents how a log is read.
 """
 
 import re
-from collections import deque
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
-from tenv.checks.build_log.log_lines import LogLine, clean
+from tenv.checks.build_log.log_lines import LogLine, Sieve, clean, literal
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.dataclass import dataclass
 from tenv.facts.build_failures import BuildFailure, BuildFailureTable, FailureKind, LogMarks, Remedy, filled
 
-__all__ = ["Cause", "Diagnosis", "Place", "Sieve", "diagnose", "is_error", "literal"]
+__all__ = ["Cause", "Diagnosis", "Place", "diagnose", "is_error"]
 
 _ANY = "extension"
 """What a cause is of that any package compiled against torch may have."""
@@ -32,12 +31,27 @@ _STEP = re.compile(
     r"^(\S*CMake Error\b|g?make(\[\d+\])?: \*\*\* |ninja: (error|build stopped)|error: (command|subprocess) "
     r"|ERROR: (Failed|Could not build|Command errored)|Traceback \(most recent call last\))"
 )
-_ERROR = re.compile(
-    r"\b(fatal |internal compiler )?error\b[ :\[]|\berror: |^[\w.]*(Error|Exception):( |$)|"
-    r"undefined (reference|symbol)|cannot find -l|: No such file|Killed\b|CMake Error|^nvcc fatal|^ptxas fatal|"
-    r"LNK\d{4}|No rule to make target|^\s*(/bin/)?(ba)?sh: .*: (command )?not found$|^ld: (?!warning)",
-    re.IGNORECASE,
+_ERRORS = (
+    r"\berror\b[ :\[]",
+    r"\bError\b[ :\[]",
+    r"\bERROR\b[ :\[]",
+    r"^[\w.]*Error:( |$)",
+    r"^[\w.]*Exception:( |$)",
+    r"undefined reference",
+    r"undefined symbol",
+    r"Undefined symbol",
+    r"cannot find -l",
+    r": No such file",
+    r"Killed\b",
+    r"^nvcc fatal",
+    r"^ptxas fatal",
+    r"LNK\d{4}",
+    r"No rule to make target",
+    r"^\s*(/bin/)?(ba)?sh: .*not found$",
+    r"^ld: (?!warning)",
 )
+_ERROR = Sieve(tuple(map(re.compile, _ERRORS)))
+
 _MESSAGE = re.compile(r"CMake (Error|Warning|Deprecation)|Call Stack |-- ")
 """Lines that begin what CMake prints."""
 _BUILD = re.compile(
@@ -181,23 +195,33 @@ class _Causes:
     """The causes that the lines of a log name, each with its first line."""
 
     def __init__(self, failures: Sequence[BuildFailure]) -> None:
-        self._sieves = [(failure, Sieve(failure.patterns)) for failure in failures]
+        rows = [(row, one, literal(one.pattern)) for row, failure in enumerate(failures) for one in failure.patterns]
+        uses = Counter(part for _, _, plain in rows for part in _parts(plain))
+        self._failures = failures
+        self._rows: dict[str, list[tuple[int, re.Pattern[str], str]]] = {}
+        for row, pattern, plain in rows:
+            rarest = min(_parts(plain), key=lambda part: uses[part], default="")
+            self._rows.setdefault(rarest, []).append((row, pattern, plain))
         self.all: dict[str, Cause] = {}
         """Of the whole log, by the names of the rows."""
         self.recent: dict[str, Cause] = {}
         """Of the lines after the last success."""
 
-    def look(self, lines: Sequence[LogLine], near: Sequence[LogLine]) -> None:
+    def look(self, lines: Sequence[LogLine], around: Callable[[], Sequence[LogLine]]) -> None:
         """Note the first row that matches lines as one, with the line of them that decides.
 
         Args:
             lines: A line, or the lines of a folded sentence.
-            near: The lines around them.
+            around: Returns the lines around them.
         """
         whole = lines[0] if len(lines) == 1 else LogLine(lines[0].number, _joined(lines))
-        for failure, matches in self._sieves:
-            if matches(whole.text) and _around(failure, [whole, *near]):
-                decisive = next((one for one in lines if matches(one.text)), whole)
+        text = whole.text
+        parts = self._rows.keys() & {"", *_parts(text)}
+        some = [one for part in parts for one in self._rows[part]]
+        for row in sorted({row for row, pattern, plain in some if plain in text and pattern.search(text)}):
+            failure = self._failures[row]
+            if _fits(failure, [whole, *around()]):
+                decisive = next((one for one in lines if Sieve(failure.patterns)(one.text)), whole)
                 for found in (self.all, self.recent):
                     found.setdefault(failure.name, Cause(failure, decisive))
                 return
@@ -297,9 +321,8 @@ class _LogReader:
 
     def _look(self, lines: Sequence[LogLine]) -> None:
         first, last = lines[0].number - self._marks.window, lines[-1].number + self._marks.window
-        near = [one for one in chain(self._behind, self._ahead) if first <= one.number <= last]
         for causes in self.groups:
-            causes.look(lines, near)
+            causes.look(lines, lambda: [one for one in chain(self._behind, self._ahead) if first <= one.number <= last])
 
     def _fold(self, line: LogLine, *, kept: bool) -> None:
         """Look at a sentence of CMake as one line when it ends.
@@ -326,6 +349,11 @@ class _LogReader:
         self._within = line.text.startswith("CMake Error") if is_head else self._within and self._blanks < _BLANKS
 
 
+def _parts(text: str) -> Iterator[str]:
+    """Yield what stands in three places of a text that follow each other, from its start to its end."""
+    return map("".join, zip(text, text[1:], text[2:], strict=False))
+
+
 def is_error(text: str) -> bool:
     """Return whether a line is an error; words of an error in a warning are none."""
     found = _ERROR.search(text)
@@ -350,66 +378,8 @@ def _chosen(causes: Sequence[Cause], failed: bool) -> Cause | None:
     return next(iter(strong or errors or left_out), None)
 
 
-def _around(failure: BuildFailure, near: Sequence[LogLine]) -> bool:
+def _fits(failure: BuildFailure, near: Sequence[LogLine]) -> bool:
     """Return whether the context of a line matches what the cause requires."""
     if failure.near and not any(pattern.search(one.text) for one in near for pattern in failure.near):
         return False
     return not any(pattern.search(one.text) for one in near for pattern in failure.not_near)
-
-
-_CLASSES = "AbBdDsSwWZ0123456789nrtfvxuUN"
-_SHORTEST = 3
-
-
-@cache
-def literal(pattern: str) -> str:
-    """Return the longest literal in every match of a pattern; empty if none is certain.
-
-    Only text outside groups and alternations is certain.
-    """
-    runs, run, depth, index = [""], "", 0, 0
-    while index < len(pattern):
-        sign, index = pattern[index], index + 1
-        plain = ""
-        if sign == "\\":
-            plain = "" if pattern[index] in _CLASSES else pattern[index]
-            index += 1
-        elif sign == "[":
-            index = _class_end(pattern, index)
-        elif sign == "|" and depth == 0:
-            return ""
-        elif sign in "()":
-            depth += 1 if sign == "(" else -1
-        elif sign in "?*{":
-            run = run[:-1]  # the character before is optional
-        elif sign not in "^$.+}":
-            plain = sign
-        if plain and depth == 0:
-            run += plain
-        else:
-            runs.append(run)
-            run = ""
-        if sign == "{":
-            index = pattern.index("}", index) + 1
-    longest = max([*runs, run], key=len)
-    return longest if len(longest) >= _SHORTEST else ""
-
-
-def _class_end(pattern: str, index: int) -> int:
-    """Return the end of a character class whose first character is at `index`."""
-    index += pattern[index] == "^"
-    index += pattern[index] == "]"
-    while pattern[index] != "]":
-        index += 2 if pattern[index] == "\\" else 1
-    return index + 1
-
-
-class Sieve:
-    """Several patterns, searched at once."""
-
-    def __init__(self, patterns: tuple[re.Pattern[str], ...]) -> None:
-        self._patterns = tuple((literal(pattern.pattern), pattern) for pattern in patterns)
-
-    def __call__(self, text: str) -> bool:
-        """Return whether one of the patterns matches in a text."""
-        return any(plain in text and pattern.search(text) is not None for plain, pattern in self._patterns)
