@@ -286,6 +286,7 @@ def test_an_unknown_cause_is_said_to_be_unknown(tmp_path: Path) -> None:
     known = len(load_facts().build_failures.failures)
     assert ended.out.splitlines()[1:] == [
         "error:  line 1: a.cpp:1:1: error: odd",
+        "place:  a.cpp, line 1",
         f"cause:  unknown (none of the {known} known causes matches)",
     ]
 

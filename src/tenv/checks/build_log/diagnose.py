@@ -41,10 +41,10 @@ _ERRORS = (
     r"undefined symbol",
     r"Undefined symbol",
     r"cannot find -l",
+    r"recompile with -f",
     r": No such file",
     r"Killed\b",
-    r"^nvcc fatal",
-    r"^ptxas fatal",
+    r"^\w+ fatal\s*:",
     r"LNK\d{4}",
     r"No rule to make target",
     r"^\s*(/bin/)?(ba)?sh: .*not found$",
@@ -75,7 +75,7 @@ _WARNING = re.compile(r"\bwarnings?\b|Warning\b", re.IGNORECASE)
 """The word before which a line is an error, and after which it is a warning that quotes one."""
 
 _PLACE = re.compile(
-    r"^(?P<file>(?:[A-Za-z]:)?[^:()\s]+\.\w+)(?::(?P<line>\d+)[:.]|\((?P<at>\d+)(?:,\d+)?\) ?: )"
+    r"^(?P<file>(?:[A-Za-z]:)?(?=[^:()]*[./\\])[^:()]+)(?::(?P<line>\d+)[:.]|\((?P<at>\d+)(?:,\d+)?\) ?: )"
     r"|^CMake Error at (?P<script>[^:]+):(?P<by>\d+) "
 )
 """The file and the line at which a compiler or CMake reports an error."""
