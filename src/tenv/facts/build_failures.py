@@ -1,6 +1,7 @@
 """Why builds of PyTorch and its extensions fail: the lines in logs, the cause, and the fix."""
 
 import re
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated
 
@@ -9,7 +10,9 @@ from tenv.core.toml_reader import Column, OptionalText
 from tenv.facts.interface import Basis
 from tenv.facts.table_files import Data
 
-__all__ = ["BuildFailure", "BuildFailureTable", "FailureKind", "LogMarks", "Remedy", "read"]
+__all__ = ["BuildFailure", "BuildFailureTable", "FailureKind", "LogMarks", "Remedy", "filled", "read"]
+
+_SLOT = re.compile(r"\{(?P<name>[a-z]+)\|(?P<other>[^{}|]+)\}")
 
 
 class FailureKind(StrEnum):
@@ -27,7 +30,7 @@ class Remedy:
 
     Attributes:
         when: The situation; empty for any.
-        do: A command or an edit.
+        do: A command or an edit; it may have slots, as in `filled`.
     """
 
     when: OptionalText
@@ -85,6 +88,7 @@ class LogMarks:
         window: How many lines before and after a line are near it.
         success: A line that makes earlier lines irrelevant.
         failed: A line that only a failed build has.
+        error: A line outside noise and probes that is an error, whether or not a frame of a build is around it.
         noise: Lines that never show a cause.
         probe_begin: The start of a compiler probe's output, which is unrelated to the build.
         probe_end: The end of that output.
@@ -93,6 +97,7 @@ class LogMarks:
     window: int
     success: tuple[re.Pattern[str], ...]
     failed: tuple[re.Pattern[str], ...]
+    error: tuple[re.Pattern[str], ...]
     noise: tuple[re.Pattern[str], ...]
     probe_begin: tuple[re.Pattern[str], ...]
     probe_end: tuple[re.Pattern[str], ...]
@@ -109,6 +114,16 @@ class BuildFailureTable:
 
     failures: tuple[BuildFailure, ...]
     marks: LogMarks
+
+
+def filled(text: str, named: Mapping[str, str]) -> str:
+    """Return a text with the values of its slots.
+
+    Args:
+        text: A text of the table; a slot is ``{name|other}``.
+        named: The values by name; a slot without a value becomes its other words.
+    """
+    return _SLOT.sub(lambda slot: named.get(slot["name"], slot["other"]), text)
 
 
 def read(data: Data) -> BuildFailureTable:

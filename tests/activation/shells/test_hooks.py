@@ -12,6 +12,7 @@ import pytest
 from tenv.activation.changes import Action, Activation, Change
 from tenv.activation.shells.interface import StoredShell
 from tenv.core.prefix import STATE_SCHEMA
+from tenv.targets.search import find_places
 from tests.support.marked import mark
 from tests.support.project_folders import LAYOUTS
 from tests.support.projects import SOURCE, Project
