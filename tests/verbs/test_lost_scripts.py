@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tenv.activation.shells.interface import SHELLS, Shell
+from tenv.activation.shells.interface import STORED, StoredShell
 from tests.support.projects import Project, call, snapshot
 
-each_shell = pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell.SCRIPT)
+each_shell = pytest.mark.parametrize("shell", STORED, ids=lambda shell: shell.SCRIPT)
 
 
 def meta(project: Project) -> Path:
@@ -28,7 +28,7 @@ def touched(project: Project) -> dict[str, int]:
 
 
 @each_shell
-def test_create_makes_a_missing_script_and_changes_no_package(created: Project, shell: Shell) -> None:
+def test_create_makes_a_missing_script_and_changes_no_package(created: Project, shell: StoredShell) -> None:
     whole, files = snapshot(created.prefix), touched(created)
     (meta(created) / shell.SCRIPT).unlink()
     created.index.stop()

@@ -69,7 +69,7 @@ def test_all_members_are_counted_as_tarfile_sees_them(
         return
     assert reading._entries == len(known)
     assert reading._declared == sum(member.size for member in known if member.isreg())
-    assert set(reading.found) <= set(package_reader.ABOUT)
+    assert set(reading.about) <= set(package_reader.ABOUT)
 
 
 @given(MEMBERS, FORMATS, st.lists(st.tuples(st.integers(0, 4096), st.integers(0, 255)), min_size=1, max_size=3))
