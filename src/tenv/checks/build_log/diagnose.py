@@ -13,7 +13,7 @@ from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.dataclass import dataclass
 from tenv.facts.build_failures import BuildFailure, BuildFailureTable, FailureKind, LogMarks, Remedy, filled
 
-__all__ = ["Cause", "Diagnosis", "Place", "diagnose", "is_error"]
+__all__ = ["Cause", "Diagnosis", "NamedPlace", "diagnose", "is_error"]
 
 _ANY = "extension"
 """What a cause is of that any package compiled against torch may have."""
@@ -131,7 +131,7 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NamedPlace:
     """A line of a source, as an error names it.
 
     Attributes:
@@ -166,7 +166,7 @@ class Diagnosis:
     error: LogLine | None
     cause: Cause | None
     others: tuple[Cause, ...]
-    place: Place | None = None
+    place: NamedPlace | None = None
     is_build: bool = False
 
 
@@ -246,8 +246,8 @@ class _LogReader:
         self._fails = self._probing = self._within = False
         self._step: LogLine | None = None
         self._error: LogLine | None = None
-        self._place: Place | None = None
-        self._traced: Place | None = None
+        self._place: NamedPlace | None = None
+        self._traced: NamedPlace | None = None
         self._behind.clear()
         self._blanks = 0
         self._sentence: list[tuple[LogLine, bool]] = []
@@ -292,7 +292,7 @@ class _LogReader:
         self._fails = self._fails or self._failed(text) or (kept and self._broken(text))
         self._note_step(line)
         if frame := _FRAME_OF_PYTHON.match(text):
-            self._traced = Place(frame["file"], int(frame["line"]))
+            self._traced = NamedPlace(frame["file"], int(frame["line"]))
         if kept:
             self._note_error(line)
             self._look([line])
@@ -364,10 +364,10 @@ def _joined(lines: Sequence[LogLine]) -> str:
     return " ".join(one.text.strip() for one in lines)
 
 
-def _place(text: str) -> Place | None:
+def _place(text: str) -> NamedPlace | None:
     """Return the place that an error names; None for an error without one."""
     found = _PLACE.match(text)
-    return Place(found["file"] or found["script"], int(found["line"] or found["at"] or found["by"])) if found else None
+    return NamedPlace(found["file"] or found["script"], int(found["line"] or found["at"] or found["by"])) if found else None
 
 
 def _chosen(causes: Sequence[Cause], failed: bool) -> Cause | None:
