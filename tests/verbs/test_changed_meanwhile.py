@@ -157,13 +157,13 @@ def test_a_lock_that_is_replaced_while_it_is_read_is_not_noted(
     def read_and_replace(path: Path) -> bytes:
         data = read_regular(path)
         replace(path, other)
+        until(lambda: LockStamp.of(path))  # the clock of the file system has ticked
         return data
 
     with monkeypatch.context() as patched:
         patched.setattr("tenv.verbs.lock_standing.read_regular", read_and_replace)
         created.ok("list")
     assert note_says(created) is None
-    until(lambda: LockStamp.of(created.lock))  # the clock of the file system has ticked
     created.ok("list")
     assert "alpha 1.0 → 2.0" in (note_says(created) or "")
 
