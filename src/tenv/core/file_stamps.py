@@ -15,20 +15,32 @@ from tenv.core.errors import StorageError
 from tenv.core.files import read_regular, write_atomic
 from tenv.core.user_folders import user_cache
 
-__all__ = ["Stamp", "note_stamps", "noted_stamps", "stamp", "stamp_of", "stamps_folder"]
+__all__ = ["Stamp", "note_stamps", "noted_stamps", "set_executable", "stamp", "stamps_folder"]
 
 Stamp = tuple[int, int, int]
 """The size of a file in bytes, the time of its last change in nanoseconds, and 1 for a program, else 0."""
 
 
-def stamp(path: str) -> Stamp:
-    """Return the stamp of a file; raises OSError for a missing one."""
-    return stamp_of(os.lstat(path))  # not a Path: there are tens of thousands of files
+def stamp(path: str, noted: Stamp | None = None) -> Stamp:
+    """Return the stamp of a file; raises OSError for a missing one.
+
+    Args:
+        path: The file.
+        noted: Its noted stamp, whose rights it gets back: a file with several hard links has its rights in all of them.
+    """
+    status = os.lstat(path)  # not a Path: there are tens of thousands of files
+    executable = int(bool(status.st_mode & stat.S_IXUSR))
+    if noted and noted[-1] != executable:
+        set_executable(path, executable=bool(noted[-1]))
+        executable = noted[-1]
+    return status.st_size, status.st_mtime_ns, executable
 
 
-def stamp_of(status: os.stat_result) -> Stamp:
-    """Return the stamp of a file from its status."""
-    return status.st_size, status.st_mtime_ns, int(bool(status.st_mode & stat.S_IXUSR))
+def set_executable(path: str | Path, *, executable: bool) -> None:
+    """Make a regular file executable, or no longer; anything else stays. Raises OSError where it can't be changed."""
+    mode = os.lstat(path).st_mode
+    if stat.S_ISREG(mode):
+        os.chmod(path, stat.S_IMODE(mode | 0o111 if executable else mode & ~0o111))  # noqa: PTH101 (as above)
 
 
 def stamps_folder() -> Path:

@@ -7,6 +7,7 @@ obeys nothing in the folder (its state, records, scripts) until the mark of the 
 import contextlib
 import json
 import os
+import re
 import shlex
 from collections.abc import Iterator
 from enum import StrEnum
@@ -17,6 +18,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.core.files import digest_bytes, read_regular
 from tenv.core.prefix import META, python_program, spelled
+from tenv.environment.installed_files import LINK
 from tenv.environment.marks import Registry
 from tenv.environment.state import Environment, State, Status
 
@@ -26,6 +28,7 @@ MADE = "made.json"
 """The file with the digests of what tenv itself made, among tenv's notes in an environment."""
 
 _PYVENV = "pyvenv.cfg"
+_PYTHON = re.compile(r"python(3(\.\d+)?)?(\.exe)?")
 
 
 class Reason(StrEnum):
@@ -170,7 +173,7 @@ def made_names(environment: Environment) -> dict[str, str]:
 def needed_names(prefix: Path, minor: str) -> tuple[str, ...]:
     """Return the files without which an environment can't be activated, or another Python would run than its own.
 
-    Notes of tenv and ``pyvenv.cfg`` are files that nobody changes, the others programs.
+    These are notes of tenv, ``pyvenv.cfg`` and programs.
 
     Args:
         prefix: The folder.
@@ -187,21 +190,22 @@ def needed_names(prefix: Path, minor: str) -> tuple[str, ...]:
 
 
 def _gutted(environment: Environment, state: State | None, command: str) -> Fault | None:
-    """Return what of the most necessary is not there, or is not what ``create`` made."""
+    """Return the first essential file that is missing or changed."""
     for what, renew in _gaps(environment, state):
         return Fault(Reason.GUTTED, f"{what}, so the environment can't be used", f"`{command}` repairs it", renew)
     return None
 
 
 def _gaps(environment: Environment, state: State | None) -> Iterator[tuple[str, bool]]:
-    """Yield what is not as it was made, and whether the packages have to be put there anew for it."""
+    """Yield each missing or changed essential file, and whether the packages have to be installed again for it."""
     prefix = environment.prefix
     if state is None:
         yield f"{prefix} has lost its state", True
     elif state.status is Status.BROKEN:
         yield f"the state of {prefix} is unreadable, or written by another version of tenv", True
     elif state.status is Status.READY:
-        if state.python and not os.access(program := python_program(prefix), os.X_OK):
+        program = python_program(prefix)
+        if state.python and not (program.is_file() and os.access(program, os.X_OK)):
             yield f"the Python of the environment is gone ({program})", True
         try:
             rows = made_names(environment)
@@ -214,12 +218,20 @@ def _gaps(environment: Environment, state: State | None) -> Iterator[tuple[str, 
 
 def _gap(path: Path, name: str, value: str) -> Iterator[tuple[str, bool]]:
     part = name.partition("/")[0]
-    if part in ("bin", "Scripts", _PYVENV) and not path.exists():
+    is_python = part in ("bin", "Scripts") and _PYTHON.fullmatch(path.name) is not None
+    if (is_python or part == _PYVENV) and not path.exists():
         yield f"{path} is gone", True
-    elif name == _PYVENV and not _is_of(path, value):
+    elif (is_python and not _is_program(path, value)) or (name == _PYVENV and not _is_of(path, value)):
         yield f"{path} is not what was written", True
     elif part == META and path.name.startswith("activat") and (path.is_symlink() or not _is_of(path, value)):
         yield f"{path} is not what was written", False
+
+
+def _is_program(path: Path, value: str) -> bool:
+    """Return whether a path is a link to the noted target, or a file in the place of one; its bytes are not read."""
+    if path.is_symlink():
+        return value == f"{LINK}{os.readlink(path)}"  # noqa: PTH115 (the text of the link)
+    return path.is_file() and not value.startswith(LINK)
 
 
 def _is_of(path: Path, value: str) -> bool:

@@ -6,8 +6,10 @@ Progress shows the name of the running step, and an error names the step that fa
 import contextlib
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from tenv.activation.changes import ACTIVATION, Activation, read_activation
 from tenv.activation.conda_scripts import run_scripts
@@ -17,9 +19,10 @@ from tenv.checks.lock_verdict import judge_lock
 from tenv.checks.rules.toolkit import check_lock
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import NetworkError, StorageError, TenvError, UnsafePackageError
+from tenv.core.file_stamps import set_executable
 from tenv.core.files import flush, remove_tree, storage_errors, write_atomic
 from tenv.core.folder_size import folder_size
-from tenv.core.prefix import MARKER, clear
+from tenv.core.prefix import MARKER, clear, files_in
 from tenv.core.progress import Joined
 from tenv.environment.lock_note import drop_lock_note
 from tenv.environment.made_files import note_made, store_scripts
@@ -163,6 +166,7 @@ def _stage(job: Creation) -> None:
 
 def _install(job: Creation) -> None:
     """Change the prefix as planned."""
+    _unblock(job)
     _write_creating(job)
     try:
         if job.plan.scratch:
@@ -171,6 +175,7 @@ def _install(job: Creation) -> None:
             work.prepare()
         for work in job.works:
             work.put()
+        _restore_rights(job)
     except TenvError as error:
         _after_failure(job, error)
         raise
@@ -199,6 +204,42 @@ def _write_creating(job: Creation) -> None:
     with storage_errors(f"can't create {environment.prefix}"):
         for shell in STORED:  # only now: after a loss of power no ready environment lacks one
             (environment.meta / shell.SCRIPT).unlink(missing_ok=True)
+
+
+def _unblock(job: Creation) -> None:
+    """Put aside each path of the wrong kind, with the files of the user in it; remove an empty folder or a link."""
+    renamed = {}
+    for name in job.plan.blocked:
+        path = job.prefix / name
+        with storage_errors(f"can't remove {path}"):
+            if path.is_symlink():
+                path.unlink()
+            elif path.is_dir() and not any(files_in(path)):
+                shutil.rmtree(path)
+            elif os.path.lexists(path):
+                renamed[name] = _put_beside(path).relative_to(job.prefix)
+                job.context.progress.say(f"{name} is in the way of a file of tenv: it is {renamed[name]} now")
+    kept = []
+    for name in job.plan.unmanaged:
+        blocked = next((old for old in renamed if name == old or name.startswith(f"{old}/")), None)
+        kept.append(name if blocked is None else f"{renamed[blocked]}{name.removeprefix(blocked)}")
+    job.plan = replace(job.plan, unmanaged=tuple(kept))
+
+
+def _put_beside(path: Path) -> Path:
+    """Rename a path to a free name beside it, and return that."""
+    number = 1
+    while os.path.lexists(aside := path.with_name(f"{path.name}.aside-{number}")):
+        number += 1
+    return path.rename(aside)
+
+
+def _restore_rights(job: Creation) -> None:
+    """Make files executable, or no longer, as they were installed."""
+    for name, executable in job.plan.rights.items():
+        path = job.prefix / name
+        with storage_errors(f"can't change the rights of {path}"), contextlib.suppress(FileNotFoundError):
+            set_executable(path, executable=executable)
 
 
 def _after_failure(job: Creation, error: TenvError) -> None:
@@ -276,7 +317,8 @@ def _finish(job: Creation) -> None:
     environment = job.environment
     environment.keep_lock(job.lock.text, job.target.lock_file)
     records = record_files(job.prefix, job.plan.wanted)
-    made = note_made(environment, job.plan.minor, records, job.plan.unmanaged)
+    renewed = job.plan.scratch or job.plan.own_python
+    made = note_made(environment, job.plan.minor, records, job.plan.unmanaged, renewed=renewed)
     drop_lock_note(environment)
     job.state = State(
         Status.READY,

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from tenv.core.errors import EnvironmentBrokenError, NetworkError, UsageError
 from tenv.core.prefix import leads_out
 from tenv.core.versions import Version
+from tenv.environment.integrity import Defect, Faults
+from tenv.environment.made_files import is_of_environment
 from tenv.environment.state import Owned, State, Status
 from tenv.sources.interface import owned_by_lock, sources
 from tenv.sources.job import Job, Plan
-from tenv.sources.owners import claimed_twice, find_deep_faults, find_faults, join_faults, unmanaged_while
+from tenv.sources.owners import claimed_twice, find_deep_faults, find_faults, unmanaged_while
 from tenv.sources.wheels.interpreters import Interpreter
 from tenv.toolchain.discover import python_program
 
@@ -42,10 +44,12 @@ def make_plan(job: Job) -> Plan:
     had: Mapping[str, Owned] = old.owned if old else {}
     wanted = owned_by_lock(job.lock, job.platform, minor)
     ours = {key: {*had.get(key, {}), *rows} for key, rows in wanted.items()}
-    damaged = _damaged(job, old, wanted) if job.repair and old else frozenset()
+    faults = _faults(job, old, wanted) if old else Faults({}, {}, {})
+    damaged = faults.damaged if job.repair else frozenset[str]()
     same_python = not old or old.python in ("", minor)
     renew = job.fault is not None and job.fault.renew
     scratch = renew or job.exact or not job.has_python() or not (same_python and _is_whole(job, python, own_python))
+    scratch = scratch or (not own_python and any(map(_is_of_environment, faults.defects.items())))
     scratch = scratch or _shares_paths(job, had, wanted, damaged)
     unmanaged = () if job.exact or not old else unmanaged_while(old, job.prefix, ours)
     kept = unmanaged if same_python else tuple(name for name in unmanaged if "site-packages" not in Path(name).parts)
@@ -57,29 +61,40 @@ def make_plan(job: Job) -> Plan:
         unmanaged=kept,
         dropped=len(kept) < len(unmanaged),
         damaged=damaged,
+        blocked=tuple(name for name, defect in faults.defects.items() if defect is Defect.KIND),
+        rights=faults.programs,
         python=python,
         own_python=own_python,
     )
 
 
-def _damaged(job: Job, old: State, wanted: "Mapping[str, Owned]") -> frozenset[str]:
-    """Return the packages with missing or changed files.
+def _faults(job: Job, old: State, wanted: "Mapping[str, Owned]") -> Faults:
+    """Return the missing and changed files of an environment for `--repair`, and report them.
 
-    Where the records find none, the files are compared with those of the lock, which has to fetch them again.
+    Where the records find none, the files are compared with those of the lock, which has to fetch them again. Without
+    `--repair`, only an environment with a fault is examined, since a folder may be in the way of its files.
     """
+    if not job.repair:
+        gutted = old.status is Status.READY and job.fault is not None
+        return find_faults(job.environment, old) if gutted else Faults({}, {}, {})
     faults, say = find_faults(job.environment, old), job.context.progress.say
     same = all(old.of(key) == rows for key, rows in wanted.items())
     if not faults.owners and same and not job.context.offline:
         try:
-            faults = join_faults(faults, find_deep_faults(job.context, job.environment, old, job.lock))
+            faults |= find_deep_faults(job.context, job.environment, old, job.lock)
         except NetworkError as error:
             say(f"not compared with the files of the lock: {error.message}")
     for what, names in (("missing", faults.missing), ("changed", faults.changed)):
         if names:
             say(f"{what}: {', '.join(names[:_NAMED])}{f' and {len(names) - _NAMED} more' if names[_NAMED:] else ''}")
     owners = ", ".join(faults.owners) or "what tenv made"
-    say(f"repairing {owners}" if faults.missing or faults.changed else "every file is intact")
-    return frozenset(faults.owners)
+    say(f"repairing {owners}" if faults.defects else "every file is intact")
+    return faults
+
+
+def _is_of_environment(row: tuple[str, Defect]) -> bool:
+    """Return whether a defect is one of a virtual environment, which can only be made as a whole."""
+    return row[1] > Defect.RIGHTS and is_of_environment(Path(row[0]))
 
 
 def _shares_paths(job: Job, had: "Mapping[str, Owned]", wanted: "Mapping[str, Owned]", damaged: frozenset[str]) -> bool:

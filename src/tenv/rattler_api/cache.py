@@ -151,14 +151,13 @@ def _read_folder(record: Record, folder: Path, *, thorough: bool) -> Content | N
     try:
         texts = {name: (folder / name).read_bytes() for name in _OURS if (folder / name).is_file()}
         content, sizes = _read_content(record, texts)
-        found = {name: stamp(f"{folder}/{name}") for name in (*texts, *sizes)}
+        found = {name: stamp(f"{folder}/{name}", noted.get(name)) for name in (*texts, *sizes)}
         if any(name in noted and noted[name] != found[name] for name in texts):  # the lists vouch for the rest
             return None
         for name, (size, digest) in sizes.items():
-            same = noted.get(name) == found[name]
-            if (size is not None and found[name][0] != size) or (name in noted and noted[name][-1] != found[name][-1]):
+            if size is not None and found[name][0] != size:
                 return None
-            if digest and (thorough or not same) and _sha256(f"{folder}/{name}") != digest:
+            if digest and (thorough or noted.get(name) != found[name]) and _sha256(f"{folder}/{name}") != digest:
                 return None
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return None

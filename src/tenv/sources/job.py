@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +35,8 @@ class Plan:
         unmanaged: The unmanaged files, relative to the prefix, that stay.
         dropped: Whether unmanaged packages are removed, since they were for another Python.
         damaged: Names of packages to reinstall without trusting any cache.
+        blocked: Folders in the place of files, and anything else in the place of folders, relative to the prefix.
+        rights: Whether a file is to be executable, by path relative to the prefix, for those with the wrong rights.
         python: The Python of the environment; None if it needs none.
         own_python: Whether that Python is a conda package, not the base of a virtual environment.
     """
@@ -46,6 +48,8 @@ class Plan:
     unmanaged: tuple[str, ...]
     dropped: bool
     damaged: frozenset[str] = frozenset()
+    blocked: tuple[str, ...] = ()
+    rights: Mapping[str, bool] = field(default_factory=dict)
     python: "Interpreter | None" = None
     own_python: bool = False
 

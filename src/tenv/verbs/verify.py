@@ -20,7 +20,7 @@ from tenv.locks.lock_file import read_lock
 from tenv.project.context import Context
 from tenv.sources.archives.store import Damage
 from tenv.sources.interface import sources
-from tenv.sources.owners import find_deep_faults, find_faults, join_faults, unmanaged_files
+from tenv.sources.owners import find_deep_faults, find_faults, unmanaged_files
 from tenv.sources.system.fingerprint import Drift, read_fingerprints
 from tenv.sources.system.taken import fit
 from tenv.sources.wheels.installed import Wheels
@@ -65,7 +65,7 @@ class Verified:
     @property
     def whole(self) -> bool:
         """Whether every file is intact, including those of system tools."""
-        return not (self.faults.missing or self.faults.changed or self.machine or self.store or self.fault)
+        return not (self.faults.defects or self.machine or self.store or self.fault)
 
     @property
     def works(self) -> bool:
@@ -118,8 +118,8 @@ def verify(
     context.progress.step(f"verifying the files of {name}", 1)
     faults = find_faults(environment, state)
     if deep:
-        faults = join_faults(faults, find_deep_faults(context, environment, state, _lock_of(environment, state)))
-    extra = unmanaged_files(environment.prefix, state.owned)
+        faults |= find_deep_faults(context, environment, state, _lock_of(environment, state))
+    extra = tuple(name for name in unmanaged_files(environment.prefix, state.owned) if name not in faults.defects)
     machine = tuple(drift for source in sources() for drift in source.drifts(environment, deep=True))
     store = None
     if with_store:

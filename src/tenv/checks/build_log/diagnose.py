@@ -367,7 +367,9 @@ def _joined(lines: Sequence[LogLine]) -> str:
 def _place(text: str) -> NamedPlace | None:
     """Return the place that an error names; None for an error without one."""
     found = _PLACE.match(text)
-    return NamedPlace(found["file"] or found["script"], int(found["line"] or found["at"] or found["by"])) if found else None
+    if found is None:
+        return None
+    return NamedPlace(found["file"] or found["script"], int(found["line"] or found["at"] or found["by"]))
 
 
 def _chosen(causes: Sequence[Cause], failed: bool) -> Cause | None:

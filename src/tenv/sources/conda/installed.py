@@ -9,7 +9,7 @@ from typing import Any
 from tenv.core.files import storage_errors
 from tenv.core.names import CondaFile
 from tenv.core.prefix import require_inside
-from tenv.environment.installed_files import BYTECODE, Expected, Records, listed, read_note
+from tenv.environment.installed_files import BYTECODE, FOLDER, TEXT, Expected, Records, listed, read_note
 
 __all__ = ["CondaPackages", "unlink"]
 
@@ -112,9 +112,17 @@ class CondaPackages(Records):
 
 
 def _of_note(row: Mapping[str, Any], owner: str) -> Expected:
-    """Return a file of a conda package. A file that holds the prefix has a digest of its own."""
-    kind, sha256 = row.get("path_type", "hardlink"), row.get("sha256_in_prefix") or row.get("sha256")
-    return Expected(os.path.normpath(row["_path"]), owner, f"sha256:{sha256}" if sha256 and kind == "hardlink" else "")
+    """Return a file of a conda package. A file that holds the prefix has a digest of its own.
+
+    Of a link, py-rattler 0.28 notes the sha256 of its target.
+    """
+    kind, in_prefix = row.get("path_type", "hardlink"), row.get("sha256_in_prefix") or ""
+    name, sha256 = os.path.normpath(row["_path"]), in_prefix or row.get("sha256")
+    if kind == "softlink":
+        return Expected(name, owner, f"{TEXT}{in_prefix}")
+    if kind == "directory":
+        return Expected(name, owner, FOLDER)
+    return Expected(name, owner, f"sha256:{sha256}" if sha256 else "")
 
 
 def unlink(packages: CondaPackages, names: Collection[str]) -> None:

@@ -10,6 +10,7 @@ uv leaves the byte code of modules in folders that stay, such as ``six.py`` in s
 size and the whole seconds of the source, and runs the old module where a new one of the same size came within a second.
 """
 
+import contextlib
 import operator
 import os
 from collections import Counter, defaultdict
@@ -18,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tenv.core.errors import UnsafePackageError
-from tenv.core.file_stamps import Stamp, note_stamps, noted_stamps, stamp_of
+from tenv.core.file_stamps import Stamp, note_stamps, noted_stamps, stamp
 from tenv.core.files import storage_errors
 from tenv.core.prefix import LOCK_NOTE, OWN
 from tenv.environment.installed_files import Expected
@@ -109,10 +110,9 @@ def changed_wheels(
         if wheel.name not in new:
             continue
         mine, known = files[wheel.name], noted_stamps(_key(wheel))
-        linked = dict(_linked(there.prefix, mine))
+        linked = dict(_linked(there.prefix, mine, known))
         unsure = [row for row in mine if row.name in linked and linked[row.name] != known.get(row.name)]
-        other_rights = any(row.name in known and known[row.name][-1] != linked[row.name][-1] for row in unsure)
-        if listed[wheel.name] == 1 or other_rights or check(there.prefix, unsure).owners:  # 1: the RECORD itself
+        if listed[wheel.name] == 1 or check(there.prefix, unsure).owners:  # 1: the RECORD itself
             changed.append(wheel.name)
         elif unsure:
             note_stamps(_key(wheel), {**known, **linked})
@@ -123,16 +123,14 @@ def _key(wheel: Wheel) -> str:
     return f"wheel-{wheel.sha256}"
 
 
-def _linked(prefix: Path, rows: Sequence[Expected]) -> Iterator[tuple[str, Stamp]]:
-    """Yield the stamps of the files that are hard links."""
+def _linked(prefix: Path, rows: Sequence[Expected], known: Mapping[str, Stamp]) -> Iterator[tuple[str, Stamp]]:
+    """Yield the stamps of the files that are hard links, which get their noted rights back."""
     root = os.fspath(prefix)
     for row in rows:
-        try:
-            status = os.lstat(f"{root}{os.sep}{row.name}")
-        except OSError:  # `tenv verify` reports it
-            continue
-        if status.st_nlink > 1:
-            yield row.name, stamp_of(status)
+        path = f"{root}{os.sep}{row.name}"
+        with contextlib.suppress(OSError):  # `tenv verify` reports it
+            if os.lstat(path).st_nlink > 1:
+                yield row.name, stamp(path, known.get(row.name))
 
 
 def remove_old_bytecode(prefix: Path, before: Iterable[Expected], now: Iterable[Expected], elsewhere: str = "") -> None:

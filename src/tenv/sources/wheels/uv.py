@@ -30,7 +30,14 @@ from tenv.sources.wheels.choose import (
 )
 from tenv.sources.wheels.interpreters import Interpreter, inspect, search
 from tenv.sources.wheels.unpacked_size import watched_unpacking
-from tenv.sources.wheels.uv_output import CHECK_INDEX, download_progress, ended_by_itself, index_urls, mismatched
+from tenv.sources.wheels.uv_output import (
+    CHECK_INDEX,
+    download_progress,
+    ended_by_itself,
+    index_urls,
+    mismatched,
+    unusable,
+)
 from tenv.sources.wheels.uv_program import UvProgram
 from tenv.targets.manifest import Manifest
 
@@ -267,6 +274,12 @@ class Uv(UvProgram):
             if not hidden or self._put(python, hidden, again, progress, UV_INDEX="").status:
                 break
             done = self._put(python, wheels, [name for name in again if name != hidden[0].name], progress)
+        cached = {wheel.name for wheel in wheels}
+        while done.status and (name := unusable(done.stderr)) in cached:
+            progress.say(f"uv's cache has changed files of {name}, which are fetched again")
+            cached.remove(name)
+            self.forget([name])
+            done = self._put(python, wheels, again, progress)
         if done.status:
             error = self.error(done.stderr, "uv can't install the wheels of the lock", EnvironmentBrokenError)
             if isinstance(error, NoSolutionError):  # the versions are fixed, so an index lacks one
