@@ -8,12 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenv.core.errors import HostReportError
-from tenv.core.json_reader import Values
 from tenv.host.interface import Fact, Missing
 from tenv.host.report import HostReport
 from tenv.host.report_json import from_json, to_json
 from tenv.host.report_members import MemberReader, to_report
-from tenv.host.storage import DISK
 from tests.support.check_hosts import report
 
 PLAIN = to_json(from_json(report("580.65.06", "NVIDIA H200", "9.0", "node", memory=1 << 36)))
@@ -99,20 +97,6 @@ def test_a_plain_report_needs_no_json(indent: int | None, monkeypatch: pytest.Mo
         with monkeypatch.context() as patch:
             patch.setattr(MemberReader, "_parsed", None)  # all members are known now
             assert by_members(reader, text)[0] == from_json(data)
-
-
-@pytest.mark.parametrize("path", ["/home", "", "\u00e9\n", None, 7])
-@pytest.mark.parametrize("free", [0, 3, (1 << 63) - 1, 1 << 63, -1, True, 2.0, "3", None])
-@pytest.mark.parametrize("more", [{}, {"file_system": "nfs"}, {"file_system": None}, {"file_system": "nfs", "kind": 1}])
-def test_a_plain_disk_is_that_of_the_getters(path: object, free: object, more: dict[str, object]) -> None:
-    value = {"path": path, "free": free, **more}
-    assert DISK.read_plain is not None
-    try:
-        expected = DISK.read(Values({"value": value}, "a test"), "value")
-    except HostReportError:
-        assert DISK.read_plain(value) is None
-    else:
-        assert DISK.read_plain(value) == expected
 
 
 @pytest.mark.parametrize("number", ["2", "21", "2.0", "2e0"])

@@ -81,4 +81,4 @@ def test_a_host_report_is_refused(locked: Project, tmp_path: Path, number: int) 
     for words in (("check", "tiny"), ("check-driver", "tiny"), ("host",)):
         said = locked.fails(2, "host-report", *words, "--host-report", str(report))
         assert f"tenv 9.1 wrote it in form {number}; this is tenv 0.1.0, which reads form 2" in said
-        assert "hint: `tenv host --json` writes one" in said
+        assert "hint: `tenv host --json > FILE` writes one" in said

@@ -115,13 +115,13 @@ BROKEN = [
     ("", "not JSON"),
     ("{", "not JSON"),
     ("[" * 100_000, "not JSON"),
-    ("null", "expected an object"),
+    ("null", "it is no JSON object"),
     ("{}", "no `schema`"),
     ('{"schema": 99, "tenv": "9.0"}', "tenv 9.0 wrote it in form 99"),
     ('{"schema": 2, "driver": {"value": "soon", "origin": "x"}}', "driver.value: `soon` is not a dotted version"),
     ('{"schema": 2, "driver": {"value": "58\u0660.1", "origin": "x"}}', "is not a dotted version"),
     (f'{{"schema": 2, "memory": {{"value": 1{"0" * 400}, "origin": "x"}}}}', "memory.value: expected no more than 92"),
-    ('{"schema": 2, "gpus": {"value": 7, "origin": "x"}}', "gpus.value: expected a list"),
+    ('{"schema": 2, "gpus": {"value": 7, "origin": "x"}}', "gpus.value: expected an array of tables"),
     ('{"tenv": "1", "command": "list", "data": []}', "the output of `tenv list`"),
 ]
 

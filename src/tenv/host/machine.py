@@ -8,7 +8,6 @@ from pathlib import Path
 
 from tenv.core.dataclass import dataclass
 from tenv.core.files import read_regular
-from tenv.core.json_reader import Values
 from tenv.core.size_text import format_bytes
 from tenv.core.untrusted import whole_number
 from tenv.core.versions import Version
@@ -152,7 +151,6 @@ LIBC = HostField(
     meaning="the version of the GNU C library",
     form='`"2.35"`',
     probe=lambda _: glibc(),
-    read=Values.version,
     show=lambda version: [str(version)],
 )
 
@@ -161,7 +159,6 @@ CORES = HostField(
     meaning="the processors that this process may use, with the limits of its control group",
     form="a number",
     probe=lambda scan: _cores(scan.places.root),
-    read=Values.number,
     show=lambda count: [str(count)],
 )
 
@@ -170,6 +167,5 @@ MEMORY = HostField(
     meaning="the memory that this process may use, with the limits of its control group",
     form="a number of bytes",
     probe=lambda scan: _memory(scan.places.root),
-    read=Values.number,
     show=lambda size: [format_bytes(size)],
 )

@@ -28,9 +28,9 @@ def ask(loader: Loader) -> Answer | Missing:
         known = places.environ.get("LD_LIBRARY_PATH")
         changes["LD_LIBRARY_PATH"] = os.pathsep.join([str(library.path.parent), *([known] if known else [])])
     module = importlib.util.find_spec("pynvml")
-    if module is None or module.origin is None:
+    if module is None:
         return Missing("nvidia-ml-py is not installed", ReasonKind.NONE)
-    output = library.ask(places, str(_CHILD), str(Path(module.origin).parent), **changes)
+    output = library.ask(places, str(_CHILD), str(Path(str(module.origin)).parent), **changes)
     return output if isinstance(output, Missing) else parse(output)
 
 

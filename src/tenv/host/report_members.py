@@ -13,7 +13,7 @@ from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
 from tenv.core.errors import HostReportError
-from tenv.host.fields import host_fields
+from tenv.host.field import host_fields
 from tenv.host.interface import Fact, Missing
 from tenv.host.report import HostReport
 from tenv.host.report_json import SCHEMA, UNREPORTED, read_value

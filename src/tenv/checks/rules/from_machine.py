@@ -12,8 +12,7 @@ from tenv.checks.rules.common import chosen_gcc, gcc_limit, takes_toolkit, toolk
 from tenv.checks.rules.interface import Case, Finding, Scope, Severity, Unknown
 from tenv.core.versions import Range
 from tenv.host.interface import Fact, Missing, ReasonKind
-from tenv.host.pythons import FoundPython
-from tenv.host.report import HostReport
+from tenv.host.report import FoundPython, HostReport
 from tenv.targets.manifest import DEBUG_PYTHON, Manifest
 from tenv.targets.sisters import sister_hint
 
