@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tenv.audits.codes import CODES
-from tenv.audits.manylinux import tags_of_name
+from tenv.audits.library import CODES
+from tenv.audits.on_host import tags_of_name
 from tests.audits.made import CUBIN, PTX, fatbin, library, wheel
 from tests.support.projects import Project, call
 

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tenv.audits.audited_tree import AuditedKind, AuditedTree, read_note
-from tenv.audits.codes import audit_finding
-from tenv.audits.fatbin import GpuArch
-from tenv.audits.library import AuditedFile, Needs
+from tenv.audits.library import AuditedFile, GpuArch, Needs, audit_finding
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.dataclass import dataclass
 from tenv.core.names import infos_of

@@ -8,9 +8,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from tenv.audits.audited_tree import AuditedKind, AuditedTree
-from tenv.audits.codes import audit_finding
-from tenv.audits.library import AuditedFile
-from tenv.audits.manylinux import ALLOWED
+from tenv.audits.library import AuditedFile, audit_finding
+from tenv.audits.on_host import ALLOWED
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.dataclass import dataclass
 from tenv.core.prefix import MARKER

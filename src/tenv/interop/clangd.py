@@ -7,8 +7,7 @@ clangd is a clang: it knows neither nvcc's options nor where this environment's 
 from pathlib import Path
 from typing import Any
 
-from tenv.interop.interface import Exported, Format, Site, Subject
-from tenv.interop.marked_block import add_block, block
+from tenv.interop.interface import Exported, Format, Site, Subject, add_block, block
 
 __all__ = ["FORMAT", "query_drivers"]
 

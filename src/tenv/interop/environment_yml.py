@@ -11,11 +11,8 @@ from typing import Any
 
 from tenv.core.errors import FormatError, ManifestError
 from tenv.core.names import channel_urls, channel_word
-from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject
-from tenv.interop.markers import add_line
-from tenv.interop.package_rows import channel_words, left_out, words_of
-from tenv.interop.reading import load_yaml, text_of
-from tenv.interop.requests import conda_request
+from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject, load_yaml, text_of
+from tenv.interop.requests import add_line, channel_words, conda_request, left_out, words_of
 from tenv.targets.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
 from tenv.targets.reserved_names import reserved
 from tenv.targets.variable_requests import VariableRequest

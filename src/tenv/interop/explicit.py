@@ -13,10 +13,8 @@ from typing import Any
 from tenv.core.errors import FormatError, LockCorruptError
 from tenv.core.names import CondaFile, Digest, WheelFile, channel_of, channel_word
 from tenv.core.untrusted import address_fault, without_login
-from tenv.interop.interface import Draft, Exported, ForeignLock, Format, GivenFile, Imported, Subject, minor_of
-from tenv.interop.package_rows import left_out, other_channels, wheel_at
-from tenv.interop.reading import text_of
-from tenv.interop.requests import asked_as, pin
+from tenv.interop.interface import Draft, Exported, ForeignLock, Format, GivenFile, Imported, Subject, minor_of, text_of
+from tenv.interop.requests import asked_as, left_out, other_channels, pin, wheel_at
 from tenv.locks.lock import CondaPackage, Wheel
 from tenv.targets.manifest import PLATFORMS, WheelRequest
 

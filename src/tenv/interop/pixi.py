@@ -11,12 +11,19 @@ from typing import Any
 from tenv.core.errors import FormatError, LockCorruptError
 from tenv.core.names import CondaFile, channel_of, channel_word, file_at, normalize
 from tenv.core.yaml_reader import load
-from tenv.interop.interface import Draft, Exported, ForeignLock, Format, GivenFile, Imported, Subject, minor_of
-from tenv.interop.package_rows import channel_words, left_out, not_known, other_channels, wheel_at
-from tenv.interop.pixi_toml import render_workspace
-from tenv.interop.pixi_workspace import Workspace, read_workspace
-from tenv.interop.reading import load_yaml
-from tenv.interop.requests import asked_wheels, top_level
+from tenv.interop.interface import (
+    Draft,
+    Exported,
+    ForeignLock,
+    Format,
+    GivenFile,
+    Imported,
+    Subject,
+    load_yaml,
+    minor_of,
+)
+from tenv.interop.pixi_workspace import Workspace, read_workspace, render_workspace
+from tenv.interop.requests import asked_wheels, channel_words, left_out, not_known, other_channels, top_level, wheel_at
 from tenv.locks.lock import Wheel
 from tenv.rattler_api.lockfile import to_current
 from tenv.targets.manifest import CondaRequest, Manifest
