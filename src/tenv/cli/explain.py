@@ -51,7 +51,8 @@ def _log(name: str) -> Result:
     findings = [finding.to_json() for finding in found.findings]
 
     def show() -> None:
-        out("\n".join(_lines(found)))
+        for line in _lines(found):
+            out(line)
         print_findings(findings)
 
     return Result(found.to_json(), text=show, findings=findings)

@@ -35,8 +35,8 @@ _ERRORS = (
     r"\berror\b[ :\[]",
     r"\bError\b[ :\[]",
     r"\bERROR\b[ :\[]",
-    r"^[\w.]*Error:( |$)",
-    r"^[\w.]*Exception:( |$)",
+    r"^\s*[\w.]*Error:( |$)",
+    r"^\s*[\w.]*Exception:( |$)",
     r"undefined reference",
     r"undefined symbol",
     r"Undefined symbol",
@@ -66,12 +66,13 @@ _BUILD = re.compile(
 _FRAME = re.compile(
     r"subprocess-exited-with-error|^error: builder for |^note: This error originates|^error: command "
     r"|^subprocess\.CalledProcessError|^error: (metadata-generation-failed|legacy-install-failure|failed-wheel-build)"
-    r"|^g?make(\[\d+\])?: \*\*\* \[|ninja: build stopped",
+    r"|^g?make(\[\d+\])?: \*\*\* \[|ninja: build stopped"
+    r"|^(error: )?(The build backend returned an error|Failed to (download and )?build )",
     re.IGNORECASE,
 )
 """Lines that frame an error but are not errors themselves."""
 
-_WARNING = re.compile(r"\bwarnings?\b|Warning\b", re.IGNORECASE)
+_WARNING = re.compile(r"(?<![\w./\\-])(warning|WARNING)\b(?![./\\])|Warning\b(?![./\\])|\bwarnings\.warn\b")
 """The word before which a line is an error, and after which it is a warning that quotes one."""
 
 _PLACE = re.compile(

@@ -28,7 +28,7 @@ _PREFIXES = re.compile(
     r"|::(?:error|warning|group|debug)(?: [^:]*)?::"
     r")"
 )
-_PIP = re.compile(r"^(?: {2,6}(?=\S)|\u2502 ?|\s*\u2570\u2500>\s*|\s*\u00d7\s*)")
+_PIP = re.compile(r"^(?: {2,6}(?=\S)|\u2502 ?|\s*[\u2570\u251c]\u2500[>\u25b6]\s*|\s*\u00d7\s*)")
 _MOST_PREFIXES = 4
 _LONGEST = 1000
 """How many characters of a line are read. Command lines are longer, but their tails hold no errors."""
