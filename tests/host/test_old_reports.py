@@ -19,5 +19,5 @@ def test_every_report_has_its_verdicts() -> None:
 
 def test_an_old_report_gives_the_verdicts_that_it_gave(shipped: Shipped) -> None:
     for name, data in old_reports().items():
-        found = {target: row(*said) for target, said in shipped(from_json(data, name)).items()}
+        found = {target: row(said) for target, said in shipped(from_json(data, name)).items()}
         assert found == old_verdicts()[name], name

@@ -12,8 +12,7 @@ from tenv.builds.cmake_cache import read_cache
 from tenv.builds.step_report import Done, build_finding
 from tenv.builds.switches import is_on
 from tenv.checks.checkout_state import EXPECTED
-from tenv.checks.judge import find_source
-from tenv.checks.pytorch_source import SourceRequirement
+from tenv.checks.pytorch_source import SourceRequirement, find_source
 from tenv.checks.rules.checkout import STALE, SUBMODULES
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.errors import TenvError, UsageError
