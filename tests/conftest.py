@@ -107,7 +107,8 @@ _homes: list[Path] = []
 _ABOUT_MACHINES = {
     f"test_{name}.py"
     for name in (
-        *("archives_later", "auto", "check", "compat", "contract", "mixed", "once", "precheck", "startup", "system"),
+        *("archives_later", "auto", "check", "check_driver", "compat", "contract", "mixed", "once", "precheck"),
+        *("startup", "system"),
     )
 }
 """Tests of what `create` finds on the machine; for the others it is looked at once, since that starts programs."""

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tenv.checks.gpu_verdicts import about_gpus, per_gpu, settled
-from tenv.checks.rules.driver_family import DRIVER_RULES
-from tenv.checks.rules.gpu_range import listed_archs
+from tenv.checks.judge import about_gpus, per_gpu, settled
+from tenv.checks.rules.catalogue import DRIVER_RULES
+from tenv.checks.rules.gpu import listed_archs
 from tenv.checks.rules.interface import Scope, decide
 from tenv.core.versions import Version
 from tenv.host.report import Gpu, ModuleKind

@@ -3,9 +3,8 @@
 import pytest
 
 from tenv.checks.before_create import Surroundings
-from tenv.checks.choose_target import Candidate, TargetChoice
-from tenv.checks.judge import find_source
-from tenv.checks.preferred_cuda import is_stable, why_aside
+from tenv.checks.choose_target import Candidate, TargetChoice, is_stable, why_aside
+from tenv.checks.pytorch_source import find_source
 from tenv.checks.rules.driver import Verdict
 from tenv.core.versions import Version
 from tests.checks.rules.cases import facts, host

@@ -6,9 +6,10 @@ from typing import Any
 from tenv.core.files import digest_bytes
 from tenv.core.versions import Range, Version
 from tenv.locks.lock import Archive, CondaPackage, Lock, Wheel, from_manifest
+from tenv.locks.lock_file import render_lock
 from tenv.targets.manifest import Manifest, Requirements, WheelRequest
 
-__all__ = ["archive", "conda", "lock", "lock_of", "manifest", "wheel"]
+__all__ = ["archive", "conda", "lock", "lock_bytes", "lock_of", "manifest", "wheel"]
 
 
 def wheel(name: str, version: str, *python: str, size: int | None = 10, tag: str = "py3-none-any") -> Wheel:
@@ -63,3 +64,17 @@ def manifest(**wheels: str) -> Manifest:
 def lock_of(asked: Manifest, *wheels: Wheel) -> Lock:
     """Return the lock that answers a manifest."""
     return from_manifest(asked, {"wheels": {"linux-64": wheels}})
+
+
+def lock_bytes(made: Lock) -> bytes:
+    """Return the file of a lock, whose conda part rattler writes elsewhere."""
+    lines = ["version: 7", "platforms:", *(f"- name: {platform}" for platform in made.platforms), "environments:"]
+    lines += [f"  {made.target}:", "    channels: []", "    packages:"]
+    for platform in made.platforms:
+        rows = [f"      - conda: {row.url}" for row in made.conda.get(platform, ())]
+        lines += [f"      {platform}:{'' if rows else ' []'}", *rows]
+    urls = {row.url: row for packages in made.conda.values() for row in packages}
+    lines.append("packages:" if urls else "packages: []")
+    for url, row in urls.items():
+        lines += [f"- conda: {url}", f"  sha256: {row.sha256}", f"  depends: [{', '.join(row.depends)}]"]
+    return render_lock(made, "\n".join(lines))

@@ -47,7 +47,7 @@ def write_verdicts() -> None:
     for name, data in recorded_reports().items():
         targets: dict[str, list[str]] = {}
         for target, said in shipped(from_json(data, name)).items():
-            targets.setdefault(row(*said), []).append(target)
+            targets.setdefault(row(said), []).append(target)
         lines.append(json.dumps({"name": name, "verdicts": targets}) + "\n")
     (_FOLDER / "verdicts.jsonl").write_text("".join(lines), encoding="utf-8")
 

@@ -1,16 +1,9 @@
 """All shipped targets, each with the newest PyTorch that it is for, on one machine after the other."""
 
-from functools import partial
-from itertools import islice
-from typing import Any
-
-from tenv.checks.driver_report import find_targets, judge_target
-from tenv.checks.judge import Judge, Verdicts, find_source
-from tenv.checks.memos import Memos
-from tenv.checks.rules.driver import DriverVerdict
+from tenv.checks.check import find_targets
+from tenv.checks.judge import Judge, Verdicts
+from tenv.checks.pytorch_source import find_source
 from tenv.facts.tables import load_facts
-from tenv.host.interface import Missing
-from tenv.host.machine import current_platform
 from tenv.host.report import HostReport
 from tenv.project.context import Context
 from tenv.targets.search import Target
@@ -19,28 +12,16 @@ __all__ = ["Shipped", "row"]
 
 
 class Shipped:
-    """The shipped targets; made once for many machines, of which those that look alike are judged once."""
+    """The shipped targets; made once for many machines."""
 
     def __init__(self) -> None:
         self.facts = load_facts()
         self.targets: dict[str, Target] = {target.name: target for target in find_targets(Context(), None)}
         self._judges = [self._judge(target) for target in self.targets.values()]
-        self._memos: Memos[Any] = Memos(
-            (
-                *(question for judge in self._judges for question in judge.questions),
-                *(partial(self._driver, target) for target in self.targets.values()),
-            )
-        )
 
-    def __call__(self, host: HostReport) -> dict[str, tuple[Verdicts, DriverVerdict]]:
-        """Return what is said of each target on a machine, and how the machine's driver stands to it."""
-        answers = iter(self._memos(host))
-        judged = [judge.conclude(host, list(islice(answers, len(judge.questions)))) for judge in self._judges]
-        return dict(zip(self.targets, zip(judged, answers, strict=True), strict=True))
-
-    def _driver(self, target: Target, host: HostReport) -> DriverVerdict:
-        platform = current_platform() if isinstance(host.platform, Missing) else host.platform.value
-        return judge_target(target.manifest.on(platform), host, self.facts)
+    def __call__(self, host: HostReport) -> dict[str, Verdicts]:
+        """Return the verdicts on each target on a machine."""
+        return dict(zip(self.targets, (judge(host) for judge in self._judges), strict=True))
 
     def _judge(self, target: Target) -> Judge:
         wanted, releases = target.manifest.pytorch, self.facts.pytorch_build.releases
@@ -48,9 +29,9 @@ class Shipped:
         return Judge(target, find_source(fitting[-1], self.facts) if fitting else None, self.facts)
 
 
-def row(verdicts: Verdicts, driver: DriverVerdict) -> str:
+def row(verdicts: Verdicts) -> str:
     """Return verdicts on one line: both answers, the driver's verdict, and each finding's code and severity."""
     codes = (f"{finding.code}:{finding.severity}" for finding in verdicts.findings)
     words = {True: "", False: "no ", None: "unknown "}
-    answers = (f"{words[verdicts.build]}build", f"{words[verdicts.run]}run", str(driver.verdict))
+    answers = (f"{words[verdicts.build]}build", f"{words[verdicts.run]}run", str(verdicts.driver.verdict))
     return " ".join([", ".join(answers), *codes])

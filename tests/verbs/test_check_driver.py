@@ -1,6 +1,7 @@
 """`tenv check-driver`: a driver against targets and toolkits."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from tenv.core.versions import Version
 from tenv.host.interface import Fact, Missing
-from tenv.host.report import Gpu
+from tenv.host.report import Gpu, HostReport
 from tenv.host.report_json import from_json
 from tests.support.check_hosts import CUDAS, report, write
 from tests.support.found_by import led_json
@@ -94,19 +95,27 @@ def test_own_facts_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert (toolkits[0]["cuda"], toolkits[0]["verdict"]) == ("14.0.0", "native")
 
 
-def test_without_options_only_the_driver_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    def whole(*_: object) -> None:
-        raise AssertionError("the whole report was collected")
+def collected(monkeypatch: pytest.MonkeyPatch, **values: Fact[Any] | Missing) -> list[HostReport]:
+    """Put values into the report of this machine, and return the reports that are collected."""
+    made: list[HostReport] = []
 
-    monkeypatch.setattr("tenv.host.collect.collect", whole)
-    monkeypatch.setattr("tenv.checks.driver_report.probe", lambda *_: Fact(Version("535.104.12"), "test"))
+    def collect(*_: object) -> HostReport:
+        made.append(replace(from_json(report("535.104.12")), **values))
+        return made[-1]
+
+    monkeypatch.setattr("tenv.host.collect.collect", collect)
+    return made
+
+
+def test_without_options_this_machine_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = collected(monkeypatch)
     assert call("check-driver", "cuda121").status == 0
+    assert call("check-driver").status == 0
+    assert len(made) == 2
 
 
 def test_a_gpu_on_the_bus_without_a_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tenv.checks.driver_report.probe", lambda *_: Missing("no probe answered"))
-    monkeypatch.setattr("tenv.host.gpus.probe", lambda *_: Fact((Gpu("", pci_id="10de:2182"),), "the bus"))
-    monkeypatch.setattr("tenv.host.container.probe", lambda *_: Missing("none"))
+    collected(monkeypatch, driver=Missing("no probe answered"), gpus=Fact((Gpu("", pci_id="10de:2182"),), "the bus"))
     said = call("check-driver", "cuda121").out
     assert "no NVIDIA driver was detected for the GeForce GTX 1660 Ti of this host" in said
     assert "fix: install NVIDIA driver 525.60.13 or newer" in said
@@ -131,7 +140,7 @@ def test_an_override_stands_in_for_a_driver_that_is_not_read(
 
 def test_an_override_counts_for_this_machine_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONDA_OVERRIDE_CUDA", "12.4")
-    monkeypatch.setattr("tenv.checks.driver_report.probe", lambda *_: Missing("no probe answered"))
+    monkeypatch.setattr("tenv.host.driver.probe", lambda **_: Missing("no probe answered"))
     assert call("check-driver", "cuda121", "--json").data["targets"][0]["verdict"] == "native"
 
 
@@ -165,9 +174,7 @@ def test_set_to_nothing_it_hides_a_driver(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_gpus_are_looked_for_where_they_decide(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = from_json(report("535.104.12", "NVIDIA A100-SXM4-80GB", "8.0"))
-    monkeypatch.setattr("tenv.host.gpus.probe", lambda *_: whole.gpus)
-    monkeypatch.setattr("tenv.checks.driver_report.probe", lambda *_: Fact(Version("535.104.12"), "test"))
+    collected(monkeypatch, gpus=from_json(report("535.104.12", "NVIDIA A100-SXM4-80GB", "8.0")).gpus)
     assert call("check-driver", "cuda130", "--json").data["targets"][0]["verdict"] == "forward"
 
 
@@ -225,7 +232,7 @@ def test_of_another_platform_nothing_else_is_said(here: Path, tmp_path: Path) ->
         ),
     ],
 )
-def test_build_is_no_where_the_manifest_alone_forbids_it(
+def test_build_is_no_where_the_manifest_forbids_it(
     manifest: str, build: bool, run: bool, codes: list[str], here: Path, tmp_path: Path
 ) -> None:
     (here / "manifests" / "own.toml").write_text(manifest)
@@ -265,13 +272,10 @@ def test_a_toolkit_that_nobody_looked_for_is_unknown(here: Path, tmp_path: Path)
     assert [finding["severity"] for finding in json.loads(ended.out)["findings"]] == ["warning"]
 
 
-def test_toolkits_of_this_machine_are_looked_for_where_a_target_takes_one(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_toolkit_of_this_machine_counts(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = 'platforms = ["linux-64"]\n[requirements]\ncuda = "12.1"\n[system]\ncuda-toolkit = "12.1.*"\n'
     (here / "manifests" / "own.toml").write_text(text)
-    monkeypatch.setattr("tenv.checks.driver_report.probe", lambda *_: Fact(Version("535.104.12"), "test"))
-    monkeypatch.setattr("tenv.host.toolkits.probe", lambda *_: Fact((), "nowhere"))
+    collected(monkeypatch, toolkits=Fact((), "nowhere"))
     (row,) = call("check-driver", "own", "--json").data["targets"]
     assert (row["build"], row["run"]) == (False, True)
 
@@ -282,3 +286,31 @@ def test_a_fleet_tells_where_nothing_is_built(here: Path, tmp_path: Path) -> Non
     ended = call("check-driver", "other", "--against", file)
     assert (ended.status, ended.out.splitlines()[1].split()[-2:]) == (1, ["no", "native"])
     assert call("check-driver", "--against", file).status == 0
+
+
+OLD_LIBC = report("580.65.06", "NVIDIA H200", "9.0", libc="2.27")
+
+
+def test_a_libc_that_is_too_old_counts(here: Path, tmp_path: Path) -> None:
+    text = 'platforms = ["linux-64"]\n[requirements]\ncuda = "13.0"\nglibc = "2.28"\n'
+    (here / "manifests" / "new.toml").write_text(text)
+    file = write(tmp_path / "host.json", OLD_LIBC)
+    ended = call("check-driver", "new", "--host-report", file, "--json")
+    (row,) = ended.data["targets"]
+    assert (row["build"], row["run"], row["verdict"], ended.status) == (False, False, "native", 1)
+    assert [finding["code"] for finding in json.loads(ended.out)["findings"]] == ["TE502"]
+    assert call("check-driver", "new", "--host-report", file, "--build-only").status == 1
+    table = call("check-driver", "--host-report", file).out
+    assert "new" in table.partition("\n  TE502: ")[2].partition("\n")[0].split(", ")
+    file = write(tmp_path / "host.json", {**OLD_LIBC, "libc": {"value": "2.28", "origin": "test"}})
+    assert call("check-driver", "new", "--host-report", file).status == 0
+
+
+def test_findings_that_leave_the_answers_are_for_check(here: Path, tmp_path: Path) -> None:
+    disk = {"path": "/home", "free": 500 << 30, "file_system": "nfs4"}
+    file = write(tmp_path / "host.json", report("515.76", disk=disk))
+    driver, whole = (
+        [finding["code"] for finding in json.loads(call(*words, "--host-report", file, "--json").out)["findings"]]
+        for words in (("check-driver", "cuda118"), ("check", "cuda118"))
+    )
+    assert (driver, whole) == (["TE102"], ["TE102", "TE703"])

@@ -1,27 +1,32 @@
 """`--against`: many machines, some of whose reports are broken."""
 
-import itertools
 import json
 import os
 import sys
 import threading
 import tracemalloc
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from tenv.checks.fleet import ask
-from tenv.checks.memos import Memos
+from tenv.checks.fleet import ask_each
+from tenv.checks.judge import Answers, Judge, Verdicts
+from tenv.checks.rules.catalogue import MACHINE_RULES, RULES
 from tenv.cli.machines import Machines
-from tenv.host.interface import Fact
+from tenv.cli.output import Voice
 from tenv.host.report import HostReport
 from tenv.host.report_json import from_json, to_json
+from tenv.project.context import Context
+from tests.checks.rules.cases import case, limits_of
 from tests.support.check_hosts import report, write
+from tests.support.lock_builders import lock, lock_bytes, wheel
 from tests.support.projects import call
 
+CODES = sorted({code for rule in RULES for code in rule.codes})
 pytestmark = pytest.mark.usefixtures("here")
 
 DRIVERS = ("580.65.06", "535.104.12", "515.76", "")
@@ -42,7 +47,7 @@ def nothing(host: HostReport) -> tuple[str, ...]:
 
 
 def names(path: Path) -> list[str]:
-    return [row.machine for row in ask(path, nothing)]
+    return [row.machine for row in ask_each(path, nothing)]
 
 
 def test_a_folder_has_a_file_a_machine(tmp_path: Path) -> None:
@@ -106,7 +111,7 @@ def test_a_target_that_can_not_be_read_is_told(tmp_path: Path, here: Path) -> No
 
 
 def test_a_long_list_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tenv.checks.fleet_files._CHUNK", 7)
+    monkeypatch.setattr("tenv.checks.fleet._CHUNK", 7)
     text = json.dumps(list(machines(5)), indent=1)
     assert names(Path(write(tmp_path / "fleet.json", f"\n{text}\n"))) == [f"node{number}" for number in range(5)]
 
@@ -147,14 +152,14 @@ def test_a_broken_report_is_a_row_with_its_reason(text: str, said: str, tmp_path
 def test_a_broken_line_hides_no_other(tmp_path: Path) -> None:
     lines = [json.dumps(data) for data in machines(3)]
     lines[1] = lines[1][:50]
-    rows = list(ask(Path(write(tmp_path / "fleet.jsonl", "\n".join(lines))), nothing))
+    rows = list(ask_each(Path(write(tmp_path / "fleet.jsonl", "\n".join(lines))), nothing))
     assert [row.machine for row in rows] == ["node0", f"{tmp_path / 'fleet.jsonl'}:2", "node2"]
     assert "not JSON" in rows[1].problem
 
 
 def test_behind_a_broken_item_of_a_list_nothing_is_read(tmp_path: Path) -> None:
     text = json.dumps(list(machines(3))).replace('"node1"', '"node1')
-    rows = list(ask(Path(write(tmp_path / "fleet.json", text)), nothing))
+    rows = list(ask_each(Path(write(tmp_path / "fleet.json", text)), nothing))
     assert [bool(row.problem) for row in rows] == [False, True]
     assert "the rest was not read" in rows[1].problem
 
@@ -163,7 +168,7 @@ def test_files_that_can_t_be_read_are_rows(tmp_path: Path) -> None:
     (tmp_path / "fleet" / "a.json").mkdir(parents=True)
     (tmp_path / "fleet" / "b.json").symlink_to("nowhere")
     (tmp_path / "fleet" / "c.json").write_bytes(b"\xff\xfe{\x00}\x00")
-    rows = list(ask(tmp_path / "fleet", nothing))
+    rows = list(ask_each(tmp_path / "fleet", nothing))
     assert [(row.machine, bool(row.problem)) for row in rows] == [(f"{name}.json", True) for name in "abc"]
 
 
@@ -185,131 +190,118 @@ def test_the_table_has_a_column_for_each_target(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["check-driver", "check"])
-def test_of_a_thousand_machines_those_that_look_alike_are_judged_once(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[int] = []
-    work_out = Memos._work_out
+def test_machines_of_one_kind_are_judged_once(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: Counter[Judge] = Counter()
+    ask = Judge.ask
 
-    def counted(memos: Any, group: Any, host: HostReport) -> Any:
-        asked.extend(group.questions)
-        return work_out(memos, group, host)
+    def counted(judge: Judge, host: HostReport) -> Answers:
+        asked[judge] += 1
+        return ask(judge, host)
 
-    monkeypatch.setattr(Memos, "_work_out", counted)
-    monkeypatch.setattr("tenv.checks.memos._REMEMBERED", 100)  # far fewer than there are values
-    file = write(tmp_path / "fleet.jsonl", "\n".join(map(json.dumps, machines(1000))))
-    ended = call(command, "--against", file, "--json")
-    rows = ended.data["machines"]
-    assert len(rows) == 1000
-    times = Counter(asked).values()  # memory and free space differ on each machine, and are only compared
-    assert len(times) >= len(rows[0]["targets"])
-    assert max(times) <= 2 * len(DRIVERS)
-    by_target = {row["target"]: row["run"] for row in rows[2]["targets"]}
+    monkeypatch.setattr(Judge, "ask", counted)
+    made = [*machines(200), report("515.76", "NVIDIA GeForce GTX 1660 Ti", "7.5", libc="2.36")]
+    rows = call(command, "--against", write(tmp_path / "m.jsonl", "\n".join(map(json.dumps, made))), "--json").data
+    assert len(rows["machines"]) == 201
+    targets = rows["machines"][0]["targets"]
+    assert len(asked) == len(targets)
+    assert set(asked.values()) == {len(DRIVERS) + 1}  # name, memory and disk differ on each machine
+    by_target = {row["target"]: row["run"] for row in rows["machines"][2]["targets"]}
     assert (by_target["cuda118"], by_target["cuda130"]) == (True, False)
 
 
+GIB = 1 << 30
+ENOUGH = 9 * GIB // 2
+PACKED = 3 * GIB
+"""The bytes of the wheel in the lock, half of their size on a disk."""
+SIDES = [
+    ({"memory": ENOUGH - 1}, ["TE701"]),
+    ({"memory": ENOUGH}, []),
+    ({"memory": ENOUGH + GIB - 1}, []),
+    ({"memory": ENOUGH - GIB}, ["TE701"]),
+    ({"free": 2 * PACKED - 1}, ["TE702"]),
+    ({"free": 2 * PACKED}, []),
+    ({"free": 2 * PACKED + GIB - 1}, []),
+    ({"free": 2 * PACKED - GIB}, ["TE702"]),
+    ({"file_system": "nfs4"}, ["TE703"]),
+    ({"file_system": "ext4"}, []),
+    ({"memory": ENOUGH - 1, "free": 2 * PACKED - 1, "file_system": "nfs4"}, ["TE701", "TE702", "TE703"]),
+]
+
+
+@pytest.mark.parametrize("command", ["check", "check-driver"])
+def test_memory_and_disk_are_judged_on_each_machine(command: str, here: Path, tmp_path: Path) -> None:
+    made = replace(lock(wheel("torch", "1.0", size=PACKED), cuda="13.0"), target="cuda130")
+    (here / "locks").mkdir()
+    (here / "locks" / "cuda130.lock").write_bytes(lock_bytes(made))
+    reports = []
+    for number, (more, _) in enumerate(SIDES):
+        memory, disk = more.get("memory", 64 * GIB), {"path": "/home", "free": 500 * GIB, "file_system": "ext4", **more}
+        reports.append(report("580.65.06", "NVIDIA H200", "9.0", f"node{number}", memory=memory, disk=disk))
+    file = write(tmp_path / "fleet.jsonl", "\n".join(map(json.dumps, reports)))
+    rows = call(command, "cuda130", "--against", file, "--json").data["machines"]
+    for row, told, (_, codes) in zip(rows, reports, SIDES, strict=True):
+        (found,) = row["targets"]
+        assert (found["build"], found["run"]) == ("TE702" not in codes, "TE702" not in codes), (row["machine"], codes)
+        if command == "check":
+            alone = call(command, "cuda130", "--host-report", write(tmp_path / "one.json", told), "--json")
+            assert found["findings"] == codes == [one["code"] for one in json.loads(alone.out)["findings"]]
+
+
+def test_no_other_rule_reads_the_values_of_each_machine() -> None:
+    class Guarded:
+        """A host report without the values that machines of one kind do not share."""
+
+        def __init__(self, host: HostReport) -> None:
+            self._host = host
+
+        def __getattr__(self, name: str) -> Any:
+            assert name not in ("hostname", "memory", "disk"), name
+            return getattr(self._host, name)
+
+    every = [changes for code in CODES for changes in (limits_of(code).speaks, *limits_of(code).also)]
+    for changes in every:
+        asked = case(**changes)
+        guarded = replace(asked, host=cast("HostReport", Guarded(asked.host)))
+        for rule in RULES:
+            assert rule in MACHINE_RULES or list(rule(guarded)) == list(rule(asked))
+    alone = [rule for rule in MACHINE_RULES if any(list(rule(case(**changes))) for changes in every)]
+    assert alone == list(MACHINE_RULES)
+
+
 @pytest.mark.parametrize("command", ["check-driver", "check"])
-@pytest.mark.parametrize("more", [[], ["--json"]])
-def test_many_machines_wait_in_a_file(
-    command: str, more: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fleet_in_json_is_one_value(command: str, tmp_path: Path) -> None:
     lines = [*map(json.dumps, machines(25)), "{", json.dumps(report("580.65.06", name="node7"))]
     file = write(tmp_path / "fleet.jsonl", "\n".join(lines))
-    words = (command, "--against", file, *more)
-    whole = call(*words)
-    monkeypatch.setattr("tenv.cli.machines._BATCH", 4)
-    assert call(*words).out == whole.out
-    monkeypatch.setattr("tenv.cli.machines._IN_MEMORY", 1000)
-    parts = call(*words)
-    assert (parts.out, parts.err, parts.status) == (whole.out, whole.err, whole.status)
-    if more:
-        assert parts.out == json.dumps(json.loads(parts.out), indent=2) + "\n"
-        assert len(parts.data["machines"]) == 27
-    else:
-        assert [line.split()[0] for line in parts.out.splitlines()].count("node7") == 2
-        assert f"node7 ({file}:27)" in parts.out
+    whole = call(command, "--against", file, "--json")
+    assert whole.out == json.dumps(json.loads(whole.out), indent=2) + "\n"
+    assert len(whole.data["machines"]) == 27
+    table = call(command, "--against", file).out
+    assert [line.split()[0] for line in table.splitlines()].count("node7") == 2
+    assert f"node7 ({file}:27)" in table
 
 
-def test_the_memory_does_not_grow_with_the_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machines_with_equal_answers_share_their_text(tmp_path: Path) -> None:
     peaks = []
-    monkeypatch.setattr("tenv.cli.machines._IN_MEMORY", 1 << 12)
-    for number in (2000, 6000):
+    for number in (200, 1200):
         file = tmp_path / f"{number}.jsonl"
         with file.open("w") as lines:
             lines.writelines(f"{json.dumps(data)}\n" for data in machines(number))
-        memos = Memos([lambda host: str(host.driver)])
         tracemalloc.start()
-        assert Machines(ask(file, memos, memos), lambda _: "").count == number
+        rows = ask_each(file, lambda _: (Verdicts("cuda130", "linux-64", True, True, (), "", ""),))
+        found = Machines(Voice(json=True), rows, lambda _: True).result(
+            Context(), lambda one: one.to_json(), str, decides=False
+        )
+        assert found.summary == (f"{number} machines",)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[1] < peaks[0] + 4000 * 150  # a row with its texts takes more than 400 bytes
+    assert peaks[1] < peaks[0] + 1000 * 400  # a row with a text of its own takes more than 800 bytes
 
 
 def test_no_more_than_a_report_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tenv.checks.fleet_files._CHUNK", 1 << 14)
+    monkeypatch.setattr("tenv.checks.fleet._CHUNK", 1 << 14)
     file = Path(write(tmp_path / "fleet.json", json.dumps(list(machines(800)))))
     tracemalloc.start()
-    assert sum(1 for _ in ask(file, nothing)) == 800
+    assert sum(1 for _ in ask_each(file, nothing)) == 800
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < file.stat().st_size // 2  # what the text alone would take
-
-
-def test_a_question_is_worked_out_once_for_machines_that_look_alike_to_it() -> None:
-    worked: list[str] = []
-
-    def question(host: HostReport) -> str:
-        worked.append("x")
-        text = str(host.driver)
-        return f"{text} {host.memory}" if "580" in text else text
-
-    memo = Memos([question])
-    hosts = [from_json(data) for data in machines(40)]
-    assert [memo(host) for host in hosts] == [[question(host)] for host in hosts]
-    worked.clear()
-    memo = Memos([lambda host: question(host) and str(host.driver)])
-    plain = [host for host in hosts if "580" not in str(host.driver)]
-    for host in plain:
-        memo(host)
-    assert len(worked) == 3
-
-
-def test_a_number_that_is_only_compared_is_asked_about_once_between_its_limits() -> None:
-    worked: list[str] = []
-
-    def question(host: HostReport) -> str:
-        worked.append("x")
-        assert isinstance(host.memory, Fact)
-        assert isinstance(host.disk, Fact)
-        if host.memory.value < 10:
-            return f"only {host.memory.value} bytes of {host.memory.origin}"
-        return "little" if host.disk.value.free // 2 <= 20 else "enough"
-
-    memory = [0, 1, 9, 10, 11, 30, 1 << 40]
-    free = [0, 40, 41, 42, 43, 1 << 40]
-    hosts = [
-        from_json(report("1.2", memory=one, disk={"path": "/", "free": other, "file_system": "ext4"}))
-        for one, other in itertools.product(memory, free)
-    ]
-    expected = [question(host) for host in hosts]
-    memo = Memos([question])
-    assert [memo(host) for host in hosts + hosts[::-1]] == [[one] for one in expected + expected[::-1]]
-    assert [memo(host) for host in hosts] == [[one] for one in expected]
-    worked.clear()
-    assert [memo(host) for host in hosts] == [[one] for one in expected]
-    assert len(worked) == 0
-
-
-def test_questions_that_look_at_the_same_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tenv.checks.memos._REMEMBERED", 3)
-    questions: list[Callable[[HostReport], str]] = [
-        lambda host: f"driver {host.driver}",
-        lambda host: f"memory {host.memory}",
-        lambda host: f"also {host.driver}",
-        lambda host: f"{host.libc} {host.memory}" if "515" in str(host.driver) else "no",
-        lambda host: "nothing",
-    ]
-    memos = Memos(questions)
-    hosts = [from_json(data) for data in machines(60)]
-    for host in hosts + hosts[::-1]:
-        assert memos(host) == [question(host) for question in questions]

@@ -57,7 +57,7 @@ def test_it_comes_before_the_driver_s_own_only_where_the_verdict_is_forward(
 
 
 def test_without_a_driver_it_is_not_used(project: Project, compat: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tenv.checks.driver_report.probe", lambda *_: Missing("no probe answered"))
+    monkeypatch.setattr("tenv.host.driver.probe", lambda *_, **__: Missing("no probe answered"))
     project.ok("create", "tiny")
     assert library_paths(project) == []
 

@@ -14,8 +14,7 @@ from tenv.builds.switches import is_on
 from tenv.checks.before_create import look_around, require_build
 from tenv.checks.checkout_state import EXPECTED
 from tenv.checks.choose_target import choose
-from tenv.checks.judge import find_source
-from tenv.checks.pytorch_source import SourceRequirement
+from tenv.checks.pytorch_source import SourceRequirement, find_source
 from tenv.checks.rules.checkout import STALE, SUBMODULES
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.errors import TenvError, UnfitHostError, UsageError

@@ -1,18 +1,26 @@
-"""Check that a target can be built on this host before `create` changes anything."""
+"""Check that a target can be built on this host before `create` changes anything.
+
+The driver and the GPUs decide whether an environment uses its cuda-compat, so that answer can change later.
+"""
 
 from collections.abc import Mapping
 from dataclasses import field, replace
+from pathlib import Path
 
+from tenv.activation.changes import ACTIVATION, Action, read_activation
 from tenv.checks.host_options import HostOptions, report
-from tenv.checks.judge import Judge, find_source
-from tenv.checks.pytorch_source import SourceTree
-from tenv.checks.rules.arch_list import VARIABLE
+from tenv.checks.judge import Judge
+from tenv.checks.pytorch_source import SourceTree, find_source
 from tenv.checks.rules.checkout import OF_CHECKOUT
+from tenv.checks.rules.common import cuda_on
+from tenv.checks.rules.driver import Verdict, judge_on_host, support
+from tenv.checks.rules.gpu import VARIABLE
 from tenv.checks.rules.interface import Finding, Scope, Severity
 from tenv.checks.rules.resources import DISK
 from tenv.checks.rules.whole_toolkit import exported_switches
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import UnbuildableLockError, UnfitHostError
+from tenv.environment.state import Environment
 from tenv.facts.tables import Facts
 from tenv.host.report import HostReport
 from tenv.locks.lock import Lock
@@ -20,7 +28,7 @@ from tenv.project.context import Context
 from tenv.project.user_facts import user_facts
 from tenv.targets.search import Target
 
-__all__ = ["Surroundings", "look_around", "require_build", "unfit_pythons"]
+__all__ = ["Surroundings", "allows_compat", "look_around", "require_build", "unfit_pythons", "uses_compat_as_allowed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +139,33 @@ def unfit_pythons(target: Target, around: Surroundings) -> tuple[str, ...]:
         around: The host and the PyTorch revision.
     """
     return Judge(target, around.source, around.facts, locked=False).unfit_pythons(around.host)
+
+
+def allows_compat(target: Target, platform: str, around: Surroundings) -> bool:
+    """Return whether programs need cuda-compat: the driver is too old, and the GPUs support forward compatibility.
+
+    Args:
+        target: The target.
+        platform: The platform of this host.
+        around: The host to judge by.
+    """
+    cuda = cuda_on(target.manifest.on(platform), around.host)
+    return support(judge_on_host(cuda, around.host, around.facts)) is Verdict.FORWARD
+
+
+def uses_compat_as_allowed(folder: Path, environment: Environment, *, allowed: bool) -> bool:
+    """Return whether an environment's activation uses cuda-compat exactly if it may.
+
+    An older cuda-compat in front of a newer driver breaks CUDA, so a driver update requires a new decision.
+
+    Args:
+        folder: The folder of the environment's cuda-compat.
+        environment: The environment.
+        allowed: Whether it may use it.
+    """
+    changes = read_activation(environment.meta / ACTIVATION).changes
+    used = any(row.action is Action.PREPEND and row.value == str(folder) for row in changes)
+    return used == allowed
 
 
 def _of_lock(target: Target, around: Surroundings, lock: Lock | None) -> set[Finding]:

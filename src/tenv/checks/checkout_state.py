@@ -1,21 +1,36 @@
-"""What is in a PyTorch checkout beside its sources: the submodules, and the folder of an earlier build.
+"""A PyTorch checkout on a disk: where it is, its day, its submodules, and the folder of an earlier build.
 
 Whether a submodule is whole is asked as PyTorch's own check asks it (``check_submodules`` of setup.py,
 ``cmake/PreBuildSteps.cmake`` from 2.14 on): one of six files must be there, and the CMakeLists.txt of those submodules
 of submodules that the check names (asmjit below fbgemm, benchmark or pybind11 below onnx).
 """
 
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field
+from datetime import UTC, date, datetime
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
+from tenv.core import process
 from tenv.core.dataclass import dataclass
 from tenv.core.file_content import read_text
+from tenv.core.names import dist_info, dist_infos
 
-__all__ = ["EXPECTED", "BuildCache", "CacheEntry", "CheckoutState", "read_state"]
+__all__ = [
+    "EXPECTED",
+    "BuildCache",
+    "CacheEntry",
+    "CheckoutState",
+    "commit_day",
+    "find_checkout",
+    "is_pytorch",
+    "read_state",
+]
 
+_PROJECT = re.compile(r"^\s*project\(\s*(?:Torch|Caffe2)\b", re.MULTILINE)
 EXPECTED = ("CMakeLists.txt", "Makefile", "setup.py", "LICENSE", "LICENSE.md", "LICENSE.txt")
 """One of these must be in each submodule."""
 
@@ -173,3 +188,83 @@ def _gone(entries: Mapping[str, CacheEntry]) -> Iterator[str]:
         file = entry.kind == "FILEPATH" or (entry.kind == "PATH" and name in _FOLDERS)
         if file and os.path.isabs(entry.value) and "-NOTFOUND" not in entry.value and not os.path.lexists(entry.value):  # noqa: PTH117 (a text)
             yield name
+
+
+_TRUNK = re.compile(r"\d+(\.\d+)*a\d")
+_COMMITTER = re.compile(r"^committer [^\n]*> (\d{1,11}) [+-]\d{4}$", re.MULTILINE)
+_SECONDS = 5.0
+_QUIET = {"GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+
+
+def commit_day(root: Path, version: str) -> date | None:
+    """Return the day, in UTC, on which the checked out commit was made; None if nothing needs it or tells it.
+
+    Only the plumbing of git is run, which starts no program that the repository's settings name. An archive without a
+    repository of its own has no day, even in the repository of something else.
+
+    Args:
+        root: The checkout.
+        version: Its version; only one of the trunk (``2.9.0a0``) leaves its day open.
+    """
+    if not _TRUNK.match(version) or not (root / ".git").exists():
+        return None
+    program = process.find("git")
+    if program is None:
+        return None
+    words = [program, f"--git-dir={root / '.git'}", "cat-file", "commit", "HEAD"]
+    done = process.run(words, environment=_QUIET, timeout=_SECONDS)
+    if isinstance(done, process.Missing) or done.status:
+        return None
+    match = _COMMITTER.search(done.stdout.partition("\n\n")[0])
+    try:
+        return datetime.fromtimestamp(int(match[1]), UTC).date() if match else None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def is_pytorch(path: Path) -> bool:
+    """Return whether a folder's CMakeLists.txt is PyTorch's, even if other sources are missing."""
+    try:
+        return bool(_PROJECT.search(read_text(path / "CMakeLists.txt", errors="replace")))
+    except OSError:
+        return False
+
+
+def find_checkout(folder: Path, site_packages: Path | None = None) -> Path | None:
+    """Return the nearest PyTorch checkout; None where none is found.
+
+    A checkout of another user is left out: debuggers run scripts that lie in it.
+
+    Args:
+        folder: The folder to begin with; its parents and its own folders count.
+        site_packages: Where an environment keeps packages: an editable torch names its checkout there.
+    """
+    around = [folder, *folder.parents]
+    installed = list(_editable(site_packages)) if site_packages else []
+    below = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    for path in (*around, *installed, *below):
+        if is_pytorch(path) and _own(path):
+            return path
+    return None
+
+
+def _own(path: Path) -> bool:
+    return os.name != "posix" or path.stat().st_uid in (0, os.getuid())
+
+
+def _editable(site: Path) -> Iterator[Path]:
+    """Yield the folders that an editable install of torch names: PEP 610 first, then paths of old setuptools."""
+    infos = dist_infos(site) if site.is_dir() else []
+    for record in (info / "direct_url.json" for info in infos if dist_info(info)[0] == "torch"):
+        try:
+            url = urlsplit(str(json.loads(read_text(record))["url"]))
+        except (OSError, ValueError, RecursionError, KeyError, TypeError):
+            continue
+        if url.scheme == "file":
+            yield Path(unquote(url.path))
+    for file in (*sorted(site.glob("torch.egg-link")), *sorted(site.glob("*.pth"))):
+        try:
+            lines = read_text(file, errors="replace").splitlines()
+        except OSError:
+            continue
+        yield from (Path(line) for line in lines if line.startswith("/") and (Path(line) / "torch").is_dir())

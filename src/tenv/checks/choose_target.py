@@ -6,10 +6,8 @@ from functools import partial
 from typing import Any
 
 from tenv.checks.before_create import Surroundings
-from tenv.checks.driver_report import judge_target
-from tenv.checks.judge import Judge, Verdicts
-from tenv.checks.preferred_cuda import is_stable, why_aside
-from tenv.checks.rules.common import cuda_on, takes_toolkit
+from tenv.checks.judge import Judge, Verdicts, platform_of
+from tenv.checks.rules.common import takes_toolkit
 from tenv.checks.rules.driver import Verdict
 from tenv.checks.rules.driver_findings import FORWARD
 from tenv.checks.rules.from_machine import LACKING
@@ -19,15 +17,15 @@ from tenv.checks.rules.judged_driver import driver_of, useless_override
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import ManifestError, NoTargetError, UsageError
 from tenv.core.versions import Version
+from tenv.facts.pytorch_build import Release
 from tenv.host.interface import Fact, Missing, ReasonKind
-from tenv.host.machine import current_platform
 from tenv.host.report import HostReport
 from tenv.project.context import Context
 from tenv.targets.manifest import Manifest
 from tenv.targets.search import AUTO, Target
 from tenv.targets.toolkit_kind import ToolkitKind, toolkit_kind
 
-__all__ = ["Candidate", "TargetChoice", "choose", "rank"]
+__all__ = ["Candidate", "TargetChoice", "choose", "is_stable", "rank", "why_aside"]
 
 _NO_CUDA = Version("0")
 _ANY_REVISION = Version("99")
@@ -172,7 +170,7 @@ def choose(context: Context, around: Surroundings, say: Callable[[str], None]) -
     ranking = (*wanted, *others) if gpu else (*others, *wanted)
     best = next((index for index, candidate in enumerate(wanted) if candidate.suits), None)
     if best is None:
-        here = {target.name for target, _ in targets if _platform(around.host) in target.manifest.platforms}
+        here = {target.name for target, _ in targets if platform_of(around.host) in target.manifest.platforms}
         others = [candidate for candidate in others if candidate.target in here]
         raise _none(wanted, others, ranking, gpu=gpu, seen=seen)
     best, wanted = _before(wanted, best, around)
@@ -196,6 +194,45 @@ def _before(wanted: list[Candidate], best: int, around: Surroundings) -> tuple[i
         passed = [replace(one, aside=aside) if one.suits else one for one in wanted[:place]]
         return (place, [*passed, *wanted[place:]]) if is_stable(candidate.cuda, around) else (best, wanted)
     return best, wanted
+
+
+def why_aside(cuda: Version, around: Surroundings) -> str:
+    """Return why a CUDA that builds and runs goes after an older one; an empty string for one that does not.
+
+    That takes both: the revision's release calls the CUDA experimental, and has no wheels with it on the index, and
+    NVIDIA packages that CUDA for no system with the host's glibc. One of them alone is no reason to use an older one.
+
+    Args:
+        cuda: The release of the toolkit.
+        around: The host and the PyTorch revision.
+    """
+    row, libc = _release(around), around.host.libc
+    if row is None or not isinstance(libc, Fact) or not _among(cuda, row.cuda_experimental):
+        return ""
+    ended = around.facts.cuda_host_compiler.ended(cuda, libc.value)
+    if ended is None or is_stable(cuda, around):
+        return ""
+    return (
+        f"PyTorch {row.version.major_minor} calls CUDA {cuda.major_minor} experimental, and NVIDIA packages none after "
+        f"{ended.last} for {ended.system} (glibc {ended.glibc})"
+    )
+
+
+def is_stable(cuda: Version, around: Surroundings) -> bool:
+    """Return whether the revision's release calls a CUDA stable, or has wheels with it on the index."""
+    row = _release(around)
+    return row is not None and _among(cuda, (*row.cuda_stable, *([row.wheel_cuda] if row.wheel_cuda else [])))
+
+
+def _release(around: Surroundings) -> Release | None:
+    """Return the row of the revision's minor release; None without a revision, or if the table has no such release."""
+    row = around.facts.pytorch_build.release(around.source.version.value) if around.source else None
+    same = row and around.source and row.version.major_minor == around.source.release.major_minor
+    return row if same else None
+
+
+def _among(cuda: Version, others: tuple[Version, ...]) -> bool:
+    return any(other.major_minor == cuda.major_minor for other in others)
 
 
 def rank(found: tuple[Target, Manifest]) -> tuple[bool, Version, bool, bool, Version]:
@@ -226,11 +263,7 @@ def _targets(context: Context, host: HostReport, say: Callable[[str], None]) -> 
                 raise
             say(f"auto: not {name}, since its manifest can't be read: {error.message}")
             continue
-        yield target, target.manifest.on(_platform(host))
-
-
-def _platform(host: HostReport) -> str:
-    return host.platform.value if isinstance(host.platform, Fact) else current_platform()
+        yield target, target.manifest.on(platform_of(host))
 
 
 def _gpu(host: HostReport) -> tuple[bool, str]:
@@ -249,25 +282,25 @@ def _gpu(host: HostReport) -> tuple[bool, str]:
 
 def _look(target: Target, manifest: Manifest, around: Surroundings, *, gpu: bool, seen: str) -> Candidate:
     """Judge one target."""
-    cuda, driver = cuda_on(manifest, around.host), judge_target(manifest, around.host, around.facts)
-    taken = takes_toolkit(manifest)
+    judge = Judge(target, around.source, around.facts, arch_list=around.arch_list, exported=around.exported)
+    verdicts = judge(around.host)
+    cuda, verdict, taken = verdicts.cuda, verdicts.driver.verdict, takes_toolkit(manifest)
     system, conda = toolkit_kind(manifest) is ToolkitKind.SYSTEM, bool(manifest.dependencies)
     has_cuda = cuda is not None or taken
-    candidate = partial(Candidate, target.name, cuda, has_cuda, driver.verdict, system=system, conda=conda)
+    candidate = partial(Candidate, target.name, cuda, has_cuda, verdict, system=system, conda=conda)
     words = f"CUDA {cuda}{' of the host' if taken else ''}" if cuda else "the CUDA of the host"
     if has_cuda and not gpu:
         return candidate(False, f"it has {words}, and {seen}")
-    verdicts = _against(target, around)
-    if not isinstance(verdicts, Verdicts):
-        return candidate(False, *verdicts)
+    if against := _against(target, around, judge, verdicts):
+        return candidate(False, *against)
     if cuda is None:
         return candidate(
             True, f"{seen}, and the target needs none" if not gpu else f"it has no CUDA, so it leaves {seen} unused"
         )
-    how = f"{words} runs {_HOW.get(driver.verdict, driver.verdict.value)} on driver {_driver(around.host)}"
-    if driver.verdict is Verdict.FORWARD and driver.finding and not verdicts.run:
+    how = f"{words} runs {_HOW.get(verdict, verdict.value)} on driver {_driver(around.host)}"
+    if verdict is Verdict.FORWARD and not verdicts.run:
         words = f"{words} runs only by forward compatibility on driver {_driver(around.host)}"
-        return candidate(False, words, driver.finding.fix)
+        return candidate(False, words, next(found.fix for found in verdicts.findings if found.code == FORWARD))
     return candidate(True, f"{how}{_unserved(verdicts)}")
 
 
@@ -283,22 +316,20 @@ def _driver(host: HostReport) -> str:
     return str(host.driver.value) if isinstance(host.driver, Fact) else "(unknown)"
 
 
-def _against(target: Target, around: Surroundings) -> Verdicts | tuple[str, str]:
-    """Return why a target does not suit and the fix, or its verdicts if it suits."""
-    platform, source, wanted = _platform(around.host), around.source, target.manifest.pytorch
+def _against(target: Target, around: Surroundings, judge: Judge, verdicts: Verdicts) -> tuple[str, str] | None:
+    """Return why a target does not suit and the fix; None if it suits."""
+    platform, source, wanted = verdicts.platform, around.source, target.manifest.pytorch
     if platform not in target.manifest.platforms:
         return f"it is for {', '.join(target.manifest.platforms)}, and this host is {platform}", ""
     if source and wanted and str(source.release) not in wanted:
         return f"it is for PyTorch {wanted}, and the revision is {source.version.value}", ""
-    judge = Judge(target, source, around.facts, arch_list=around.arch_list, exported=around.exported)
     if judge.lock is None or platform not in judge.lock.platforms:
         problem = judge.lock_problem or f"its lock is not for {platform}"
         return problem, f"`tenv lock {target.name}` writes a lock"
-    verdicts = judge(around.host)
     if not verdicts.build:
         return _worst(verdicts.against(Scope.BUILD, Scope.BOTH))
     against = [found for found in verdicts.against(Scope.RUN, Scope.BOTH) if found.code != FORWARD]
-    return verdicts if verdicts.run or not against else _worst(tuple(against))
+    return _worst(tuple(against)) if against and not verdicts.run else None
 
 
 def _worst(findings: tuple[Finding, ...]) -> tuple[str, str]:

@@ -1,32 +1,53 @@
-"""Answer questions about many hosts from their reports, one report after the other.
+"""Judge targets on each host of a fleet, from one report after the other.
 
 An unreadable report is an answer of its own, so that one broken host does not hide the others. At most one report is
-in memory at a time.
+in memory at a time. Machines that differ only in name, memory and disk are of one kind: the rules that read none of
+these are asked once for a kind.
 """
 
+import errno
+import io
+import json
+import os
+import re
+import stat
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TextIO, TypeVar, cast
 
-from tenv.checks.fleet_files import find_files, read_items
+from tenv.checks.check import find_targets
 from tenv.checks.host_options import HostOptions
+from tenv.checks.judge import Answers, Judge, Verdicts
+from tenv.checks.pytorch_source import find_source
+from tenv.checks.rules.catalogue import MACHINE_RULES
+from tenv.checks.rules.gpu import VARIABLE
+from tenv.checks.rules.whole_toolkit import exported_switches
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import HostReportError, UsageError
-from tenv.host.interface import Fact, Missing, fact_to_json
+from tenv.core.file_content import read_given
+from tenv.host.interface import Fact, Missing, ReasonKind, fact_to_json
 from tenv.host.report import HostReport
+from tenv.host.report_file import is_json, parse
 from tenv.host.report_json import from_json
-from tenv.host.report_members import MemberReader, Members, to_report
+from tenv.project.context import Context
+from tenv.project.user_facts import user_facts
 
-if TYPE_CHECKING:
-    from tenv.checks.memos import Memos
-
-__all__ = ["MachineVerdicts", "ask", "refuse_host_options"]
+__all__ = ["MachineVerdicts", "ask_each", "check_fleet", "refuse_host_options"]
 
 T = TypeVar("T")
 
-_REMEMBERED = 1 << 14
-_SHOWN = ("driver", "gpus")
-"""The fields whose values stand beside the answers."""
+_KINDS = 512
+"""Kinds of machines whose findings are kept."""
+_UNASKED = Missing.because(ReasonKind.UNREPORTED)
+_SUFFIXES = (".json", ".jsonl", ".ndjson", ".txt")
+_TEXT = ".txt"
+_CHUNK = 1 << 20
+_MOST = 1 << 30
+"""Maximum bytes of a file of reports, which are read one by one."""
+
+_BLANKS = re.compile(r"\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +91,53 @@ def refuse_host_options(options: HostOptions) -> None:
         )
 
 
-def ask(
-    path: Path, question: Callable[[HostReport], Sequence[T]], memos: "Memos[Any] | None" = None
-) -> Iterator[MachineVerdicts[T]]:
+def check_fleet(
+    context: Context, name: str | None, pytorch: str, path: Path, options: HostOptions
+) -> Iterator[MachineVerdicts[Verdicts]]:
+    """Yield the verdicts for each host of a fleet, on a target or on every readable target.
+
+    Args:
+        context: Where things are found.
+        name: The target.
+        pytorch: The PyTorch to build, as `find_source` takes it.
+        path: A file or a folder of host reports.
+        options: Host options, which must name no other host.
+
+    Raises:
+        UsageError: There is no such target, PyTorch or report, or the options name another host.
+    """
+    refuse_host_options(options)
+    facts = user_facts(context)
+    source = find_source(pytorch, facts)
+    archs = context.environ.get(VARIABLE, "")
+    switches, targets = exported_switches(facts, context.environ), find_targets(context, name)
+    return ask_each(path, _Judges([Judge(one, source, facts, arch_list=archs, exported=switches) for one in targets]))
+
+
+class _Judges:
+    """Several targets, judged on one host after the other."""
+
+    def __init__(self, judges: Sequence[Judge]) -> None:
+        self._judges = judges
+        self._of_kind = lru_cache(maxsize=_KINDS)(self._judge_kind)
+
+    def __call__(self, host: HostReport) -> tuple[Verdicts, ...]:
+        kinds = self._of_kind(replace(host, hostname=_UNASKED, memory=_UNASKED, disk=_UNASKED))
+        return tuple(self._on(judge, host, *kind) for judge, kind in zip(self._judges, kinds, strict=True))
+
+    def _judge_kind(self, host: HostReport) -> tuple[tuple[Answers, Verdicts], ...]:
+        every = [(judge, judge.ask(host)) for judge in self._judges]
+        return tuple((asked, judge.conclude(asked)) for judge, asked in every)
+
+    @staticmethod
+    def _on(judge: Judge, host: HostReport, asked: Answers, verdicts: Verdicts) -> Verdicts:
+        """Return the verdicts on a host from the findings about its kind."""
+        case = judge.case(host)
+        own = {rule: found for rule in MACHINE_RULES if (found := tuple(rule(case)))}
+        return judge.conclude(replace(asked, found={**asked.found, **own})) if own else verdicts
+
+
+def ask_each(path: Path, question: Callable[[HostReport], Sequence[T]]) -> Iterator[MachineVerdicts[T]]:
     """Yield the answers about each host, in the order of the files.
 
     Args:
@@ -80,75 +145,181 @@ def ask(
             report is what ``tenv host --json`` prints, or one pasted text per file. A ``.txt`` in a folder that is not
             a report is skipped.
         question: Answers the questions about a host.
-        memos: What `question` asks; it is then asked once about hosts that these do not tell apart. None to ask it
-            about each host.
 
     Raises:
         UsageError: There is no such file or folder, or it has no report.
     """
-    folder, names = find_files(path)
-    hosts = _Hosts(question, memos)
-    return (hosts.about(source, item) for name in names for source, item in read_items(folder, name, hosts.reader))
+    folder, names = _find_files(path)
+    return (_about(source, item, question) for name in names for source, item in _read_items(folder, name))
 
 
-class _Hosts(Generic[T]):
-    """Hosts whose reports are read one after the other.
+def _about(
+    source: str, item: "object | HostReportError", question: Callable[[HostReport], Sequence[T]]
+) -> MachineVerdicts[T]:
+    """Return the answers about a host from the content of its file."""
+    try:
+        if isinstance(item, HostReportError):
+            raise item
+        host = item if isinstance(item, HostReport) else from_json(item, source)
+    except HostReportError as error:
+        return MachineVerdicts(source, source, {}, (), (), problem=error.message.removeprefix(f"{source}: "))
+    gpus = () if isinstance(host.gpus, Missing) else tuple(gpu.name or gpu.pci_id for gpu in host.gpus.value)
+    name = host.hostname.value if isinstance(host.hostname, Fact) else source
+    return MachineVerdicts(name, source, fact_to_json(host.driver), gpus, tuple(question(host)))
 
-    Attributes:
-        reader: Reads those that are plain.
+
+def _find_files(path: Path) -> tuple[str, list[str]]:
+    """Return the folder of a fleet and the names of the files in it with reports; the folder is empty for one file.
+
+    Raises:
+        UsageError: There is no such file or folder, or it has no report.
     """
+    try:
+        if not path.is_dir():
+            _require_size(path)
+            return "", [str(path)]
+        names = [name for name in os.listdir(path) if _suffix(name) in _SUFFIXES]  # noqa: PTH208 (no object for each)
+    except OSError as error:
+        hint = "name a file of host reports, or a folder with one report per file"
+        raise UsageError(f"{path}: can't be read: {error.strerror or error}", hint=hint) from error
+    if not names:
+        hint = "`tenv host --json > FOLDER/NAME.json` writes one"
+        raise UsageError(f"{path}: has no host report (*.json, *.jsonl)", hint=hint)
+    return str(path), sorted(names, key=os.path.normcase)
 
-    def __init__(self, question: Callable[[HostReport], Sequence[T]], memos: "Memos[Any] | None") -> None:
-        self._question = question
-        self._memos = memos
-        self._generation = memos.generation if memos else 0
-        self._alike: dict[tuple[int, ...], tuple[dict[str, str], tuple[str, ...], tuple[T, ...]]] = {}
-        self.reader = MemberReader(self._number if memos else lambda _name, _fact: 0)
 
-    def _number(self, name: str, fact: Fact[Any] | Missing) -> int:
-        """Return a number for a value; those that are shown differ even if no question reads them."""
-        assert self._memos is not None  # noqa: S101 (only then it is called)
-        return self._memos.number(name, fact, shown=name in _SHOWN)
+def _suffix(name: str) -> str:
+    """Return the suffix of a file's name as `pathlib` has it."""
+    dot = name.rfind(".")
+    return name[dot:] if 0 < dot < len(name) - 1 else ""
 
-    def about(self, source: str, item: "object | HostReportError") -> MachineVerdicts[T]:
-        """Return the answers about a host from what its file holds."""
+
+def _read_items(folder: str, name: str) -> Iterator[tuple[str, "object | HostReportError"]]:
+    """Yield what each report of a file holds, with its origin.
+
+    Args:
+        folder: The folder of the fleet; empty for one file. What is no report in a ``.txt`` of a folder is skipped.
+        name: The file's name there.
+
+    Yields:
+        A JSON value, the `HostReport` of a pasted text, or the error in its place.
+    """
+    if not folder:
+        return _every(name, _suffix(Path(name).name), name)
+    suffix = _suffix(name)
+    found = _every(f"{folder}{os.sep}{name}", suffix, name)
+    return (row for row in found if not isinstance(row[1], HostReportError)) if suffix == _TEXT else found
+
+
+def _every(file: str, suffix: str, shown: str) -> Iterator[tuple[str, "object | HostReportError"]]:
+    """Yield what each report of a file holds, or the error in its place."""
+    try:
+        with _opened(file) as text:
+            if suffix not in (".json", ".jsonl", ".ndjson") and not is_json(_first(text, 1)):
+                yield shown, _pasted(Path(file), text, shown)
+            elif _is_lines(suffix, text):
+                yield from _lines(text, shown)
+            elif _first(text, 1).startswith("["):
+                yield from _list(text, shown)
+            else:
+                yield shown, _parsed(text.read(), shown)
+    except OSError as error:
+        yield shown, HostReportError(f"{shown}: can't be read: {error.strerror or error}")
+
+
+def _opened(file: str) -> TextIO:
+    """Return a file as text that can be rewound; a small one is read at once."""
+    info = os.stat(file)  # noqa: PTH116 (no object for each file)
+    if stat.S_ISFIFO(info.st_mode):  # it is read once
+        return io.StringIO(read_given(Path(file), _MOST).decode("utf-8-sig", "replace"))
+    if stat.S_ISREG(info.st_mode) and info.st_size < _CHUNK:
+        with open(file, "rb", buffering=0) as raw:  # noqa: PTH123
+            return io.StringIO(raw.readall().decode("utf-8-sig", "replace"), newline=None)
+    _require_size(Path(file))
+    return Path(file).open(encoding="utf-8-sig", errors="replace")
+
+
+def _require_size(file: Path) -> None:
+    """Raise OSError for what is neither a readable regular file of a sensible size nor a pipe."""
+    info = file.stat()
+    if stat.S_ISFIFO(info.st_mode):  # it can be opened only once
+        return
+    if not stat.S_ISREG(info.st_mode):
+        raise OSError(errno.EINVAL, "is not a regular file", str(file))
+    if info.st_size > _MOST:
+        raise OSError(errno.EFBIG, f"is too large ({info.st_size} bytes)", str(file))
+    file.open("rb").close()
+
+
+def _pasted(file: Path, text: TextIO, shown: str) -> "object | HostReportError":
+    """Return the report in a pasted text. A file that can be read twice is decoded by its byte order mark."""
+    from tenv.host.pasted.clean_text import decode  # late: most reports are JSON
+
+    try:
+        raw = decode(file.read_bytes()) if file.is_file() else text.read()
+        return parse(raw, shown).report
+    except HostReportError as error:
+        return error
+
+
+def _first(text: TextIO, number: int) -> str:
+    """Return the non-blank line of that number, and rewind the file."""
+    found = ""
+    while number and (found := text.readline(_CHUNK)):
+        number -= bool(found.strip())
+    text.seek(0)
+    return found.strip()
+
+
+def _is_lines(suffix: str, text: TextIO) -> bool:
+    """Return whether each line of a file is a separate JSON value."""
+    if suffix in (".jsonl", ".ndjson"):
+        return True
+    first = _first(text, 1)
+    return not first.startswith("[") and (
+        _first(text, 2).startswith("{") or (first.startswith("{") and first[-1] == "}")
+    )
+
+
+def _parsed(text: str, source: str) -> "object | HostReportError":
+    try:
+        return cast("object", json.loads(text))
+    except (ValueError, RecursionError) as error:
+        return HostReportError(f"{source}: not JSON: {error}")
+
+
+def _lines(text: TextIO, shown: str) -> Iterator[tuple[str, "object | HostReportError"]]:
+    for number, line in enumerate(text, start=1):
+        if not line.isspace():
+            source = f"{shown}:{number}"
+            yield source, _parsed(line, source)
+
+
+def _list(text: TextIO, shown: str) -> Iterator[tuple[str, "object | HostReportError"]]:
+    """Yield the values of a JSON list while reading it; nothing after a broken value is read."""
+    decoder = json.JSONDecoder()
+    buffer, size, index = text.read(_CHUNK), _CHUNK, 0
+    at = _skip(buffer, buffer.index("[") + 1)
+    while not buffer.startswith("]", at):
+        source = f"{shown}[{index}]"
+        fault = "expected `,` or `]` in the list"
         try:
-            if isinstance(item, Members):
-                return self._about_members(source, item)
-            if isinstance(item, HostReportError):
-                raise item
-            report = item if isinstance(item, HostReport) else from_json(item, source)
-        except HostReportError as error:
-            return MachineVerdicts(source, source, {}, (), (), problem=error.message.removeprefix(f"{source}: "))
-        return MachineVerdicts(_name(report.hostname, source), source, *self._answers(report))
-
-    def _about_members(self, source: str, members: Members) -> MachineVerdicts[T]:
-        key = tuple([member.number for member in members])
-        found = self._alike.get(key) if self._memos else None
-        if found is None:
-            report = to_report(members)
-            if report is None:
-                return self.about(source, members.value())
-            found = self._answers(report)
-            self._remember(key, found)
-        named = [member.fact for member in members if member.name == "hostname"]
-        return MachineVerdicts(_name(named[-1] if named else None, source), source, *found)
-
-    def _answers(self, report: HostReport) -> tuple[dict[str, str], tuple[str, ...], tuple[T, ...]]:
-        gpus = () if isinstance(report.gpus, Missing) else tuple(gpu.name or gpu.pci_id for gpu in report.gpus.value)
-        return fact_to_json(report.driver), gpus, tuple(self._question(report))
-
-    def _remember(self, key: tuple[int, ...], found: tuple[dict[str, str], tuple[str, ...], tuple[T, ...]]) -> None:
-        """Keep the answers for hosts with the same numbers, unless the questions have begun to number otherwise."""
-        if self._memos and self._memos.generation != self._generation:
-            self._generation = self._memos.generation
-            self._alike.clear()
-            self.reader.forget()
+            value, end = decoder.raw_decode(buffer, at)
+            end = _skip(buffer, end)
+        except (ValueError, RecursionError) as error:
+            fault, end = str(error), len(buffer)
+        if buffer.startswith(("]", ","), end):  # otherwise the value may continue in the next chunk
+            yield source, value
+            at, index, size = _skip(buffer, end + buffer.startswith(",", end)), index + 1, _CHUNK
+        elif more := text.read(size):
+            buffer, at, size = buffer[at:] + more, 0, size * 2  # so that a long value is parsed only a few times
+            at = _skip(buffer, 0)
+        else:
+            yield source, HostReportError(f"{source}: not JSON: {fault}; the rest was not read")
             return
-        if len(self._alike) >= _REMEMBERED:
-            self._alike.clear()
-        self._alike[key] = found
 
 
-def _name(hostname: "Fact[str] | Missing | None", source: str) -> str:
-    return hostname.value if isinstance(hostname, Fact) else source
+def _skip(text: str, start: int) -> int:
+    """Return the end of the white space that begins at `start`."""
+    found = _BLANKS.match(text, start)
+    return found.end() if found else start

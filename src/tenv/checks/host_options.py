@@ -5,21 +5,39 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tenv.checks.host_choice import HostOptions
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import UsageError
 from tenv.core.versions import Version
-from tenv.facts.tables import load_facts
-from tenv.host.cuda_api import override
 from tenv.host.interface import Fact, Missing
-from tenv.host.places import Places
-from tenv.host.report import Gpu, HostReport
-from tenv.project.context import Context
 from tenv.targets.nearest_cuda import HostDriver
 
 if TYPE_CHECKING:
     from tenv.host.assume import Lookup
+    from tenv.host.report import Gpu, HostReport
+    from tenv.host.report_file import Given
+    from tenv.project.context import Context
 
 __all__ = ["HostOptions", "find_gpu", "name_gpus", "read", "report", "with_driver"]
+
+# Late imports: `create` takes the options where it has nothing to judge
+
+
+@dataclass(frozen=True, slots=True)
+class HostOptions:
+    """Which host to judge if it is not this machine.
+
+    Attributes:
+        host_report: A file from ``tenv host --json`` or a pasted report, ``-`` for standard input; empty for this
+            machine.
+        assume_driver: The kernel driver's version to assume, or an empty string.
+        assume_gpu: The name of the GPU to assume, or an empty string.
+        given: The content of the file if it was already read.
+    """
+
+    host_report: str = ""
+    assume_driver: str = ""
+    assume_gpu: str = ""
+    given: "Given | None" = None
 
 
 def read(options: HostOptions) -> HostOptions:
@@ -31,7 +49,7 @@ def read(options: HostOptions) -> HostOptions:
     return replace(options, given=read_file(options.host_report))
 
 
-def report(context: Context, options: HostOptions, lookup: "Lookup | None" = None) -> HostReport:
+def report(context: "Context", options: HostOptions, lookup: "Lookup | None" = None) -> "HostReport":
     """Return the host report that the options select.
 
     Args:
@@ -44,7 +62,9 @@ def report(context: Context, options: HostOptions, lookup: "Lookup | None" = Non
         UsageError: A value can't be assumed.
     """
     from tenv.host.assume import assume_cuda, assume_driver, assume_gpu
-    from tenv.host.collect import collect  # late: `check-driver` needs only the driver
+    from tenv.host.collect import collect
+    from tenv.host.cuda_api import override
+    from tenv.host.places import Places
 
     driver = _version(options.assume_driver)
     if given := read(options).given:
@@ -61,14 +81,14 @@ def report(context: Context, options: HostOptions, lookup: "Lookup | None" = Non
     return name_gpus(found)
 
 
-def with_driver(context: Context, options: HostOptions) -> Context:
+def with_driver(context: "Context", options: HostOptions) -> "Context":
     """Return a context whose suggestions are targets that the driver of the judged host runs.
 
     Raises:
         HostReportError: The report can't be read.
         UsageError: The driver can't be assumed.
     """
-    from tenv.checks.rules.judged_driver import of_windows  # late: `create` judges nothing where nothing is to do
+    from tenv.checks.rules.judged_driver import of_windows
 
     assumed, given = _version(options.assume_driver), read(options).given
     found = given.report if given else None
@@ -109,6 +129,7 @@ def find_gpu(name: str) -> tuple[str, Version, str] | None:
             which means a GPU without a name.
     """
     from tenv.facts.gpu_names import find_by_id, find_by_name
+    from tenv.facts.tables import load_facts
 
     facts, asked = load_facts(), name.strip()
     if capability := _capability(asked):
@@ -128,13 +149,15 @@ def find_gpu(name: str) -> tuple[str, Version, str] | None:
     return found.name, found.capability, pci_id
 
 
-def name_gpus(report: HostReport) -> HostReport:
+def name_gpus(report: "HostReport") -> "HostReport":
     """Return the report with names, from the tables, for GPUs that only the PCI bus shows."""
     if isinstance(report.gpus, Missing) or all(gpu.name or not gpu.pci_id for gpu in report.gpus.value):
         return report
+    from tenv.facts.tables import load_facts
+
     facts = load_facts()
 
-    def named(gpu: Gpu) -> Gpu:
+    def named(gpu: "Gpu") -> "Gpu":
         device = None if gpu.name else facts.gpu_pci.device(gpu.pci_id)
         if device is None:
             return gpu

@@ -1,46 +1,79 @@
-"""Judge a target on a host by every rule: whether it builds there, and whether what it builds runs there."""
+"""Judge a target on a host: whether it builds there, and whether the result runs there.
 
-import os
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+A host with several GPUs gets the verdicts for each kind of GPU, too: nvcc compiles for some of them, or the driver has
+dropped one. Each kind of GPU is judged by the rules about GPUs as if it were the host's only one, and by the findings
+of all other rules about the host.
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-from tenv.activation.changes import ACTIVATION, read_activation
-from tenv.checks.gpu_verdicts import GpuFindings, GpuVerdict, about_gpus, per_gpu, settled
-from tenv.checks.host_options import HostOptions, read, report, with_driver
-from tenv.checks.pytorch_source import SourceTree, from_release, is_pytorch, read_source
-from tenv.checks.rules.arch_list import VARIABLE, named_archs
-from tenv.checks.rules.catalogue import RULES
-from tenv.checks.rules.driver_family import GPU_RULES
+from tenv.checks.pytorch_source import SourceTree
+from tenv.checks.rules.catalogue import GPU_RULES, RULES
+from tenv.checks.rules.common import KnownGpu, cuda_of, identify
+from tenv.checks.rules.driver import DriverVerdict, Verdict, verdict_of
+from tenv.checks.rules.driver_findings import CODES
 from tenv.checks.rules.from_machine import PLATFORM
+from tenv.checks.rules.gpu import is_covered, listed_archs, named_archs
 from tenv.checks.rules.interface import Case, Finding, Rule, Scope, Severity, decide
 from tenv.checks.rules.pytorch import unfit_pythons
-from tenv.checks.rules.whole_toolkit import exported_switches
 from tenv.core.dataclass import dataclass
-from tenv.core.errors import EnvironmentBrokenError, FactsError, TenvError, UsageError
-from tenv.environment.state import Environment, digests_of
-from tenv.facts.pytorch_tried import nightly_day
+from tenv.core.errors import TenvError
+from tenv.core.versions import Version
 from tenv.facts.tables import Facts
 from tenv.host.interface import Fact, Missing
 from tenv.host.machine import current_platform
-from tenv.host.report import FoundBy, HostReport, Lead, Toolkit
-from tenv.host.toolkit_headers import compiler_limits, patched
+from tenv.host.report import Gpu, HostReport
 from tenv.locks.lock import Lock
 from tenv.locks.lock_file import read_lock
-from tenv.project.context import Context
-from tenv.project.user_facts import user_facts
-from tenv.targets.manifest import Manifest
 from tenv.targets.search import Target
-from tenv.toolchain.discover import discover
 
-__all__ = ["Judge", "Verdicts", "check", "find_source", "platform_of", "with_environment"]
+if TYPE_CHECKING:
+    from tenv.targets.manifest import Manifest
+
+__all__ = [
+    "Answers",
+    "GpuFindings",
+    "GpuVerdict",
+    "Judge",
+    "Verdicts",
+    "about_gpus",
+    "ask",
+    "conclude",
+    "per_gpu",
+    "platform_of",
+    "settled",
+]
 
 
-_REVISION = r"v?[0-9]{1,4}(\.[0-9]{1,4}){1,3}([.+-]?[A-Za-z][\w.+-]*|\+[\w.+-]+)?"
-"""A release, ``2.9.0a0+git1234`` and ``2.9.0+cu128`` among them."""
+@dataclass(frozen=True, slots=True)
+class GpuVerdict:
+    """The verdicts on a target for one kind of GPU.
+
+    Attributes:
+        name: Its name.
+        capability: Its compute capability; None if unknown.
+        count: How many of them the host has.
+        build: Whether the target can be built on the host with code for it; None if unknown.
+        run: Whether what is built runs on it; None if unknown.
+    """
+
+    name: str
+    capability: Version | None
+    count: int
+    build: bool | None
+    run: bool | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the verdicts as JSON values."""
+        return {
+            "name": self.name,
+            "compute_capability": str(self.capability or ""),
+            "count": self.count,
+            "build": self.build,
+            "run": self.run,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +89,8 @@ class Verdicts:
         pytorch: The PyTorch version that is judged, or an empty string.
         lock_problem: Why the lock was not judged, or an empty string.
         gpus: The verdicts for each kind of GPU.
+        cuda: The CUDA release that the target is built with; None without CUDA.
+        driver: How the host's driver supports it.
     """
 
     target: str
@@ -66,6 +101,8 @@ class Verdicts:
     pytorch: str
     lock_problem: str
     gpus: tuple[GpuVerdict, ...] = ()
+    cuda: Version | None = None
+    driver: DriverVerdict = DriverVerdict(Verdict.UNKNOWN)
 
     def about(self, *scopes: Scope) -> tuple[Finding, ...]:
         """Return the findings of the rules of the given scopes."""
@@ -95,13 +132,164 @@ class Verdicts:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class GpuFindings:
+    """One kind of GPU with the findings of the rules about GPUs that a host with it alone would have.
+
+    Attributes:
+        gpu: The GPU.
+        count: How many of them the host has.
+        found: The findings, each with the verdict that its rule decides; None if all GPUs are of this kind, so that the
+            findings about the host hold for it.
+    """
+
+    gpu: KnownGpu
+    count: int
+    found: tuple[tuple[Scope, Finding], ...] | None
+
+
+class _WithGpu:
+    """A host report with one of its GPUs."""
+
+    def __init__(self, host: HostReport, gpu: Gpu) -> None:
+        self._host = host
+        gpus = host.gpus
+        self.gpus = gpus if isinstance(gpus, Missing) else replace(gpus, value=(gpu,))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._host, name)
+
+
+def about_gpus(case: Case) -> tuple[GpuFindings, ...]:
+    """Return the findings for each kind of GPU, in the order of the report; empty without a GPU."""
+    if isinstance(case.host.gpus, Missing):
+        return ()
+    kinds: dict[KnownGpu, list[Gpu]] = {}
+    for gpu in case.host.gpus.value:
+        kinds.setdefault(identify(gpu, case.facts), []).append(gpu)
+    if len(kinds) == 1:
+        return tuple(GpuFindings(kind, len(gpus), None) for kind, gpus in kinds.items())
+    return tuple(GpuFindings(kind, len(gpus), _alone(case, kind, gpus[0])) for kind, gpus in kinds.items())
+
+
+def _alone(case: Case, kind: KnownGpu, gpu: Gpu) -> tuple[tuple[Scope, Finding], ...]:
+    """Return the findings of a host with one GPU, which the list that activation sets for all of them may cover."""
+    alone = replace(case, host=cast("HostReport", _WithGpu(case.host, gpu)))
+    cases = [alone]
+    if listed := listed_archs(case):
+        beside = replace(alone, arch_list=";".join(map(str, listed)))
+        cases = [beside] if is_covered(kind, listed) else [alone, beside]
+    found = [(rule.scope, one) for each in cases for rule in GPU_RULES for one in rule(each)]
+    return tuple(dict.fromkeys(found))
+
+
+def per_gpu(
+    kinds: Iterable[GpuFindings], found: Iterable[tuple[Scope, Finding]], common: Iterable[tuple[Scope, Finding]]
+) -> tuple[GpuVerdict, ...]:
+    """Return the verdicts for each kind of GPU.
+
+    Args:
+        kinds: The findings for each kind of GPU.
+        found: All findings about the host.
+        common: The findings of the rules that are not about GPUs.
+    """
+    every, shared = tuple(found), tuple(common)
+
+    def of(kind: GpuFindings) -> GpuVerdict:
+        own = every if kind.found is None else (*shared, *kind.found)
+        build, run = decide(Scope.BUILD, own), decide(Scope.RUN, own)
+        return GpuVerdict(kind.gpu.name, kind.gpu.capability, kind.count, build, run)
+
+    return tuple(map(of, kinds))
+
+
+def settled(found: Iterable[tuple[Scope, Finding]], kinds: Iterable[GpuFindings]) -> tuple[tuple[Scope, Finding], ...]:
+    """Return the findings about driver, loader and GPUs; a warning is an error if no GPU is left that runs.
+
+    Two rules may each warn of one GPU since the other GPU remains. If each GPU has an error of its own, none remains.
+    """
+    every = tuple(found)
+    own = [kind.found for kind in kinds if kind.found is not None]
+    if not own or decide(Scope.RUN, every) is False or any(decide(Scope.RUN, one) is not False for one in own):
+        return every
+    errors = {
+        finding.code
+        for one in own
+        for scope, finding in one
+        if finding.severity is Severity.ERROR and scope is not Scope.BUILD
+    }
+    return tuple(
+        (scope, replace(one, severity=Severity.ERROR))
+        if one.code in errors and one.severity is Severity.WARNING
+        else (scope, one)
+        for scope, one in every
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The findings about a target on a host, before the verdicts are derived.
+
+    Attributes:
+        platform: The platform that is judged.
+        found: The findings of each rule, in the order of the rules.
+        gpus: The findings for each kind of GPU.
+        cuda: The CUDA release that the target is built with; None without CUDA.
+        driver: How the host's driver supports it.
+    """
+
+    platform: str
+    found: Mapping[Rule, tuple[Finding, ...]]
+    gpus: tuple[GpuFindings, ...]
+    cuda: Version | None
+    driver: DriverVerdict
+
+
+def ask(case: Case, rules: Iterable[Rule]) -> Answers:
+    """Return the findings of rules about a case."""
+    found = {rule: tuple(rule(case)) for rule in rules}
+    of_driver = next((one for every in found.values() for one in every if one.code in CODES), None)
+    return Answers(case.platform, found, about_gpus(case), cuda_of(case), verdict_of(case, of_driver))
+
+
+def conclude(asked: Answers, target: str = "", pytorch: str = "", lock_problem: str = "") -> Verdicts:
+    """Derive the verdicts from the findings.
+
+    A verdict is "no" if an error decides it, else "unknown" if a finding leaves it open.
+
+    Args:
+        asked: The findings.
+        target: The target's name.
+        pytorch: The PyTorch version that is judged, or an empty string.
+        lock_problem: Why the lock was not judged, or an empty string.
+    """
+    kinds = asked.gpus
+    pairs = [(rule, one) for rule, every in asked.found.items() for one in every]
+    common = [(rule.scope, one) for rule, one in pairs if rule not in GPU_RULES]
+    found = settled(((rule.scope, one) for rule, one in pairs), kinds)
+    if foreign := [one for one in found if one[1].code == PLATFORM]:
+        found, common = tuple(foreign), foreign  # the manifest's requirements are for another platform
+        kinds = tuple(replace(kind, found=()) for kind in kinds)
+    return Verdicts(
+        target=target,
+        platform=asked.platform,
+        build=decide(Scope.BUILD, found),
+        run=decide(Scope.RUN, found),
+        findings=tuple(finding for _, finding in found),
+        pytorch=pytorch,
+        lock_problem=lock_problem,
+        gpus=per_gpu(kinds, found, common),
+        cuda=asked.cuda,
+        driver=asked.driver,
+    )
+
+
 class Judge:
-    """A target with everything that its verdicts depend on except the host. One is made for many hosts.
+    """A target with everything that its verdicts depend on except the host. One serves many hosts.
 
     Attributes:
         lock: The target's lock; None if it is not judged.
         lock_problem: Why it is not judged, or an empty string.
-        questions: One question per rule: what it finds on a host; the last one, what holds for each GPU.
     """
 
     def __init__(
@@ -128,7 +316,7 @@ class Judge:
             lock: The lock if the caller has read it.
             activated: The variables that activating its environment sets; None if there is none.
             there: The digests of the packages that its environment holds already.
-            exported: The build switches of PyTorch in the caller's environment.
+            exported: The build switches of PyTorch and the flags of nvcc in the caller's environment.
         """
         self._target = target
         self._source = source
@@ -139,165 +327,32 @@ class Judge:
         self._exported = exported or {}
         self.lock, self.lock_problem = _read_lock(target, lock) if locked else (None, "it is not judged")
         self._on: dict[str, tuple[Manifest, str]] = {}
-        self._last: Case | None = None
-        self._rules = RULES
-        self.questions: tuple[Callable[[HostReport], tuple[Any, ...]], ...] = (
-            *(partial(self._find, rule) for rule in self._rules),
-            self._about_gpus,
-        )
 
     def __call__(self, host: HostReport) -> Verdicts:
-        """Return the verdicts on a host."""
-        return self.conclude(host, [question(host) for question in self.questions])
+        """Return the verdicts on a host by every rule."""
+        return self.conclude(self.ask(host))
 
-    def conclude(self, host: HostReport, answers: Sequence[Iterable[Any]]) -> Verdicts:
-        """Derive the verdicts on a host from the answers to `questions`.
+    def ask(self, host: HostReport) -> Answers:
+        """Return the findings of every rule about a host."""
+        return ask(self.case(host), RULES)
 
-        A verdict is "no" if an error decides it, else "unknown" if a finding leaves it open.
-        """
-        *yielded, kinds = answers
-        pairs = [(rule, one) for rule, of in zip(self._rules, yielded, strict=True) for one in of]
-        common = [(rule.scope, one) for rule, one in pairs if rule not in GPU_RULES]
-        found = settled(((rule.scope, one) for rule, one in pairs), kinds)
-        if foreign := [one for one in found if one[1].code == PLATFORM]:
-            found, common = tuple(foreign), foreign  # the manifest's requirements are for another platform
-            kinds = [replace(kind, found=()) for kind in kinds]
-        return Verdicts(
-            target=self._target.name,
-            platform=platform_of(host),
-            build=decide(Scope.BUILD, found),
-            run=decide(Scope.RUN, found),
-            findings=tuple(finding for _, finding in found),
-            pytorch=self._source.version.value if self._source else "",
-            lock_problem=self.lock_problem,
-            gpus=per_gpu(kinds, found, common),
-        )
+    def conclude(self, asked: Answers) -> Verdicts:
+        """Derive the verdicts from the findings."""
+        return conclude(asked, self._target.name, self._source.version.value if self._source else "", self.lock_problem)
 
     def unfit_pythons(self, host: HostReport) -> tuple[str, ...]:
         """Return the Python minors of the target that the revision can't be built with; empty if it supports none."""
-        return unfit_pythons(self._case(host))
+        return unfit_pythons(self.case(host))
 
-    def _find(self, rule: Rule, host: HostReport) -> tuple[Finding, ...]:
-        return tuple(rule(self._case(host)))
-
-    def _about_gpus(self, host: HostReport) -> tuple[GpuFindings, ...]:
-        return about_gpus(self._case(host))
-
-    def _case(self, host: HostReport) -> Case:
-        case = self._last
-        if case is None or case.host is not host:  # one for all rules
-            platform = platform_of(host)
-            manifest, named = self._manifest(platform)
-            about = (self.lock, host, self._source, self._facts, named, self._activated, self._there, self._exported)
-            case = self._last = Case(manifest, platform, *about)
-        return case
-
-    def _manifest(self, platform: str) -> tuple[Manifest, str]:
-        """Return the target's manifest on a platform, and the GPU architectures that are named for it."""
+    def case(self, host: HostReport) -> Case:
+        """Return the input of the rules."""
+        platform = platform_of(host)
         if platform not in self._on:
             manifest = self._target.manifest.on(platform)
             self._on[platform] = (manifest, named_archs(manifest, self._arch_list))
-        return self._on[platform]
-
-
-def check(context: Context, name: str | None, pytorch: str, options: HostOptions) -> Verdicts:
-    """Return the verdicts on a target.
-
-    Args:
-        context: Where things are found.
-        name: The target; None for the target of the only environment.
-        pytorch: The PyTorch to build, as `find_source` takes it.
-        options: Which host to judge if it is not this machine.
-
-    Raises:
-        UsageError: There is no such target or no such PyTorch.
-        HostReportError: The host report can't be read.
-    """
-    options = read(options)
-    target = with_driver(context, options).find_target(name)
-    facts = user_facts(context)
-    source = find_source(pytorch, facts)
-    host = report(context, options)
-    activated, there, archs = None, frozenset[str](), context.environ.get(VARIABLE, "")
-    if not options.host_report:
-        environment = context.environment(target.name, None)
-        host, activated = with_environment(host, environment.prefix), _activated(environment)
-        there = _there(environment)
-    switches = exported_switches(facts, context.environ)
-    judge = Judge(target, source, facts, arch_list=archs, activated=activated, there=there, exported=switches)
-    return judge(host)
-
-
-def _there(environment: Environment) -> frozenset[str]:
-    """Return the digests of the packages that an environment holds; none if its state can't be read."""
-    try:
-        return digests_of(environment.state())
-    except EnvironmentBrokenError:
-        return frozenset()
-
-
-def _activated(environment: Environment) -> dict[str, str] | None:
-    """Return what activating an environment sets; None if it has none that can be read."""
-    try:
-        return {change.name: change.value for change in read_activation(environment.meta / ACTIVATION).changes}
-    except EnvironmentBrokenError:
-        return None
-
-
-def with_environment(host: HostReport, prefix: Path) -> HostReport:
-    """Return the host with the CUDA toolkit of an environment first if the environment has one."""
-    toolchain = discover(prefix)
-    limits = compiler_limits(toolchain.cuda) if toolchain.cuda else None
-    if toolchain.cuda is None or limits is None or isinstance(host.toolkits, Missing):
-        return host
-    found_by = (FoundBy(Lead.ENVIRONMENT, "the environment"),)
-    own = Toolkit(
-        str(toolchain.cuda), found_by, toolchain.cuda_version, compilers=limits, patched=patched(toolchain.cuda)
-    )
-    return replace(host, toolkits=replace(host.toolkits, value=(own, *host.toolkits.value)))
-
-
-def find_source(pytorch: str, facts: Facts) -> SourceTree | None:
-    """Return the requirements of a PyTorch revision.
-
-    Args:
-        pytorch: A folder with a checkout, or a version; empty for the working folder if it is a checkout.
-        facts: The tables, with the requirements of releases.
-
-    Returns:
-        The requirements; None if nothing is named and the working folder is not a checkout.
-
-    Raises:
-        UsageError: The name is neither a checkout nor a version in the tables; or nothing is named, and the working
-            folder is a checkout without a version.
-        FactsError: The row of that version is unusable.
-    """
-    folder = Path(pytorch)
-    if os.path.isdir(pytorch or "."):  # noqa: PTH112 (no error for an invalid folder name)
-        found = read_source(folder if pytorch else Path.cwd())
-        if isinstance(found, SourceTree):
-            return found
-        if not pytorch and not is_pytorch(Path.cwd()):
-            return None
-        where = "" if pytorch else "the working folder has PyTorch's CMakeLists.txt, but can't be used as a checkout: "
-        hint = "pass a checkout of PyTorch or a version: `--pytorch 2.9`"
-        raise UsageError(f"{where}{found.reason}", hint=hint)
-    if re.fullmatch(_REVISION, pytorch.strip()):
-        return _release(pytorch.strip().removeprefix("v"), facts)
-    hint = "pass an existing folder or a version: `--pytorch 2.9`"
-    raise UsageError(f"`{pytorch}` is neither a folder nor a version of PyTorch", hint=hint)
-
-
-def _release(version: str, facts: Facts) -> SourceTree:
-    release = facts.pytorch_build.release(version)
-    if release is None:
-        oldest = facts.pytorch_build.releases[0].version
-        raise UsageError(f"what PyTorch {version} asks for is not known", hint=f"the tables start with {oldest}")
-    origin = f"PyTorch {release.version}: {release.basis.source}"
-    try:
-        return from_release(version, release.asked(nightly_day(version)), origin)
-    except ValueError as error:  # a row of the user's facts
-        raise FactsError(f"{origin}: {error}") from error
+        manifest, named = self._on[platform]
+        about = (self.lock, host, self._source, self._facts, named, self._activated, self._there, self._exported)
+        return Case(manifest, platform, *about)
 
 
 def platform_of(host: HostReport) -> str:

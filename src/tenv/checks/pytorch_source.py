@@ -1,10 +1,12 @@
-"""Read the requirements of a PyTorch checkout from its own files.
+"""The PyTorch to build, a release or a checkout, and its requirements.
 
+The requirements of a release are facts; those of a checkout are read from its own files.
 No code of the checkout is run. Each value is read from the place that enforces it (``cmake_minimum_required``, an
 ``#error``, a ``FATAL_ERROR``); of several places, the strictest counts. The patterns cover the wording since 1.7. A
 value whose place is missing or worded in a new way is a `Missing` with a reason.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date
@@ -14,21 +16,68 @@ from typing import Any, Generic, TypeVar
 
 import tomli
 
-from tenv.checks.checkout_day import commit_day
-from tenv.checks.checkout_state import CheckoutState, read_state
-from tenv.checks.pytorch_ci import CiBuilds, read_tested
+from tenv.checks.checkout_state import CheckoutState, commit_day, is_pytorch, read_state
 from tenv.core.dataclass import dataclass
+from tenv.core.errors import FactsError, UsageError
 from tenv.core.file_content import read_text
 from tenv.core.process import Missing
 from tenv.core.versions import Range, Version
+from tenv.facts.pytorch_tried import nightly_day
+from tenv.facts.tables import Facts
 
-__all__ = ["AbiChoice", "SourceRequirement", "SourceTree", "from_release", "is_pytorch", "read_source"]
+__all__ = [
+    "AbiChoice",
+    "CiBuilds",
+    "SourceRequirement",
+    "SourceTree",
+    "find_source",
+    "from_release",
+    "read_source",
+    "read_tested",
+]
+
+_FILE = ".github/scripts/generate_binary_build_matrix.py"
+_LIST = r"^{}\s*(?::[^=\n]+)?=\s*\[([^\]]*)\]"
+_MINOR = re.compile(r"[\"'](\d+\.\d+)t?[\"']")
+
+
+@dataclass(frozen=True, slots=True)
+class CiBuilds:
+    """What a revision's CI builds with.
+
+    Attributes:
+        cudas: The CUDA releases.
+        pythons: The Pythons, as minors (``3.14``).
+        file: The file of the checkout that says so.
+    """
+
+    cudas: tuple[Version, ...]
+    pythons: tuple[Version, ...]
+    file: str = _FILE
+
+
+def read_tested(root: Path) -> CiBuilds | None:
+    """Return what a checkout's CI builds with; None if its files do not tell."""
+    try:
+        text = read_text(root / _FILE, errors="replace")
+    except OSError:
+        return None
+    plain = re.sub(r"#.*", "", text)
+    cudas, pythons = (_listed(plain, name) for name in ("CUDA_ARCHES", "FULL_PYTHON_VERSIONS"))
+    return CiBuilds(cudas, pythons) if cudas and pythons else None
+
+
+def _listed(text: str, name: str) -> tuple[Version, ...]:
+    match = re.search(_LIST.format(name), text, re.MULTILINE)
+    return tuple(sorted({Version(minor) for minor in _MINOR.findall(match[1])})) if match else ()
+
 
 T = TypeVar("T")
 
+_REVISION = r"v?[0-9]{1,4}(\.[0-9]{1,4}){1,3}([.+-]?[A-Za-z][\w.+-]*|\+[\w.+-]+)?"
+"""A release, ``2.9.0a0+git1234`` and ``2.9.0+cu128`` among them."""
 _NUMBER = r"(\d+(?:\.\d+)*)"
 _RELEASE = re.compile(r"\d{1,4}\.\d{1,4}(?!\d)", re.ASCII)
-_PROJECT = re.compile(r"^\s*project\(\s*(?:Torch|Caffe2)\b", re.MULTILINE)
 _CMAKE = re.compile(rf"^\s*cmake_minimum_required\(\s*VERSION\s+{_NUMBER}", re.MULTILINE)
 _CXX = re.compile(r"^\s*set\(\s*CMAKE_CXX_STANDARD\s+(\d+)", re.MULTILINE)
 _GCC = (
@@ -172,11 +221,6 @@ class _Files:
             return {}
 
 
-def is_pytorch(path: Path) -> bool:
-    """Return whether a folder's CMakeLists.txt is PyTorch's, even if other sources are missing."""
-    return bool(_PROJECT.search(_Files(path).text("CMakeLists.txt")))
-
-
 def read_source(path: Path) -> SourceTree | Missing:
     """Read the requirements of a PyTorch checkout.
 
@@ -251,6 +295,49 @@ def from_release(version: str, values: Mapping[str, str], origin: str) -> Source
         abi=SourceRequirement(_abi_of(backend), origin),
         build_backend=backend,
     )
+
+
+def find_source(pytorch: str, facts: Facts) -> SourceTree | None:
+    """Return the requirements of a PyTorch revision.
+
+    Args:
+        pytorch: A folder with a checkout, or a version; empty for the working folder if it is a checkout.
+        facts: The tables, with the requirements of releases.
+
+    Returns:
+        The requirements; None if nothing is named and the working folder is not a checkout.
+
+    Raises:
+        UsageError: The name is neither a checkout nor a version in the tables; or nothing is named, and the working
+            folder is a checkout without a version.
+        FactsError: The row of that version is unusable.
+    """
+    folder = Path(pytorch)
+    if os.path.isdir(pytorch or "."):  # noqa: PTH112 (no error for an invalid folder name)
+        found = read_source(folder if pytorch else Path.cwd())
+        if isinstance(found, SourceTree):
+            return found
+        if not pytorch and not is_pytorch(Path.cwd()):
+            return None
+        where = "" if pytorch else "the working folder has PyTorch's CMakeLists.txt, but can't be used as a checkout: "
+        hint = "pass a checkout of PyTorch or a version: `--pytorch 2.9`"
+        raise UsageError(f"{where}{found.reason}", hint=hint)
+    if re.fullmatch(_REVISION, pytorch.strip()):
+        return _from_facts(pytorch.strip().removeprefix("v"), facts)
+    hint = "pass an existing folder or a version: `--pytorch 2.9`"
+    raise UsageError(f"`{pytorch}` is neither a folder nor a version of PyTorch", hint=hint)
+
+
+def _from_facts(version: str, facts: Facts) -> SourceTree:
+    release = facts.pytorch_build.release(version)
+    if release is None:
+        oldest = facts.pytorch_build.releases[0].version
+        raise UsageError(f"what PyTorch {version} asks for is not known", hint=f"the tables start with {oldest}")
+    origin = f"PyTorch {release.version}: {release.basis.source}"
+    try:
+        return from_release(version, release.asked(nightly_day(version)), origin)
+    except ValueError as error:  # a row of the user's facts
+        raise FactsError(f"{origin}: {error}") from error
 
 
 def _highest(found: Iterable[SourceRequirement[str]], reason: str) -> SourceRequirement[Version] | Missing:

@@ -4,15 +4,17 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from tenv.checks.check import newest_toolkits
 from tenv.checks.choose_target import rank
-from tenv.checks.driver_report import judge_target, newest_toolkits
 from tenv.checks.host_options import HostOptions, read, report
+from tenv.checks.judge import platform_of
+from tenv.checks.rules.driver import judge_on_host
+from tenv.checks.rules.interface import Scope, decide
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import HostReportError, ManifestError, UsageError
 from tenv.core.versions import Version
 from tenv.facts.tables import Facts
 from tenv.host.interface import Fact
-from tenv.host.machine import current_platform
 from tenv.host.report import HostReport
 from tenv.project.context import Context
 from tenv.project.user_facts import user_facts
@@ -90,7 +92,7 @@ def from_report(context: Context, options: HostOptions) -> FromReport:
     targets = [one for one in _targets(context, host, facts) if (one.cuda is None) is (asked.cuda is None)]
     if not targets:
         kind = "with" if asked.cuda else "without"
-        raise UsageError(f"no target {kind} CUDA is for {_platform(host)}", hint="`tenv targets` lists the targets")
+        raise UsageError(f"no target {kind} CUDA is for {platform_of(host)}", hint="`tenv targets` lists the targets")
     taken, reason = _take(targets, asked, host, facts)
     return FromReport(taken.target.name, str(asked.cuda or ""), reason, options)
 
@@ -117,7 +119,7 @@ def _answer(pasted: dict[str, Any], name: str) -> dict[str, Any]:
 
 def _targets(context: Context, host: HostReport, facts: Facts) -> Iterator[_Known]:
     """Yield the targets for the host's platform that bring their own CUDA or need none."""
-    platform = _platform(host)
+    platform = platform_of(host)
     for name in context.places.names():
         try:
             target = context.places.find(name)
@@ -125,7 +127,13 @@ def _targets(context: Context, host: HostReport, facts: Facts) -> Iterator[_Know
             continue
         manifest = target.manifest.on(platform)
         if (not manifest.platforms or platform in manifest.platforms) and _settled(manifest):
-            yield _Known(target, manifest, judge_target(manifest, host, facts).run is True)
+            yield _Known(target, manifest, _runs(manifest, host, facts))
+
+
+def _runs(manifest: Manifest, host: HostReport, facts: Facts) -> bool:
+    """Return whether the driver runs the target's CUDA."""
+    finding = judge_on_host(manifest.requirements.cuda, host, facts, manifest)
+    return decide(Scope.RUN, [(Scope.RUN, finding)] if finding else []) is True
 
 
 def _settled(manifest: Manifest) -> bool:
@@ -179,7 +187,3 @@ def _distance(one: Version | None, other: Version | None, order: list[str]) -> i
     if places[0] is None or places[1] is None:
         return abs((one.major - other.major) * 10 + one.minor - other.minor)
     return abs(places[0] - places[1])
-
-
-def _platform(host: HostReport) -> str:
-    return host.platform.value if isinstance(host.platform, Fact) else current_platform()

@@ -1,7 +1,6 @@
 """``tenv check``."""
 
 from collections.abc import Iterable, Sequence
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +13,7 @@ from tenv.cli.table import print_table
 from tenv.core.errors import Exit
 
 if TYPE_CHECKING:
-    from tenv.checks.gpu_verdicts import GpuVerdict
-    from tenv.checks.judge import Verdicts
-    from tenv.cli.machines import Machines
+    from tenv.checks.judge import GpuVerdict, Verdicts
     from tenv.project.context import Context
 
 __all__ = [
@@ -26,7 +23,6 @@ __all__ = [
     "check",
     "left_out",
     "show_gpus",
-    "summarize",
     "yes",
 ]
 
@@ -111,8 +107,8 @@ def check(
     Status 0 when both answers are yes, or with --build-only, when it can be built here; else 1. With --against and
     without TARGET, every target is judged on every machine, and the status is 0; else all targets of the project are.
     """
+    from tenv.checks.check import check as judge
     from tenv.checks.host_options import HostOptions
-    from tenv.checks.judge import check as judge
     from tenv.project.context import Context
 
     host = HostOptions(**options)
@@ -124,9 +120,9 @@ def check(
     if target is None and not target_from_report:
         names = context.chosen_targets(None)
         if len(names) > 1:
-            return _all(context, names, pytorch, host, build_only=build_only)
+            return _all(judge(context, names, pytorch, host), build_only=build_only)
     taken = taken_from_report(context, target, host, voice.say) if target_from_report else None
-    found = judge(context, taken.target if taken else target, pytorch, taken.options if taken else host)
+    (found,) = judge(context, [taken.target if taken else target], pytorch, taken.options if taken else host)
     findings = [finding.to_json() for finding in found.findings]
     return Result(
         {**found.to_json(), "target_from_report": taken.to_json()} if taken else found.to_json(),
@@ -137,11 +133,8 @@ def check(
     )
 
 
-def _all(context: "Context", names: Sequence[str], pytorch: str, host: Any, *, build_only: bool) -> Result:
-    """Judge all targets of the project."""
-    from tenv.checks.judge import check as judge
-
-    found = [judge(context, name, pytorch, host) for name in names]
+def _all(found: "Sequence[Verdicts]", *, build_only: bool) -> Result:
+    """Return the verdicts on all targets of the project."""
     findings = [finding.to_json() for one in found for finding in one.findings]
 
     def show() -> None:
@@ -160,19 +153,14 @@ def _all(context: "Context", names: Sequence[str], pytorch: str, host: Any, *, b
 
 
 def _fleet(voice: Voice, target: str | None, pytorch: str, build_only: bool, against: Path, host: Any) -> Result:
-    from tenv.checks.judge_fleet import check_fleet
+    from tenv.checks.fleet import check_fleet
     from tenv.cli.machines import Machines
     from tenv.project.context import Context
 
     context = Context()
-    machines = Machines(check_fleet(context, target, pytorch, against, host), attrgetter("target"))
-    fine = not target or machines.all(lambda found: _is_fine(found, build_only))
-    return Result(
-        machines.to_json(_in_fleet) if voice.json else [],
-        text=lambda: machines.show(_cell),
-        summary=summarize(machines, context),
-        status=Exit.DONE if fine else Exit.CHECK,
-    )
+    rows = check_fleet(context, target, pytorch, against, host)
+    machines = Machines(voice, rows, lambda found: _is_fine(found, build_only))
+    return machines.result(context, _in_fleet, _cell, decides=target is not None)
 
 
 def _show(found: "Verdicts", findings: Sequence[dict[str, str]]) -> None:
@@ -193,13 +181,6 @@ def _in_fleet(found: "Verdicts") -> dict[str, Any]:
 def _cell(found: "Verdicts") -> str:
     codes = dict.fromkeys(finding.code for finding in found.findings if finding.severity != "note")
     return " ".join([cell(found), *codes])
-
-
-def summarize(machines: "Machines", context: "Context") -> tuple[str, ...]:
-    """Return the lines below the table: counts, and the targets that have no column."""
-    judged = machines.targets
-    left = () if judged is None or len(judged) == 1 else left_out(context, judged)
-    return (machines.summary(), *left)
 
 
 def left_out(context: "Context", judged: Iterable[str]) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tenv.checks.before_create import Surroundings
     from tenv.checks.choose_target import TargetChoice
-    from tenv.checks.host_choice import HostOptions
+    from tenv.checks.host_options import HostOptions
     from tenv.checks.rules.interface import Finding
     from tenv.checks.target_from_report import FromReport
     from tenv.project.context import Context
@@ -90,7 +90,7 @@ def create(
     Without TARGET, it is the default target. `auto` selects the best target for this machine and the PyTorch checkout
     in the working folder.
     """
-    from tenv.checks.host_choice import HostOptions
+    from tenv.checks.host_options import HostOptions
     from tenv.project.context import Context
     from tenv.targets.search import AUTO  # late: loads what it needs
     from tenv.verbs import create as workflow

@@ -3,10 +3,10 @@
 import sys
 from collections.abc import Iterable, Sequence
 
-from tenv.cli.fold import cells_of, fold_beside, fold_table, terminal_width
+from tenv.cli.fold import fold_beside, fold_table, terminal_width
 from tenv.cli.output import out, paint_verdict
 
-__all__ = ["lay_out", "print_labelled", "print_table"]
+__all__ = ["print_labelled", "print_table"]
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -14,17 +14,6 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None
     table = [tuple(header), *(tuple(str(cell) for cell in row) for row in rows)]
     for cells in fold_table(table, terminal_width(sys.stdout)):
         out(_joined(cells))
-
-
-def lay_out(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """Return the line of a row as `print_table` prints it where there is no terminal.
-
-    Args:
-        cells: The cells; those that have no width are not padded.
-        widths: The width of each column.
-    """
-    padded = [text + " " * (width - cells_of(text)) for text, width in zip(cells, widths, strict=False)]
-    return _joined([*padded, *cells[len(padded) :]])
 
 
 def _joined(cells: Sequence[str]) -> str:

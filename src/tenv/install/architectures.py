@@ -2,9 +2,8 @@
 
 from tenv.activation.changes import ACTIVATION, read_activation
 from tenv.activation.variables import Archs
-from tenv.checks.rules.arch_list import VARIABLE
 from tenv.checks.rules.common import KnownGpu, identify
-from tenv.checks.rules.gpu_range import in_range
+from tenv.checks.rules.gpu import VARIABLE, in_range
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.host import gpus
 from tenv.host.interface import Missing

@@ -272,9 +272,9 @@ def _assemble(job: Creation) -> None:
 
 
 def _may_use_compat(job: Creation) -> bool:
-    from tenv.checks.cuda_compat import is_allowed  # late: few environments hold it
+    from tenv.checks.before_create import allows_compat  # late: few environments hold it
 
-    return is_allowed(job.target, job.platform, job.around)
+    return allows_compat(job.target, job.platform, job.around)
 
 
 def _activate(job: Creation) -> None:

@@ -27,9 +27,10 @@ def _compat_is_right(job: Creation) -> bool:
     folder = job.before.compat
     if folder is None:
         return True
-    from tenv.checks.cuda_compat import is_allowed, is_as_allowed  # late: few environments hold it
+    from tenv.checks.before_create import allows_compat, uses_compat_as_allowed  # late: few environments hold it
 
-    return is_as_allowed(folder, job.environment, allowed=is_allowed(job.target, job.platform, job.around))
+    allowed = allows_compat(job.target, job.platform, job.around)
+    return uses_compat_as_allowed(folder, job.environment, allowed=allowed)
 
 
 def _is_made_from(state: State, job: Creation) -> bool:

@@ -10,7 +10,7 @@ from tenv.audits.build_note import BuildNote, architecture_findings, find_note, 
 from tenv.audits.library import AuditedFile, Needs, audit_finding, inspect, mixed_abis, needs_of
 from tenv.audits.links import Environs, Link, LinkOrigin, environment_index, is_environment, link_findings, links_of
 from tenv.audits.on_host import TagAnswer, host_findings, runs, tag_answer, tags_of_name
-from tenv.checks.fleet import MachineVerdicts, ask, refuse_host_options
+from tenv.checks.fleet import MachineVerdicts, ask_each, refuse_host_options
 from tenv.checks.host_options import HostOptions
 from tenv.checks.host_options import report as host_report
 from tenv.checks.rules.common import cuda_on
@@ -165,7 +165,7 @@ def audit(context: Context, request: AuditRequest) -> Audit:
         run = False if run and lacking else None if run and unreadable else run
     else:
         machines = list(
-            ask(request.against, lambda one: (_answer(needs, one, context, unsure=lacking or bool(unreadable)),))
+            ask_each(request.against, lambda one: (_answer(needs, one, context, unsure=lacking or bool(unreadable)),))
         )
     outside = [link.name for link in links if link.origin not in (LinkOrigin.INSIDE, LinkOrigin.DRIVER)]
     tag = (

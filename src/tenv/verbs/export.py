@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tenv.checks.checkout_search import find_checkout
+from tenv.checks.checkout_state import find_checkout
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import FileExistsAlreadyError, FormatError, LockStaleError, ManifestError, UsageError
 from tenv.core.files import read_regular, write_atomic

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tenv.activation.changes import Activation
-from tenv.checks.checkout_search import find_checkout
+from tenv.checks.checkout_state import find_checkout
 from tenv.core import process
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import HostError, UsageError

@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from tenv.checks.rules.driver import DriverSurroundings, DriverVerdict, Verdict, judge
-from tenv.checks.rules.interface import Finding, Severity
+from tenv.checks.rules.driver import DriverSurroundings, Verdict, judge_driver, support
+from tenv.checks.rules.interface import Finding, Scope, Severity, decide
 from tenv.core.versions import Version
 from tenv.facts.cuda_driver import CudaDriverTable
 from tenv.facts.tables import load_facts
@@ -15,14 +15,20 @@ RUNS = (Verdict.NATIVE, Verdict.MINOR_VERSION)
 NO_DRIVER = Missing("NVML: libnvidia-ml.so.1 is not there; nvidia-smi: not found on PATH")
 
 
-def on(driver: str | None, cuda: str | None, platform: str = "linux") -> DriverVerdict:
+def on(driver: str | None, cuda: str | None, platform: str = "linux") -> Finding | None:
     read = NO_DRIVER if driver is None else Fact(Version(driver), "nvidia-smi")
-    return judge(Version(cuda) if cuda else None, read, TABLE, DriverSurroundings(windows=platform == "windows"))
+    around = DriverSurroundings(windows=platform == "windows")
+    return judge_driver(Version(cuda) if cuda else None, read, TABLE, around)
 
 
-def finding(verdict: DriverVerdict) -> Finding:
-    assert verdict.finding is not None
-    return verdict.finding
+def finding(driver: str | None, cuda: str, platform: str = "linux") -> Finding:
+    found = on(driver, cuda, platform)
+    assert found is not None
+    return found
+
+
+def runs(found: Finding | None) -> bool | None:
+    return decide(Scope.RUN, [(Scope.RUN, found)] if found else [])
 
 
 @pytest.mark.parametrize(
@@ -77,10 +83,9 @@ def finding(verdict: DriverVerdict) -> Finding:
     ],
 )
 def test_verdict(driver: str, cuda: str, platform: str, verdict: str) -> None:
-    judged = on(driver, cuda, platform)
-    assert judged.verdict == verdict
-    assert judged.run is (None if judged.verdict is Verdict.UNKNOWN else judged.verdict in RUNS)
-    assert (judged.finding is None) is (judged.verdict is Verdict.NATIVE)
+    found = on(driver, cuda, platform)
+    assert support(found) == verdict
+    assert runs(found) is (None if verdict == "unknown" else verdict in RUNS)
 
 
 def just_below(driver: Version) -> Version:
@@ -95,13 +100,11 @@ def releases() -> list[Version]:
 @pytest.mark.parametrize("windows", [False, True], ids=["linux", "windows"])
 @pytest.mark.parametrize("cuda", releases(), ids=str)
 def test_the_minimum_is_where_the_verdict_turns(cuda: Version, windows: bool) -> None:
-    minimum = judge(cuda, NO_DRIVER, TABLE, DriverSurroundings(windows=windows)).minimum
+    minimum, around = TABLE.minimum(cuda, windows), DriverSurroundings(windows=windows)
     assert minimum is not None
-    assert judge(cuda, Fact(minimum.driver, "test"), TABLE, DriverSurroundings(windows=windows)).run
+    assert runs(judge_driver(cuda, Fact(minimum.driver, "test"), TABLE, around))
     older = just_below(minimum.driver)
-    judged = judge(cuda, Fact(older, "test"), TABLE, DriverSurroundings(windows=windows))
-    assert judged.verdict is Verdict.IMPOSSIBLE
-    assert judged.minimum == minimum
+    assert support(judge_driver(cuda, Fact(older, "test"), TABLE, around)) is Verdict.IMPOSSIBLE
 
 
 def test_the_verdict_never_falls_with_a_newer_driver() -> None:
@@ -112,7 +115,9 @@ def test_the_verdict_never_falls_with_a_newer_driver() -> None:
     for windows in (False, True):
         for cuda in releases():
             ranks = [
-                order.index(judge(cuda, Fact(driver, "test"), TABLE, DriverSurroundings(windows=windows)).verdict)
+                order.index(
+                    support(judge_driver(cuda, Fact(driver, "test"), TABLE, DriverSurroundings(windows=windows)))
+                )
                 for driver in drivers
             ]
             assert ranks == sorted(ranks)
@@ -120,15 +125,12 @@ def test_the_verdict_never_falls_with_a_newer_driver() -> None:
 
 @pytest.mark.parametrize("driver", [None, "390.48"])
 def test_without_cuda_no_driver_is_needed(driver: str | None) -> None:
-    assert on(driver, None) == DriverVerdict(Verdict.NATIVE, None, None)
+    assert on(driver, None) is None
 
 
 def test_a_missing_driver_is_a_warning_that_names_the_minimum() -> None:
-    judged = on(None, "12.1")
-    assert judged.verdict is Verdict.UNKNOWN
-    assert judged.run is None
-    assert judged.minimum == TABLE.floor(Version("12.1"), windows=False)
-    found = finding(judged)
+    found = finding(None, "12.1")
+    assert (support(found), runs(found)) == (Verdict.UNKNOWN, None)
     assert (found.code, found.severity) == ("TE101", Severity.WARNING)
     assert "building needs none, running needs NVIDIA driver 525.60.13 or newer" in found.message
     assert found.evidence == NO_DRIVER.reason
@@ -136,7 +138,7 @@ def test_a_missing_driver_is_a_warning_that_names_the_minimum() -> None:
 
 
 def test_minor_version_compatibility_tells_its_limit() -> None:
-    found = finding(on("515.76", "11.8"))
+    found = finding("515.76", "11.8")
     assert (found.code, found.severity, found.subject) == ("TE102", Severity.NOTE, "CUDA 11.8")
     assert "can't compile the PTX" in found.message
     assert "shipped with driver 520.61.05" in found.message
@@ -147,7 +149,7 @@ def test_minor_version_compatibility_tells_its_limit() -> None:
 
 
 def test_a_driver_that_is_too_old_is_an_error() -> None:
-    found = finding(on("515.76", "12.1"))
+    found = finding("515.76", "12.1")
     assert (found.code, found.severity) == ("TE103", Severity.ERROR)
     assert found.fix == (
         "install NVIDIA driver 525.60.13 or newer (better 530.30.02 or newer, which supports all of CUDA 12.1), "
@@ -157,21 +159,20 @@ def test_a_driver_that_is_too_old_is_an_error() -> None:
 
 def test_a_windows_driver_is_called_one() -> None:
     for driver in (None, "516.94"):
-        assert "NVIDIA driver 528.33 or newer for Windows (under WSL too)" in finding(on(driver, "12.1", "windows")).fix
+        assert "NVIDIA driver 528.33 or newer for Windows (under WSL too)" in finding(driver, "12.1", "windows").fix
 
 
 def test_a_version_outside_the_table() -> None:
     for driver in (None, "700.1"):
-        judged = on(driver, "14.0")
-        found = finding(judged)
-        assert judged.minimum is None
+        found = finding(driver, "14.0")
+        assert TABLE.minimum(Version("14.0"), windows=False) is None
         assert (found.code, found.severity) == ("TE104", Severity.WARNING)
         assert found.evidence == "the table of drivers goes from CUDA 7.0 to 13.5"
 
 
 @pytest.mark.parametrize(("driver", "code"), [(None, "TE101"), ("580.65.06", "TE102"), ("570.26", "TE103")])
 def test_a_row_that_is_not_confirmed_says_so(driver: str | None, code: str) -> None:
-    found = finding(on(driver, "13.5"))
+    found = finding(driver, "13.5")
     assert found.code == code
     assert (
         "(not confirmed: seen only as PyPI nvidia-cuda-nvcc 13.5.37; patch digit and driver unknown)" in found.message
@@ -182,12 +183,13 @@ def test_a_row_that_is_not_confirmed_and_has_no_note_says_so() -> None:
     floors = tuple(row for row in TABLE.floors if row.cuda_major == 10)
     release = next(row for row in TABLE.toolkits if row.major_minor == "10.0")
     doubtful = replace(release, basis=replace(release.basis, confirmed=False, note=""))
-    judged = judge(Version("10.0"), NO_DRIVER, CudaDriverTable(floors, (doubtful,)), DriverSurroundings())
-    assert finding(judged).message.endswith("NVIDIA driver 410.48 or newer (not confirmed)")
+    found = judge_driver(Version("10.0"), NO_DRIVER, CudaDriverTable(floors, (doubtful,)), DriverSurroundings())
+    assert found
+    assert found.message.endswith("NVIDIA driver 410.48 or newer (not confirmed)")
 
 
 def test_a_finding_has_the_keys_of_the_envelope() -> None:
-    written = finding(on("515.76", "12.1")).to_json()
+    written = finding("515.76", "12.1").to_json()
     assert list(written) == ["code", "severity", "subject", "message", "evidence", "source", "fix"]
     assert json.loads(json.dumps(written))["severity"] == "error"
     assert all(type(value) is str and value for value in written.values())

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from tenv.checks.rules.driver_rules import stand
+from tenv.checks.rules.driver import judge_on_host, support
+from tenv.checks.rules.interface import Scope, decide
 from tenv.core.versions import Version
 from tenv.host.report_json import from_json
 from tests.checks.rules.cases import facts
@@ -109,8 +110,7 @@ def test_the_verdict(case: Case) -> None:
     gpus = [{"name": name, "compute_capability": capability} for name, capability in GPUS[case.gpu]]
     platform = "win-64" if case.platform == "win-64" else "linux-64"
     told = report(case.driver, platform=platform, wsl=case.platform == "wsl", gpus=gpus)
-    judged = stand(Version(case.cuda), from_json(told), facts())
-    assert judged.verdict == case.verdict
+    found = judge_on_host(Version(case.cuda), from_json(told), facts())
+    assert support(found) == case.verdict
     runs = {"native": True, "minor-version": True, "forward": None, "impossible": False, "unknown": None}
-    assert judged.run is runs[case.verdict]
-    assert (judged.finding is None) is (case.verdict == "native")
+    assert decide(Scope.RUN, [(Scope.RUN, found)] if found else []) is runs[case.verdict]

@@ -12,9 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tenv.checks.rules.catalogue import RULES
-from tenv.checks.rules.driver import DriverSurroundings, Verdict, judge
-from tenv.checks.rules.driver_rules import stand
-from tenv.checks.rules.interface import Case, Scope, decide
+from tenv.checks.rules.driver import DriverSurroundings, Verdict, judge_driver, judge_on_host, support
+from tenv.checks.rules.interface import Case, Finding, Scope, decide
 from tenv.core.versions import Version
 from tenv.host.interface import Fact, Missing
 from tenv.host.report import Gpu
@@ -35,8 +34,16 @@ drivers = known | made
 capabilities = st.sampled_from(sorted({row.capability for row in ARCHS.gpus}))
 
 
+def on(cuda: Version, driver: Fact[Version] | Missing, windows: bool = False) -> Finding | None:
+    return judge_driver(cuda, driver, TABLE, DriverSurroundings(windows=windows))
+
+
+def runs(found: Finding | None) -> bool | None:
+    return decide(Scope.RUN, [(Scope.RUN, found)] if found else [])
+
+
 def rank(cuda: Version, driver: Version, windows: bool) -> int:
-    return RANKS.index(judge(cuda, Fact(driver, "test"), TABLE, DriverSurroundings(windows=windows)).verdict)
+    return RANKS.index(support(on(cuda, Fact(driver, "test"), windows)))
 
 
 @given(cudas, drivers, drivers, st.booleans())
@@ -52,8 +59,8 @@ def test_a_newer_driver_never_takes_a_native_verdict_from_any_machine(
     older, newer = sorted((one, other))
     for gpu in ("NVIDIA A100-SXM4-80GB", "NVIDIA GeForce RTX 4090"):
         hosts = [from_json(report(str(driver), gpu, "8.0")) for driver in (older, newer)]
-        before, after = (stand(cuda, host, cases.facts()) for host in hosts)
-        assert before.verdict is not Verdict.NATIVE or after.verdict is Verdict.NATIVE
+        before, after = (judge_on_host(cuda, host, cases.facts()) for host in hosts)
+        assert before is not None or after is None
 
 
 @given(cudas, cudas, drivers, st.booleans())
@@ -64,12 +71,13 @@ def test_a_newer_toolkit_never_improves_a_verdict(one: Version, other: Version, 
 
 @given(cudas, drivers, st.booleans())
 def test_the_minimum_is_where_no_becomes_yes(cuda: Version, driver: Version, windows: bool) -> None:
-    judged = judge(cuda, Fact(driver, "test"), TABLE, DriverSurroundings(windows=windows))
-    assert judged.minimum is not None
-    assert judged.run is (driver >= judged.minimum.driver)
-    if judged.native is not None:
-        assert (judged.verdict is Verdict.NATIVE) is (driver >= judged.native.driver)
-        assert judged.minimum.driver <= judged.native.driver
+    found = on(cuda, Fact(driver, "test"), windows)
+    minimum, native = TABLE.minimum(cuda, windows), TABLE.native(cuda, windows)
+    assert minimum is not None
+    assert runs(found) is (driver >= minimum.driver)
+    if native is not None:
+        assert (found is None) is (driver >= native.driver)
+        assert minimum.driver <= native.driver
 
 
 def verdicts(case: Case) -> tuple[bool | None, bool | None]:
@@ -111,20 +119,18 @@ def test_building_asks_no_driver_and_of_the_gpus_their_range(
 def test_without_a_driver_nothing_is_known_to_run(cuda: Version, gpus: list[Version], wsl: bool) -> None:
     case = with_gpus(cases.case(str(cuda), driver=NO_DRIVER, wsl=wsl), *gpus)
     assert verdicts(case)[1] is not True
-    assert stand(cuda, case.host, case.facts).verdict is Verdict.UNKNOWN
+    assert support(judge_on_host(cuda, case.host, case.facts)) is Verdict.UNKNOWN
 
 
 @given(st.integers(14, 99), st.integers(0, 9), drivers)
 def test_a_toolkit_that_nobody_knows_is_not_known_to_run(major: int, minor: int, driver: Version) -> None:
-    judged = judge(Version(f"{major}.{minor}"), Fact(driver, "test"), TABLE, DriverSurroundings())
-    assert (judged.verdict, judged.run) == (Verdict.UNKNOWN, None)
+    found = on(Version(f"{major}.{minor}"), Fact(driver, "test"))
+    assert (support(found), runs(found)) == (Verdict.UNKNOWN, None)
 
 
 @given(cudas, drivers | st.none(), st.booleans())
 def test_every_finding_is_complete(cuda: Version, driver: Version | None, windows: bool) -> None:
-    found = judge(
-        cuda, Fact(driver, "test") if driver else NO_DRIVER, TABLE, DriverSurroundings(windows=windows)
-    ).finding
+    found = on(cuda, Fact(driver, "test") if driver else NO_DRIVER, windows)
     for text in found.to_json().values() if found else ():
         assert text.strip() == text != ""
         assert "None" not in text

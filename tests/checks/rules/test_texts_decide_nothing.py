@@ -13,7 +13,6 @@ import pytest
 from tenv.checks.before_create import Surroundings
 from tenv.checks.choose_target import choose
 from tenv.checks.judge import Verdicts
-from tenv.checks.rules.driver import DriverVerdict
 from tenv.core.errors import TenvError
 from tenv.host.report import HostReport
 from tenv.host.report_json import from_json, to_json
@@ -83,13 +82,13 @@ def test_every_verdict_stays(shipped: Shipped) -> None:
     for number, name in enumerate(recorded_reports()):
         with_words, without = both(name)
         found = shipped(without)
-        assert {target: row(*said) for target, said in found.items()} == recorded_verdicts()[name], name
+        assert {target: row(said) for target, said in found.items()} == recorded_verdicts()[name], name
         if number % 8 == 0 or name.startswith("by hand"):
             assert fixes(found) == fixes(shipped(with_words)), name
 
 
-def fixes(found: dict[str, tuple[Verdicts, DriverVerdict]]) -> list[tuple[str, str, str]]:
-    return [(one.subject, one.source, one.fix) for verdicts, _ in found.values() for one in verdicts.findings]
+def fixes(found: dict[str, Verdicts]) -> list[tuple[str, str, str]]:
+    return [(one.subject, one.source, one.fix) for verdicts in found.values() for one in verdicts.findings]
 
 
 CHOICES = [name for name in recorded_reports() if name.startswith("auto - an override")]

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tenv.checks.checkout_day import commit_day
-from tenv.checks.judge import find_source
-from tenv.checks.pytorch_ci import CiBuilds, read_tested
+from tenv.checks.checkout_state import commit_day
+from tenv.checks.pytorch_source import CiBuilds, find_source, read_tested
 from tenv.checks.rules.interface import Case, Finding, Scope
 from tenv.core.versions import Range, Version
 from tests.checks.rules.cases import case, facts, found, release

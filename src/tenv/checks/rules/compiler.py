@@ -1,8 +1,9 @@
 """Check the C++ compiler of a build against the toolkit and PyTorch.
 
-nvcc enforces the upper limits in its ``crt/host_config.h`` (`tenv.checks.rules.compiler_limits`). nvcc does not
-enforce the lower limits of the installation guide; PyTorch enforces its own (``c10/util/C++17.h`` and its
-CMakeLists.txt). The host's compilers do not matter for a target that brings its own.
+nvcc's ``crt/host_config.h`` stops with an ``#error`` outside its bounds. If a toolkit of the target's release is
+present, its header is read: the environment's before a system's. Otherwise the table holds the bounds of NVIDIA's
+packages. nvcc does not enforce the lower limits of the installation guide; PyTorch enforces its own
+(``c10/util/C++17.h`` and its CMakeLists.txt). The host's compilers do not matter for a target that brings its own.
 """
 
 from collections.abc import Iterator
@@ -18,19 +19,98 @@ from tenv.checks.rules.common import (
     own_compiler,
     taken_compiler,
 )
-from tenv.checks.rules.compiler_limits import msvc_bounds, newest, row_of
-from tenv.checks.rules.interface import Case, Finding, Severity
+from tenv.checks.rules.interface import Case, Finding, Scope, Severity, Unknown
+from tenv.checks.rules.pytorch import known_failure
+from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
-from tenv.facts.cuda_host_compiler import HostCompilers
+from tenv.facts.cuda_host_compiler import GccBreak, HostCompilers
+from tenv.facts.pytorch_tried import KnownFailure, Part
 from tenv.host.interface import Missing, OriginKind
-from tenv.host.report import Compiler
+from tenv.host.report import Compiler, CompilerLimits
 
-__all__ = ["NONE", "SEVERAL", "TOO_NEW", "TOO_OLD", "msvc", "no_compiler", "several", "too_new", "too_old"]
+__all__ = [
+    "BREAKS",
+    "NONE",
+    "PYTORCH",
+    "SEVERAL",
+    "TOO_NEW",
+    "TOO_OLD",
+    "Bound",
+    "breaks_nvcc",
+    "breaks_pytorch",
+    "header_of",
+    "msvc",
+    "msvc_bounds",
+    "newest",
+    "no_compiler",
+    "row_of",
+    "several",
+    "too_new",
+    "too_old",
+]
 
 NONE = "TE401"
 TOO_NEW = "TE402"
 TOO_OLD = "TE403"
 SEVERAL = "TE404"
+BREAKS = "TE405"
+PYTORCH = "TE406"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A version limit of nvcc.
+
+    Attributes:
+        value: The newest major version; of MSVC, a ``_MSC_VER``.
+        detail: The suffix of a message, with a leading space, or an empty string.
+        source: The source of the limit.
+    """
+
+    value: int
+    detail: str
+    source: str
+
+
+def row_of(case: Case) -> HostCompilers | None:
+    """Return the table's row for the target's CUDA, None if there is none."""
+    cuda = cuda_of(case)
+    return case.facts.cuda_host_compiler.limits(cuda) if cuda else None
+
+
+def header_of(case: Case) -> CompilerLimits | None:
+    """Return the bounds in the header of a present toolkit with the target's release; None if there is none."""
+    cuda = cuda_of(case)
+    if cuda is None or isinstance(case.host.toolkits, Missing):
+        return None
+    same = (row for row in case.host.toolkits.value if row.version and row.version.major_minor == cuda.major_minor)
+    return next((row.compilers for row in same if row.compilers), None)
+
+
+def newest(case: Case, kind: str) -> Bound | None:
+    """Return the newest major version of GCC (`g++`) or clang (`clang++`) that nvcc accepts; None if unknown."""
+    header, row = header_of(case), row_of(case)
+    said = (header.gcc_max if kind == "g++" else header.clang_max) if header else None
+    if header and said is not None:
+        return Bound(said, "", header.file)
+    if row is None:
+        return None
+    if kind != "g++":
+        return Bound(row.clang_max.major, doubt(row.basis), row.basis.source)
+    detail = f" ({row.gcc_max_detail.rstrip('.')})" if row.gcc_max_detail else ""
+    return Bound(row.gcc_max, f"{detail}{doubt(row.basis)}", row.basis.source)
+
+
+def msvc_bounds(case: Case) -> tuple[Bound, Bound] | None:
+    """Return the lowest ``_MSC_VER`` that nvcc accepts and the lowest that is too new; None if unknown."""
+    header, row = header_of(case), row_of(case)
+    if header and header.msvc_min is not None and header.msvc_below is not None:
+        return Bound(header.msvc_min, "", header.file), Bound(header.msvc_below, "", header.file)
+    if row is None:
+        return None
+    detail, source = doubt(row.basis), row.basis.source
+    return Bound(row.msvc_min, detail, source), Bound(row.msvc_below, detail, source)
+
 
 _MAKERS = {"g++": "GCC", "clang++": "clang"}
 _MSVC_KNOWS = {17: 1911, 20: 1929}
@@ -297,3 +377,96 @@ def _elsewhere(case: Case, most: int | None) -> str:
     if libc.value > _WITHOUT_PACKAGES:
         return ""
     return "; if the package is missing: ppa:ubuntu-toolchain-r/test on Ubuntu, gcc-toolset or devtoolset on RHEL"
+
+
+_OF_DISTRIBUTION = "/usr/bin/"
+
+
+def breaks_nvcc(case: Case) -> Iterator[Finding]:
+    """Yield an error if nvcc is known to fail with its GCC; a warning if some builds of that GCC are fixed."""
+    compiler, cuda = taken_compiler(case, cuda=True), cuda_of(case)
+    if compiler is None or compiler.kind != "g++" or cuda is None or on_windows(case):
+        return
+    broken = _broken(case, cuda, compiler)
+    if broken is None:
+        return
+    surely = broken.surely(_glibc_of(case, compiler))
+    fails = "fails in" if surely else "fails, unless patched, in"
+    yield Finding(
+        code=BREAKS,
+        severity=Severity.ERROR if surely else Severity.WARNING,
+        subject=f"g++ {compiler.version}",
+        message=f"passes the check of nvcc {cuda.major_minor}, which {fails} {broken.what}{doubt(broken.basis)}",
+        evidence=f"{compiler.path} ({compiler.ways})",
+        source=broken.basis.source,
+        fix=_fix(case, cuda, broken),
+    )
+
+
+def breaks_pytorch(case: Case) -> Iterator[Finding]:
+    """Yield an error if the revision is known not to compile with the build's GCC, a warning if its day decides."""
+    compiler, source = taken_compiler(case), case.source
+    if compiler is None or compiler.kind != "g++" or source is None or on_windows(case):
+        return
+    found = known_failure(case, Part.GCC, compiler.version)
+    if found is None:
+        return
+    row, sure = found
+    torch = source.version.value
+    yield Finding(
+        code=PYTORCH,
+        severity=Severity.ERROR if sure else Severity.WARNING,
+        subject=f"g++ {compiler.version}",
+        message=f"{'fails' if sure else 'failed on some days'} with PyTorch {torch}: {row.what}{doubt(row.basis)}",
+        evidence=f"{compiler.path} ({compiler.ways}); {torch} ({source.version.origin})",
+        source=row.basis.source,
+        fix=_older(case, row),
+        unknown=None if sure else Unknown(Scope.BUILD, "pytorch_tried"),
+    )
+
+
+def _older(case: Case, row: KnownFailure) -> str:
+    """Return the command that selects a GCC before those that fail: one that is installed, else one to install."""
+    if own_compiler(case):
+        return f'set gxx_{case.platform} = "<{row.first}" in [dependencies] and lock again'
+    fits = [found for found in installed(case) if not row.has(found.version)]
+    if fits:
+        path = max(fits, key=lambda found: found.version).path
+        return f"export CXX={path} CC={c_compiler(path)}"
+    major = row.first.major - 1 if row.first else 0
+    return (
+        f"install GCC {major} (Debian, Ubuntu: `apt install g++-{major}`), then export CXX=/usr/bin/g++-{major} "
+        f"CC=/usr/bin/gcc-{major}"
+    )
+
+
+def _broken(case: Case, cuda: Version, compiler: Compiler) -> GccBreak | None:
+    return case.facts.cuda_host_compiler.broken_by(cuda, compiler.version, _glibc_of(case, compiler))
+
+
+def _glibc_of(case: Case, compiler: Compiler) -> Version | None:
+    """Return the glibc of the distribution that a GCC is from; None for a GCC from elsewhere."""
+    libc = case.host.libc
+    if isinstance(libc, Missing) or not compiler.path.startswith(_OF_DISTRIBUTION):
+        return None
+    return libc.value
+
+
+def _fix(case: Case, cuda: Version, broken: GccBreak) -> str:
+    if own_compiler(case):
+        return f'set gxx_{case.platform} = "<{broken.since}" in [dependencies] and lock again'
+    bound = newest(case, "g++")
+    fits = [
+        found
+        for found in installed(case)
+        if _broken(case, cuda, found) is None and (bound is None or found.version.major <= bound.value)
+    ]
+    if fits:
+        path = max(fits, key=lambda found: found.version).path
+        return f"export CUDAHOSTCXX={path} NVCC_CCBIN={path} CXX={path} CC={c_compiler(path)}"
+    major = broken.since.major - 1
+    path = f"/usr/bin/g++-{major}"
+    return (
+        f"install GCC {major} (Debian, Ubuntu: `apt install g++-{major}`), then export CUDAHOSTCXX={path} "
+        f"NVCC_CCBIN={path}; or use a newer CUDA"
+    )

@@ -1,22 +1,27 @@
 """Judge a driver against a CUDA toolkit, without regard to GPUs and the loader.
 
 Compiling needs no driver; these rules are only about running. Drivers are compared within one platform's numbering:
-under WSL, the driver is the Windows driver.
+under WSL, the driver is the Windows driver. The finding decides; `DriverVerdict` names it in one word.
 """
 
+from collections.abc import Iterator
 from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from tenv.checks.rules import driver_findings as words
+from tenv.checks.rules.common import cuda_of, identify, takes_toolkit
 from tenv.checks.rules.driver_findings import Need
-from tenv.checks.rules.interface import Finding, Scope, decide
+from tenv.checks.rules.interface import Case, Finding
+from tenv.checks.rules.judged_driver import driver_of, of_windows, offered_cuda, on_jetson, useless_override
 from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
 from tenv.facts.cuda_driver import CudaDriverTable, Minimum
 from tenv.facts.forward_compat import ForwardVerdict
+from tenv.facts.tables import Facts
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
-from tenv.host.report import Compat, LibcudaKind, ModuleKind
+from tenv.host.report import Compat, HostReport, LibcudaKind, ModuleKind
+from tenv.targets.manifest import Manifest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +30,17 @@ if TYPE_CHECKING:
     from tenv.facts.cuda_gpu_arch import GpuArchTable
     from tenv.facts.gpu_driver import GpuDriverTable
 
-__all__ = ["DriverSurroundings", "DriverVerdict", "Verdict", "judge"]
+__all__ = [
+    "DriverSurroundings",
+    "DriverVerdict",
+    "Verdict",
+    "driver_rule",
+    "judge_driver",
+    "judge_on_host",
+    "override_rule",
+    "support",
+    "verdict_of",
+]
 
 
 class Verdict(StrEnum):
@@ -38,26 +53,28 @@ class Verdict(StrEnum):
     UNKNOWN = "unknown"
 
 
+_VERDICTS = {
+    words.UNREAD: Verdict.UNKNOWN,
+    words.UNLISTED: Verdict.UNKNOWN,
+    words.LIMITED: Verdict.MINOR_VERSION,
+    words.FORWARD: Verdict.FORWARD,
+    words.TOO_OLD: Verdict.IMPOSSIBLE,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class DriverVerdict:
-    """The verdict on one toolkit.
+    """How a driver supports a toolkit.
 
     Attributes:
-        verdict: How the driver supports the toolkit.
-        minimum: The oldest driver that its programs run on; None if they need none or it is unknown.
-        finding: The finding; None if the driver supports the toolkit fully.
+        verdict: The support.
+        minimum: The oldest driver that the toolkit's programs run on; None if they need none or it is unknown.
         native: The oldest driver that supports all of the toolkit's CUDA version; None if unknown.
     """
 
     verdict: Verdict
-    minimum: Minimum | None
-    finding: Finding | None
+    minimum: Minimum | None = None
     native: Minimum | None = None
-
-    @property
-    def run(self) -> bool | None:
-        """Whether the programs run as far as the driver and the loader decide; None if unknown."""
-        return decide(Scope.RUN, [(Scope.RUN, self.finding)] if self.finding else [])
 
 
 _UNREPORTED = Missing.because(ReasonKind.UNREPORTED)
@@ -86,7 +103,7 @@ class DriverSurroundings:
     module: Fact[ModuleKind] | Missing = field(default=_UNREPORTED)
 
 
-def judge(
+def judge_driver(
     cuda: Version | None,
     driver: Fact[Version] | Missing,
     table: CudaDriverTable,
@@ -94,7 +111,7 @@ def judge(
     gpus: "Sequence[KnownGpu]" = (),
     archs: "GpuArchTable | None" = None,
     generations: "GpuDriverTable | None" = None,
-) -> DriverVerdict:
+) -> Finding | None:
     """Judge a driver against a toolkit.
 
     Args:
@@ -107,22 +124,94 @@ def judge(
         generations: Which drivers support a GPU. No fix advises a driver that drops one.
 
     Returns:
-        The verdict. Without forward compatibility, a driver runs a toolkit's programs exactly if it is not older than
-        `DriverVerdict.minimum`.
+        The finding; None if the driver supports the toolkit fully. Without forward compatibility, a driver runs a
+        toolkit's programs exactly if it is not older than the table's minimum.
     """
     if cuda is None:
-        return DriverVerdict(Verdict.NATIVE, None, None)
+        return None
     minimum, native = table.minimum(cuda, around.windows), table.native(cuda, around.windows)
     if minimum is None:
-        return DriverVerdict(Verdict.UNKNOWN, None, words.unlisted(cuda, table))
+        return words.unlisted(cuda, table)
     need = Need(cuda, minimum, native, around.windows, around.jetson, tuple(gpus), archs, generations)
     if isinstance(driver, Missing):
-        return DriverVerdict(Verdict.UNKNOWN, minimum, words.unread(need, driver, around.container), native)
+        return words.unread(need, driver, around.container)
     if driver.value < minimum.driver:
         return _below(need, driver, table, around)
     if native is not None and (driver.value >= native.driver or _is_native(cuda, driver.value, native, around)):
-        return DriverVerdict(Verdict.NATIVE, minimum, None, native)
-    return DriverVerdict(Verdict.MINOR_VERSION, minimum, words.limited(need, driver), native)
+        return None
+    return words.limited(need, driver)
+
+
+def judge_on_host(
+    cuda: Version | None, host: HostReport, facts: Facts, manifest: Manifest | None = None
+) -> Finding | None:
+    """Judge a host's driver against a toolkit.
+
+    Args:
+        cuda: The version of the toolkit; None if the target has none.
+        host: The host.
+        facts: The tables.
+        manifest: The target's manifest; None to judge only a toolkit.
+
+    Returns:
+        The finding; None if the driver supports the toolkit fully.
+    """
+    if cuda is None:
+        return None
+    driver, table = driver_of(host, facts), facts.cuda_driver
+    around = DriverSurroundings(
+        windows=of_windows(host),
+        jetson=on_jetson(host, facts),
+        container=host.container.value if isinstance(host.container, Fact) else "",
+        offered=offered_cuda(host),
+        compat=host.compat,
+        brings_compat=manifest is not None and _brings_compat(manifest),
+        module=host.module,
+    )
+    found = judge_driver(cuda, driver, table, around)
+    if found is None or isinstance(host.gpus, Missing) or not host.gpus.value:
+        return found  # the GPU tables stay unread
+    gpus = [identify(gpu, facts) for gpu in host.gpus.value]
+    return judge_driver(cuda, driver, table, around, gpus, facts.cuda_gpu_arch, facts.gpu_driver)
+
+
+def support(finding: Finding | None) -> Verdict:
+    """Return how a driver supports a toolkit by what `judge_driver` found."""
+    return _VERDICTS[finding.code] if finding else Verdict.NATIVE
+
+
+def verdict_of(case: Case, finding: Finding | None) -> DriverVerdict:
+    """Return how a host's driver supports the target's CUDA.
+
+    The support is unknown if the target uses the host's toolkit and the host has none.
+
+    Args:
+        case: The case.
+        finding: The finding of `driver_rule`; None if it has none.
+    """
+    cuda = cuda_of(case)
+    if cuda is None:
+        return DriverVerdict(Verdict.UNKNOWN if takes_toolkit(case.manifest) else Verdict.NATIVE)
+    table, windows = case.facts.cuda_driver, of_windows(case.host)
+    minimum = table.minimum(cuda, windows)
+    return DriverVerdict(support(finding), minimum, table.native(cuda, windows) if minimum else None)
+
+
+def driver_rule(case: Case) -> Iterator[Finding]:
+    """Yield the finding about the host's driver and the target's CUDA."""
+    if (finding := judge_on_host(cuda_of(case), case.host, case.facts, case.manifest)) is not None:
+        yield finding
+
+
+def override_rule(case: Case) -> Iterator[Finding]:
+    """Yield a warning if ``CONDA_OVERRIDE_CUDA`` is unusable."""
+    if (finding := useless_override(case.host, case.facts)) is not None:
+        yield finding
+
+
+def _brings_compat(manifest: Manifest) -> bool:
+    """Return whether a target brings a cuda-compat, which activation puts first if the driver needs it."""
+    return any(name.startswith("cuda-compat") for name in (*manifest.dependencies, *manifest.archives))
 
 
 def _is_native(cuda: Version, driver: Version, native: Minimum, around: DriverSurroundings) -> bool:
@@ -131,8 +220,8 @@ def _is_native(cuda: Version, driver: Version, native: Minimum, around: DriverSu
     return offers and driver.major == native.driver.major
 
 
-def _below(need: Need, driver: Fact[Version], table: CudaDriverTable, around: DriverSurroundings) -> DriverVerdict:
-    """Return the verdict on a driver older than the minimum."""
+def _below(need: Need, driver: Fact[Version], table: CudaDriverTable, around: DriverSurroundings) -> Finding:
+    """Return the finding about a driver older than the minimum."""
     from tenv.facts.cuda_gpu_arch import GpuClass  # late: few drivers are that old
 
     opened = isinstance(around.module, Fact) and around.module.value is ModuleKind.OPEN
@@ -143,9 +232,8 @@ def _below(need: Need, driver: Fact[Version], table: CudaDriverTable, around: Dr
     if need.native is not None and need.are_dropped_by(need.native.driver):
         forward = None  # the package's branch supports no GPU of the host
     if forward is not None and need.gpus and all(gpu.kind in open_to for gpu in need.gpus):
-        finding = words.forward(need, driver, forward, _place(need, driver, around), around.compat)
-        return DriverVerdict(Verdict.FORWARD, need.minimum, finding, need.native)
-    return DriverVerdict(Verdict.IMPOSSIBLE, need.minimum, words.too_old(need, driver, table, forward), need.native)
+        return words.forward(need, driver, forward, _place(need, driver, around), around.compat)
+    return words.too_old(need, driver, table, forward)
 
 
 def _place(need: Need, driver: Fact[Version], around: DriverSurroundings) -> words.CompatPlace:

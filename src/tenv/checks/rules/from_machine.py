@@ -1,38 +1,37 @@
-"""Check that the target supports the host's platform, and that the host has what the target resolves from it.
+"""Check that the target supports the host's platform, and that the host has the tools that the target takes from it.
 
-That is the CUDA toolkit, the compiler and the debug build of Python of ``[system]``. Both rules need only the manifest
-and a probe or two, so that quick commands apply them too.
+These are the CUDA toolkit, the compiler and the debug build of Python of ``[system]``, and a Python with its headers.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from tenv.checks.rules.common import chosen_gcc, gcc_limit, takes_toolkit, toolkit_on
+from tenv.checks.rules.common import chosen_gcc, chosen_toolkit, gcc_limit, takes_toolkit
 from tenv.checks.rules.interface import Case, Finding, Scope, Severity, Unknown
-from tenv.core.versions import Range
+from tenv.core.versions import Range, Version
 from tenv.host.interface import Fact, Missing, ReasonKind
-from tenv.host.report import FoundPython, HostReport
-from tenv.targets.manifest import DEBUG_PYTHON, Manifest
+from tenv.host.report import FoundPython
+from tenv.targets.manifest import DEBUG_PYTHON
 from tenv.targets.sisters import sister_hint
 
 __all__ = [
     "INSTALL_DEBUG",
     "LACKING",
+    "NO_HEADERS",
+    "NO_PYTHON",
     "PLATFORM",
-    "SCOPES",
     "debug_builds",
     "lacking",
-    "lacking_toolkit",
-    "other_platform",
     "platform",
+    "without_headers",
+    "without_python",
 ]
 
 LACKING = "TE309"
 PLATFORM = "TE705"
-
-SCOPES = {LACKING: Scope.BUILD, PLATFORM: Scope.BOTH}
-"""Which verdict an error of each code decides."""
+NO_HEADERS = "TE613"
+NO_PYTHON = "TE615"
 
 INSTALL_DEBUG = "apt install python3-dbg (Debian, Ubuntu) or dnf install python3-debug (Fedora)"
 """The packages of distributions that have a debug build of Python with its headers."""
@@ -47,8 +46,7 @@ def lacking(case: Case) -> Iterator[Finding]:
 
     It is a warning if detection failed.
     """
-    if (finding := lacking_toolkit(case.manifest, case.host)) is not None:
-        yield finding
+    yield from _lacking_toolkit(case)
     accepted, gcc = case.manifest.system.get("gcc"), chosen_gcc(case)
     if accepted is not None and (gcc is None or gcc.taken is None):
         most = gcc_limit(case)
@@ -79,40 +77,36 @@ def _lacking_debug_python(case: Case) -> Iterator[Finding]:
     yield replace(_finding(DEBUG_PYTHON, accepted, refused, pythons), fix=INSTALL_DEBUG)
 
 
-def lacking_toolkit(manifest: Manifest, host: HostReport) -> Finding | None:
-    """Return the finding if a target uses the host's CUDA toolkit and none fits."""
-    accepted, choice = manifest.system.get("cuda-toolkit"), toolkit_on(manifest, host)
+def _lacking_toolkit(case: Case) -> Iterator[Finding]:
+    """Yield the finding if a target uses the host's CUDA toolkit and none fits."""
+    accepted, choice = case.manifest.system.get("cuda-toolkit"), chosen_toolkit(case)
     if accepted is None or (choice is not None and choice.taken is not None):
-        return None
-    finding = _finding("cuda-toolkit", accepted, choice.refused if choice else (), host.toolkits)
+        return
+    finding = _finding("cuda-toolkit", accepted, choice.refused if choice else (), case.host.toolkits)
     # Without a CUDA release, the required driver is unknown too.
-    run, build = takes_toolkit(manifest), isinstance(host.toolkits, Missing)
-    if not run and not build:
-        return finding
-    scope = Scope.BOTH if run and build else Scope.RUN if run else Scope.BUILD
-    return replace(finding, unknown=Unknown(scope, "toolkits"))
+    run, build = takes_toolkit(case.manifest), isinstance(case.host.toolkits, Missing)
+    if run or build:
+        scope = Scope.BOTH if run and build else Scope.RUN if run else Scope.BUILD
+        finding = replace(finding, unknown=Unknown(scope, "toolkits"))
+    yield finding
 
 
 def platform(case: Case) -> Iterator[Finding]:
     """Yield an error if the target does not support the host's platform."""
-    if (finding := other_platform(case.manifest, case.platform, case.host)) is not None:
-        yield finding
-
-
-def other_platform(manifest: Manifest, platform: str, host: HostReport) -> Finding | None:
-    """Return the finding about a target that does not support a platform."""
-    if not manifest.platforms or platform in manifest.platforms:
-        return None
-    sister = sister_hint(manifest, platform)
-    evidence = f"this host ({host.platform.origin})" if isinstance(host.platform, Fact) else "no platform was detected"
-    return Finding(
+    manifest, host = case.manifest, case.host
+    if not manifest.platforms or case.platform in manifest.platforms:
+        return
+    sister = sister_hint(manifest, case.platform)
+    yield Finding(
         code=PLATFORM,
         severity=Severity.ERROR,
-        subject=platform,
+        subject=case.platform,
         message=f"is not a platform of `{manifest.name}`: {', '.join(manifest.platforms)}",
-        evidence=evidence,
+        evidence=f"this host ({host.platform.origin})"
+        if isinstance(host.platform, Fact)
+        else "no platform was detected",
         source=f"platforms of {manifest.file}",
-        fix=sister or f'choose another target, or add "{platform}" to `platforms` in the manifest and lock again',
+        fix=sister or f'choose another target, or add "{case.platform}" to `platforms` in the manifest and lock again',
     )
 
 
@@ -132,5 +126,69 @@ def _finding(
         fix=(
             f"{install}{limit}, or set {_VARIABLES[name]} to an installed one, or choose a target that brings its "
             "own (`tenv targets`)"
+        ),
+    )
+
+
+_OLDEST = Version("3.8")
+"""The oldest minor that uv downloads: `uv python list --all-versions --only-downloads` of uv 0.13, 2026-11-23."""
+
+
+def without_python(case: Case) -> Iterator[Finding]:
+    """Yield an error if the machine has no Python that suits the target, and uv can't bring one."""
+    pythons, minors = case.host.pythons, case.manifest.python_minors()
+    unknown = isinstance(pythons, Missing) and pythons.kind is not ReasonKind.NONE
+    if unknown or "python" in case.manifest.dependencies or DEBUG_PYTHON in case.manifest.system:
+        return
+    found = () if isinstance(pythons, Missing) else pythons.value
+    suits = any(not python.debug and python.version.major_minor in minors for python in found)
+    if suits or not minors or any(Version(minor) >= _OLDEST for minor in minors):
+        return
+    newest = max(minors, key=Version)
+    there = ", ".join(python.path for python in found) or "none"
+    yield Finding(
+        code=NO_PYTHON,
+        severity=Severity.ERROR,
+        subject=f"Python {newest}",
+        message=f"is not on this host, and uv downloads none older than {_OLDEST}: the environment can't be created",
+        evidence=there if isinstance(pythons, Missing) else f"{there} ({pythons.origin})",
+        source="`uv python list --all-versions --only-downloads`",
+        fix=f"apt install python{newest} python{newest}-dev python{newest}-venv where the distribution has it, "
+        f"or `pyenv install {newest}`",
+    )
+
+
+def without_headers(case: Case) -> Iterator[Finding]:
+    """Yield an error if no Python of the machine that suits the target has its headers.
+
+    ``create`` takes the newest with headers, else the newest; where none suits, uv brings one, and that has them.
+    """
+    pythons, minors = case.host.pythons, case.manifest.python_minors()
+    if isinstance(pythons, Missing) or "python" in case.manifest.dependencies:
+        return
+    accepted = case.manifest.system.get(DEBUG_PYTHON)
+    if accepted:
+        fitting = debug_builds(accepted, pythons.value)
+    else:
+        fitting = [python for python in pythons.value if not python.debug and python.version.major_minor in minors]
+    if not fitting or any(python.headers for python in fitting):
+        return
+    taken = max(fitting, key=lambda python: python.version)
+    minor = taken.version.major_minor
+    yield Finding(
+        code=NO_HEADERS,
+        severity=Severity.ERROR,
+        subject=f"Python {minor}",
+        message=(
+            "has no Python.h, so that neither PyTorch nor an extension compiles with it; `create` would take it, since "
+            "no other Python here suits the target and has its headers"
+        ),
+        evidence=f"{', '.join(python.path for python in fitting)} ({pythons.origin})",
+        source="FindPython of CMake: Development.Module; torch/csrc includes Python.h",
+        fix=(
+            INSTALL_DEBUG
+            if accepted
+            else f"apt install python{minor}-dev (Fedora, RHEL: `dnf install python{minor}-devel`), "
+            f"or `uv python install {minor}`"
         ),
     )

@@ -7,17 +7,18 @@ capability, and PTX on everything later (CUDA C++ Programming Guide, binary and 
 does not support.
 """
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from tenv.checks.rules.arch_list import VARIABLE, Arch, arch_list, runs_on
 from tenv.checks.rules.common import KnownGpu, compiled_for, cuda_of, doubt, known_gpus
-from tenv.checks.rules.driver import Verdict
-from tenv.checks.rules.driver_rules import stand
-from tenv.checks.rules.gpu_range import is_covered, listed_archs
+from tenv.checks.rules.driver import judge_on_host
+from tenv.checks.rules.driver_findings import LIMITED
 from tenv.checks.rules.interface import Case, Finding, Severity
+from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
 from tenv.host.interface import Missing
+from tenv.targets.manifest import Manifest
 
 if TYPE_CHECKING:
     from tenv.facts.cuda_gpu_arch import ToolkitArchs
@@ -29,13 +30,21 @@ __all__ = [
     "TOO_NEW",
     "TOO_OLD",
     "UNSERVED",
+    "VARIABLE",
+    "Arch",
+    "arch_list",
     "arch_refused",
     "gpu_dropped",
     "gpu_mixed",
     "gpu_too_new",
     "gpu_too_old",
     "gpu_unserved",
+    "in_range",
+    "is_covered",
     "is_served",
+    "listed_archs",
+    "named_archs",
+    "runs_on",
 ]
 
 TOO_OLD = "TE201"
@@ -44,6 +53,104 @@ MIXED = "TE203"
 DROPPED = "TE204"
 REFUSED = "TE205"
 UNSERVED = "TE206"
+VARIABLE = "TORCH_CUDA_ARCH_LIST"
+
+_NAMES = {
+    "kepler": "3.5 3.7",
+    "kepler+tesla": "3.7",
+    "kepler+tegra": "3.2",
+    "maxwell": "5.0 5.2+PTX",
+    "maxwell+tegra": "5.3",
+    "pascal": "6.0 6.1+PTX",
+    "volta": "7.0+PTX",
+    "turing": "7.5+PTX",
+    "ampere": "8.0 8.6+PTX",
+    "ada": "8.9+PTX",
+    "hopper": "9.0+PTX",
+    "blackwell": "10.0 10.3 12.0 12.1+PTX",
+    "blackwell+tegra": "11.0",
+}
+"""The names of architectures: ``named_arches`` in torch/utils/cpp_extension.py of 2.9."""
+
+_ARCH = re.compile(r"(?P<capability>\d{1,2}\.\d)(?P<variant>[af]?)(\(\d{1,2}\.\d\))?(?P<ptx>\+PTX)?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Arch:
+    """An architecture to compile for.
+
+    Attributes:
+        capability: The compute capability.
+        variant: ``a`` for code that runs only on this architecture, ``f`` for its family, otherwise empty.
+        ptx: Whether PTX is built too, which newer drivers compile for newer GPUs.
+    """
+
+    capability: Version
+    variant: str
+    ptx: bool
+
+    @property
+    def text(self) -> str:
+        """The architecture as the list spells it."""
+        return f"{self.capability}{self.variant}{'+PTX' if self.ptx else ''}"
+
+
+def arch_list(text: str) -> tuple[Arch, ...] | None:
+    """Return the architectures of a list; None if it is empty or only PyTorch can expand it (``Auto``)."""
+    found = []
+    for word in re.split(r"[;\s]+", text.strip()):
+        for one in _NAMES.get(word.lower(), word).split():
+            match = _ARCH.fullmatch(one)
+            if match is None:
+                return None
+            found.append(Arch(Version(match["capability"]), match["variant"], bool(match["ptx"])))
+    return tuple(found) or None
+
+
+def named_archs(manifest: Manifest, said: str) -> str:
+    """Return the list that a build gets: the manifest's, which activation sets, else the caller's variable."""
+    request = manifest.environment.get(VARIABLE)
+    return (request.text or "") if request else said
+
+
+def runs_on(arch: Arch, capability: Version) -> bool:
+    """Return whether the binary code of an architecture, without its PTX, runs on a GPU.
+
+    Code runs on later minors of the same major (CUDA C++ Programming Guide, binary compatibility). ``a`` code does not.
+    """
+    if arch.variant == "a":
+        return arch.capability == capability
+    return arch.capability.major == capability.major and arch.capability <= capability
+
+
+def in_range(gpus: Iterable[KnownGpu], archs: "ToolkitArchs | None") -> tuple[list[Version], list[KnownGpu]]:
+    """Return the compute capabilities that a toolkit compiles for, rising, and the GPUs that it does not compile for.
+
+    Args:
+        gpus: The GPUs; those without a known compute capability are in neither list.
+        archs: The toolkit's architectures; None if unknown, which yields two empty lists.
+    """
+    known = [(gpu, gpu.capability) for gpu in gpus if gpu.capability is not None] if archs else []
+    inside = sorted({one for _, one in known if archs and archs.supports(one)})
+    return inside, list(dict.fromkeys(gpu for gpu, one in known if one not in inside))
+
+
+def listed_archs(case: "Case") -> tuple[Version, ...]:
+    """Return what activation lists in TORCH_CUDA_ARCH_LIST, since nvcc compiles only for some of the GPUs.
+
+    Empty if it compiles for all or none of them, or if the manifest or the user sets the variable.
+    """
+    cuda = cuda_of(case)
+    if cuda is None or arch_list(case.arch_list) is not None:
+        return ()
+    gpus = known_gpus(case)
+    inside, outside = in_range(gpus, case.facts.cuda_gpu_arch.archs(cuda) if gpus else None)
+    return tuple(inside) if outside else ()
+
+
+def is_covered(gpu: KnownGpu, listed: Iterable[Version]) -> bool:
+    """Return whether code for one of the listed compute capabilities runs on a GPU."""
+    return gpu.capability is not None and any(runs_on(Arch(one, "", ptx=False), gpu.capability) for one in listed)
 
 
 def gpu_too_old(case: Case) -> Iterator[Finding]:
@@ -163,8 +270,7 @@ def gpu_unserved(case: Case) -> Iterator[Finding]:
     built = [arch for arch in named if archs is None or archs.supports(arch.capability)]
     by_code = [gpu for gpu, one in gpus if any(runs_on(arch, one) for arch in built)]
     by_ptx = [(gpu, one) for gpu, one in gpus if gpu not in by_code and any(map(_ptx_for(one), built))]
-    judged = stand(cuda, case.host, case.facts, case.manifest) if by_ptx else None
-    compiles = judged is not None and judged.verdict is not Verdict.MINOR_VERSION
+    compiles = bool(by_ptx) and not _is_limited(judge_on_host(cuda, case.host, case.facts, case.manifest))
     without = [gpu for gpu, _ in gpus if gpu not in by_code and (not compiles or gpu not in [g for g, _ in by_ptx])]
     slow = [gpu for gpu, _ in by_ptx] if compiles else []
     served = len(gpus) > len(without)
@@ -187,6 +293,11 @@ def gpu_unserved(case: Case) -> Iterator[Finding]:
                 source="CUDA C++ Programming Guide, binary compatibility and PTX compatibility",
                 fix=f'export {VARIABLE}="{own}" if nvcc supports it, or unset it',
             )
+
+
+def _is_limited(finding: Finding | None) -> bool:
+    """Return whether the driver can't compile the PTX of the toolkit."""
+    return finding is not None and finding.code == LIMITED
 
 
 def _ptx_for(capability: Version) -> Callable[[Arch], bool]:

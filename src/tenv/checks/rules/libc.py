@@ -2,6 +2,10 @@
 
 The headers of older toolkits declare functions that newer glibc headers declare differently. A program that was
 compiled with a newer GCC than the loader's libstdc++ fails at startup with ``GLIBCXX_3.4.x not found``.
+
+A compiler and its sysroot, the headers of the C library, must have the same origin: conda-forge's gcc with the system's
+headers builds programs that need the system's glibc. A system gcc with conda-forge's headers searches for startup files
+that do not exist.
 """
 
 import re
@@ -16,13 +20,23 @@ from tenv.core.versions import Version
 from tenv.core.wheel_platforms import glibc_of
 from tenv.facts.interface import Basis
 from tenv.host.interface import Missing, ReasonKind
-from tenv.host.report import Compiler
+from tenv.host.report import Compiler, Lead
 
-__all__ = ["HEADERS", "LIBSTDCXX", "TOO_OLD", "glibc_headers", "glibc_too_old", "libstdcxx_too_old"]
+__all__ = [
+    "HEADERS",
+    "LIBSTDCXX",
+    "ORIGINS",
+    "TOO_OLD",
+    "glibc_headers",
+    "glibc_too_old",
+    "libstdcxx_too_old",
+    "other_origin",
+]
 
 HEADERS = "TE501"
 TOO_OLD = "TE502"
 LIBSTDCXX = "TE503"
+ORIGINS = "TE504"
 
 _PACKAGES = ("libstdcxx", "libstdcxx-ng")
 """The conda packages that hold a libstdc++; their version is that of its GCC."""
@@ -222,3 +236,49 @@ def _older(case: Case, loaded: _Loaded) -> str:
         return "use an older g++ (CXX, CC)"
     path = max(fits, key=lambda compiler: compiler.version).path
     return f"use an older g++: export CXX={path} CC={c_compiler(path)}"
+
+
+_COMPILER = re.compile(r"(gcc|gxx|clang|clangxx)(_impl)?_linux-\w+|gcc|gxx|(c|cxx)-compiler|compilers")
+_SYSROOT = re.compile(r"sysroot_linux-\w+")
+_VARIABLES = {Lead.CC: "CC", Lead.CXX: "CXX", Lead.CUDAHOSTCXX: "CUDAHOSTCXX"}
+_SOURCE = "conda-forge's gcc_linux-64 and gxx_linux-64 depend on sysroot_linux-64"
+
+
+def other_origin(case: Case) -> Iterator[Finding]:
+    """Yield a warning if a target's compiler and its sysroot have different origins."""
+    if on_windows(case) or case.lock is None:
+        return
+    packages = {package.name: package for package in case.lock.conda.get(case.platform, ())}
+    compiler = next((package for name, package in packages.items() if _COMPILER.fullmatch(name)), None)
+    sysroot = next((package for name, package in packages.items() if _SYSROOT.fullmatch(name)), None)
+    if compiler and not sysroot:
+        name = f"sysroot_{case.platform}"
+        yield _finding(
+            subject=f"{compiler.name} {compiler.version}",
+            message=f"comes without {name}, so it compiles with the system's glibc, which it is not built for",
+            evidence=f"{compiler.url}; no {name} in the lock of `{case.lock.target}`",
+            fix=f'set {name} = "{case.manifest.requirements.glibc or "2.17"}.*" in [dependencies] and lock again',
+        )
+    if compiler and sysroot:
+        yield from _named_elsewhere(case, compiler.name)
+
+
+def _named_elsewhere(case: Case, own: str) -> Iterator[Finding]:
+    """Yield a warning for each variable that names a system compiler if the target brings its own."""
+    found = [] if isinstance(case.host.compilers, Missing) else case.host.compilers.value
+    for compiler in found:
+        named = [name for kind, name in _VARIABLES.items() if compiler.led_by(kind)]
+        if named and "-conda-" not in compiler.path.rpartition("/")[2]:
+            yield _finding(
+                subject=", ".join(named),
+                message=(
+                    f"names {compiler.path}, a compiler outside the environment, but the target brings {own} with "
+                    "its own sysroot: object files of the two do not link"
+                ),
+                evidence=f"{compiler.path} ({compiler.ways})",
+                fix=f"unset {' '.join(named)} , then activate the environment, which sets its own compilers",
+            )
+
+
+def _finding(subject: str, message: str, evidence: str, fix: str) -> Finding:
+    return Finding(ORIGINS, Severity.WARNING, subject, message, evidence, _SOURCE, fix)

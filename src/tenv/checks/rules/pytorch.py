@@ -2,26 +2,40 @@
 
 The requirements of a checkout are read from the places that enforce them (`tenv.checks.pytorch_source`), those of a
 release from ``tenv/facts/data/pytorch_build.toml``. Without a revision, there are no findings.
+
+``tenv/facts/data/pytorch_tried.toml`` lists known failures of a revision with a CUDA or a driver. While the trunk has
+the number of the first working release, the day of the commit decides, then the versions in its CI.
 """
 
 import re
 from collections.abc import Iterator
 
-from tenv.checks.pytorch_source import SourceRequirement, SourceTree
+from tenv.checks.pytorch_source import AbiChoice, SourceRequirement, SourceTree
 from tenv.checks.rules.common import asked_doubt, cuda_of, doubt, locked, locked_conda
 from tenv.checks.rules.interface import Case, Finding, Scope, Severity, Unknown
-from tenv.checks.rules.tried import known_failure
 from tenv.core.versions import Range, Version
 from tenv.facts.pytorch_tried import KnownFailure, Part
+from tenv.host.interface import Missing
 
 __all__ = [
+    "ABI",
+    "BACKEND",
     "CMAKE",
     "CUDA",
+    "DRIVER",
     "PYTHON",
     "REVISION",
+    "STANDARD",
+    "TRIED",
     "UNLISTED",
+    "abi",
+    "build_backend",
     "cmake",
     "cuda_too_old",
+    "cuda_tried",
+    "cxx_standard",
+    "driver_tried",
+    "known_failure",
     "other_revision",
     "python",
     "unfit_pythons",
@@ -33,6 +47,11 @@ PYTHON = "TE602"
 CMAKE = "TE603"
 REVISION = "TE604"
 UNLISTED = "TE609"
+STANDARD = "TE606"
+ABI = "TE607"
+BACKEND = "TE608"
+TRIED = "TE610"
+DRIVER = "TE614"
 
 _CMAKE_4 = Version("4")
 
@@ -246,3 +265,176 @@ def _cmake_doubt(case: Case) -> str:
 
 def _cmake(severity: Severity, found: Version, message: str, evidence: str, source: str, fix: str) -> Finding:
     return Finding(CMAKE, severity, f"CMake {found}", message, evidence, source, fix)
+
+
+def known_failure(case: Case, part: Part, version: Version) -> tuple[KnownFailure, bool] | None:
+    """Return why a part fails with the revision, and whether it is certain; None if no failure is known.
+
+    Args:
+        case: The case.
+        part: CUDA, GCC, Python, CMake or the driver.
+        version: The version of the part.
+    """
+    source = case.source
+    if source is None:
+        return None
+    found = case.facts.pytorch_tried.find(part, version, source.version.value, case.platform, source.day)
+    cuda = cuda_of(case)
+    if found is None or (found[0].with_cuda and cuda is None):
+        return None
+    row, sure = found
+    if row.cuda_from is not None and (cuda is None or cuda < row.cuda_from):
+        return None
+    if sure or source.tested is None or part in (Part.GCC, Part.CMAKE, Part.DRIVER):
+        return found
+    listed = source.tested.cudas if part is Part.CUDA else source.tested.pythons
+    if not listed:
+        return found
+    # A list that ends before what fails is of a day before it worked; a new CUDA comes with all minors of its major.
+    return (row, True) if row.first is not None and listed[-1] < row.first else None
+
+
+def cuda_tried(case: Case) -> Iterator[Finding]:
+    """Yield an error if the revision is known to fail with the CUDA, a note if no build of both is known."""
+    cuda, source = cuda_of(case), case.source
+    if cuda is None or source is None:
+        return
+    if found := known_failure(case, Part.CUDA, cuda):
+        yield _failure(case, source, cuda, *found)
+    elif untried := _untried(case, source, cuda):
+        builds, origin = untried
+        yield Finding(
+            code=TRIED,
+            severity=Severity.NOTE,
+            subject=f"CUDA {cuda}",
+            message=f"no build of PyTorch {source.version.value} with it is known: {builds}",
+            evidence=f"{source.version.value} ({source.version.origin})",
+            source=origin,
+            fix="try it, or choose a target with one of these",
+        )
+
+
+def driver_tried(case: Case) -> Iterator[Finding]:
+    """Yield an error if what the revision builds is known to fail on the driver, a warning if its day decides."""
+    driver, source = case.host.driver, case.source
+    if source is None or isinstance(driver, Missing) or not (found := known_failure(case, Part.DRIVER, driver.value)):
+        return
+    row, sure = found
+    yield Finding(
+        code=DRIVER,
+        severity=Severity.ERROR if sure else Severity.WARNING,
+        subject=f"driver {driver.value}",
+        message=f"{'fails' if sure else 'failed on some days'} with PyTorch {source.version.value}: "
+        f"{row.what}{doubt(row.basis)}",
+        evidence=f"{source.version.value} ({source.version.origin}); driver {driver.value} ({driver.origin})",
+        source=row.basis.source,
+        fix=f"install NVIDIA driver {row.below} or newer, or choose a release of PyTorch",
+        unknown=None if sure else Unknown(Scope.RUN, "pytorch_tried"),
+    )
+
+
+def _failure(case: Case, source: SourceTree, cuda: Version, row: KnownFailure, sure: bool) -> Finding:
+    torch = source.version.value
+    message = f"fails with PyTorch {torch}: {row.what}"
+    if not sure:
+        message = f"failed with the trunk before {row.torch_below}, and {torch} is of these days: {row.what}"
+    old = row.below is not None and row.first is None
+    other = f"CUDA {row.below} or newer" if old else f"a CUDA before {row.first}"
+    revision = f"PyTorch {row.torch_below} or newer" if not old else "an older revision"
+    return Finding(
+        code=TRIED,
+        severity=Severity.ERROR if sure else Severity.WARNING,
+        subject=f"CUDA {cuda}",
+        message=f"{message}{doubt(row.basis)}",
+        evidence=f"{torch} ({source.version.origin}); requirements.cuda of {case.manifest.file}",
+        source=row.basis.source,
+        fix=f"choose a target with {other}, or {revision}",
+        unknown=None if sure else Unknown(Scope.BUILD, "pytorch_tried"),
+    )
+
+
+def _untried(case: Case, source: SourceTree, cuda: Version) -> tuple[str, str] | None:
+    """Return what the revision was built with, and who says so, where that leaves a CUDA outside; None else."""
+    row = case.facts.pytorch_build.release(source.version.value)
+    origin = ""
+    known: set[Version] = set()
+    if source.tested is not None:
+        known, origin = set(source.tested.cudas), source.tested.file
+    if row is not None and row.version.major_minor == source.release.major_minor:
+        known |= {*row.cuda_stable, *row.cuda_experimental}
+        origin = "; ".join(filter(None, (origin, row.basis.source)))
+    minors = sorted({Version(one.major_minor) for one in known})
+    if not minors or minors[0] <= Version(cuda.major_minor) <= minors[-1]:
+        return None
+    return f"its own were made with CUDA {', '.join(map(str, minors))}", origin
+
+
+_NVCC_KNOWS = {17: Version("11.0"), 20: Version("12.0")}
+"""The first CUDA whose nvcc takes ``-std=c++NN`` (CUDA Toolkit release notes of 11.0 and 12.0)."""
+
+
+def cxx_standard(case: Case) -> Iterator[Finding]:
+    """Yield an error if nvcc does not support the C++ standard of the revision."""
+    cuda, asked = cuda_of(case), case.source.cxx_standard if case.source else None
+    if case.source is None or cuda is None or not isinstance(asked, SourceRequirement):
+        return
+    first = _NVCC_KNOWS.get(asked.value)
+    if first is not None and cuda < first:
+        yield Finding(
+            code=STANDARD,
+            severity=Severity.ERROR,
+            subject=f"CUDA {cuda}",
+            message=(
+                f"does not support C++{asked.value}, which PyTorch {case.source.version.value} requires: nvcc accepts "
+                f"-std=c++{asked.value} from CUDA {first} on{asked_doubt(case)}"
+            ),
+            evidence=f"C++{asked.value} ({asked.origin})",
+            source=f"CUDA Toolkit release notes, {first}",
+            fix=f"choose a target with CUDA {first} or newer, or an older revision",
+        )
+
+
+def abi(case: Case) -> Iterator[Finding]:
+    """Yield a note if a build gets another libstdc++ ABI than PyTorch's own wheels of the revision."""
+    row = case.facts.pytorch_build.release(case.source.version.value) if case.source else None
+    if case.source is None or row is None or row.wheel_abi != 0 or not case.platform.startswith("linux"):
+        return
+    choice = case.source.abi
+    fix = "compile extensions against this build, not against the wheels"
+    if choice.value is AbiChoice.ENVIRONMENT:
+        fix = f"{fix}; or export _GLIBCXX_USE_CXX11_ABI=0 before the build to get the ABI of the wheels"
+    yield Finding(
+        code=ABI,
+        severity=Severity.NOTE,
+        subject=f"PyTorch {case.source.version.value}",
+        message=(
+            "gets the C++11 ABI of libstdc++ here (_GLIBCXX_USE_CXX11_ABI=1, the compiler's default), but its "
+            f"wheels have the old one (0): extensions compiled for the wheels do not load{doubt(row.basis)}"
+        ),
+        evidence=f"ABI selected by: the {choice.value} ({choice.origin})",
+        source=row.basis.source,
+        fix=fix,
+    )
+
+
+def build_backend(case: Case) -> Iterator[Finding]:
+    """Yield a warning if the lock lacks the build backend of the revision."""
+    asked = case.source.build_backend if case.source else None
+    if case.source is None or case.lock is None or not isinstance(asked, SourceRequirement):
+        return
+    names = {wheel.name for wheel in case.lock.wheels.get(case.platform, ())}
+    names |= {package.name for package in case.lock.conda.get(case.platform, ())}
+    if asked.value in ("setuptools", "scikit-build-core") and names and asked.value not in names:
+        section = "pypi-dependencies" if case.lock.wheels.get(case.platform) else "dependencies"
+        yield Finding(
+            code=BACKEND,
+            severity=Severity.WARNING,
+            subject=asked.value,
+            message=(
+                f"builds PyTorch {case.source.version.value}, but the target does not bring it: `pip install "
+                f"--no-build-isolation` fails with a missing module{asked_doubt(case)}"
+            ),
+            evidence=f"not in the lock of `{case.lock.target}` for {case.platform}",
+            source=asked.origin,
+            fix=f'add {asked.value} = "*" to [{section}] and lock again',
+        )

@@ -1,4 +1,4 @@
-"""Check that a CUDA toolkit from the system has all parts that a build of PyTorch needs.
+"""Check the CUDA toolkits of the host: they do not conflict, and the one of the target is complete for PyTorch.
 
 Parts are searched in the same places as by CMake's FindCUDAToolkit (`tenv.host.absent_parts`).
 ``tenv/facts/data/cuda_parts.toml`` lists the parts that a revision and its switches need.
@@ -8,22 +8,34 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from tenv.checks.rules.common import chosen_toolkit, cuda_of, doubt, on_windows
-from tenv.checks.rules.compressed_code import nvcc_flags
+from tenv.checks.rules.driver_library import nvcc_flags
 from tenv.checks.rules.interface import Case, Finding, Severity
 from tenv.core.versions import Version
 from tenv.facts.cuda_parts import ToolkitPart
 from tenv.facts.tables import Facts
-from tenv.host.report import Toolkit
+from tenv.host.interface import Missing
+from tenv.host.report import Lead, Toolkit
 from tenv.targets.manifest import Manifest
 
-__all__ = ["PARTS", "cmake_targets", "exported_switches", "without_parts"]
+__all__ = [
+    "CONTRADICTORY",
+    "PARTS",
+    "TWO_TOOLKITS",
+    "cmake_targets",
+    "contradictory",
+    "exported_switches",
+    "two_toolkits",
+    "without_parts",
+]
 
 PARTS = "TE311"
+TWO_TOOLKITS = "TE304"
+CONTRADICTORY = "TE308"
 
 _OFF = ("0", "OFF", "NO", "FALSE", "N")
 _CONDA = re.compile(r"/(envs|[^/]*(conda|mamba|miniforge)[^/]*)(/|$)")
 """The part that paths of toolkits in conda environments have."""
-_NUMBERED = ("libcublas", "libcufft", "libcurand", "libcusolver", "libcusparse", "cuda_nvrtc")
+_DETECTED = ("libcublas", "libcufft", "libcurand", "libcusolver", "libcusparse", "cuda_nvrtc")
 """Components that are detected by versions in file names, so that their absence from a list is significant."""
 _ENOUGH = 3
 
@@ -53,8 +65,8 @@ def _missing(case: Case, toolkit: Toolkit, cuda: Version) -> Iterator[tuple[Tool
         if toolkit.absent is not None:
             gone = tuple(file for file in part.files_in(cuda) if file in toolkit.absent)
         else:  # a report without this value; most libraries imply that they were searched
-            seen = sum(name in components for name in _NUMBERED) >= _ENOUGH
-            lacks = seen and part.component in _NUMBERED and part.component not in components
+            seen = sum(name in components for name in _DETECTED) >= _ENOUGH
+            lacks = seen and part.component in _DETECTED and part.component not in components
             gone = (part.component,) if lacks else ()
         if gone:
             yield part, gone
@@ -138,3 +150,65 @@ def _fix(toolkit: Toolkit, cuda: Version, parts: list[ToolkitPart]) -> str:
     apt = " ".join(dict.fromkeys(part.package(cuda) for part in parts))
     dnf = re.sub(r"-dev(?=-\d|$|\s)", "-devel", apt)
     return f"apt install {apt} (NVIDIA's repository; `dnf install {dnf}`){without}"
+
+
+_WITH_RELEASE = ("cuda_cudart", "cuda_nvrtc", "cuda_cccl", "cuda_cuobjdump", "libnvjitlink")
+"""Components with the version of the toolkit, as nvcc."""
+
+
+def two_toolkits(case: Case) -> Iterator[Finding]:
+    """Yield a warning if CUDA_HOME (or CUDA_PATH) names another toolkit than the nvcc on PATH."""
+    if cuda_of(case) is None or isinstance(case.host.toolkits, Missing):
+        return
+    toolkits = case.host.toolkits.value
+    named = [toolkit for toolkit in toolkits if toolkit.led_by(Lead.CUDA_VARIABLE)]
+    on_path = [toolkit for toolkit in toolkits if toolkit.led_by(Lead.PATH)]
+    found = {toolkit.path: toolkit for toolkit in (*named, *on_path)}
+    if named and len(found) > 1:
+        yield Finding(
+            code=TWO_TOOLKITS,
+            severity=Severity.WARNING,
+            subject="CUDA_HOME and PATH",
+            message=(
+                "name different CUDA toolkits: outside an activated environment, a build may compile with one's "
+                "nvcc and link the other's libraries"
+            ),
+            evidence="; ".join(
+                f"{toolkit.ways}: {toolkit.path} ({toolkit.version or 'unknown version'})" for toolkit in found.values()
+            ),
+            source="CMake's FindCUDAToolkit uses the nvcc of the build, then PATH, then CUDA_PATH",
+            fix="activate the environment, which sets both, or unset CUDA_HOME and CUDA_PATH",
+        )
+
+
+def contradictory(case: Case) -> Iterator[Finding]:
+    """Yield a warning for each toolkit that a build may find first and whose parts have different releases."""
+    if cuda_of(case) is None or isinstance(case.host.toolkits, Missing):
+        return
+    for toolkit in case.host.toolkits.value:
+        if not toolkit.led_by(Lead.CUDA_VARIABLE, Lead.PATH, Lead.DEFAULT_FOLDER):
+            continue
+        faults = [*(problem.text for problem in toolkit.problems), *_mixed(toolkit)]
+        if faults:
+            yield Finding(
+                code=CONTRADICTORY,
+                severity=Severity.WARNING,
+                subject=toolkit.path,
+                message=f"is not a complete CUDA toolkit: {'; '.join(faults)}",
+                evidence=f"found by {toolkit.ways}",
+                source="its own files: nvcc, version.json, headers and libraries must have one release",
+                fix=(
+                    "activate the environment, which puts its own toolkit first, or reinstall this one, or unset "
+                    "the variable that names it"
+                ),
+            )
+
+
+def _mixed(toolkit: Toolkit) -> Iterator[str]:
+    """Yield the components from another minor release than nvcc."""
+    components = dict(toolkit.components)
+    nvcc = Version.find(components.get("cuda_nvcc", ""))
+    for name, text in components.items():
+        found = Version.find(text) if name in _WITH_RELEASE else None
+        if nvcc and found and found.major_minor != nvcc.major_minor:
+            yield f"{name} is {text}, nvcc is {nvcc}"
