@@ -32,7 +32,6 @@ from tenv.host.report import (
     ToolkitProblem,
 )
 from tenv.host.report_json import from_json, to_json
-from tenv.host.storage import DISK
 
 NAMES = {
     *("driver", "cuda", "gpus", "toolkits", "compilers", "libc", "libstdcxx", "cores", "memory", "platform"),
@@ -234,17 +233,3 @@ def test_an_assumed_gpu(report: HostReport) -> None:
     )
     with pytest.raises(UsageError, match="unknown GPU: `Voodoo 2`"):
         assume_gpu(report, "Voodoo 2", known.get)
-
-
-@pytest.mark.parametrize("path", ["/home", "", "\u00e9\n", None, 7])
-@pytest.mark.parametrize("free", [0, 3, (1 << 63) - 1, 1 << 63, -1, True, 2.0, "3", None])
-@pytest.mark.parametrize("more", [{}, {"file_system": "nfs"}, {"file_system": None}, {"file_system": "nfs", "kind": 1}])
-def test_a_plain_disk_is_that_of_the_getters(path: object, free: object, more: dict[str, object]) -> None:
-    value = {"path": path, "free": free, **more}
-    assert DISK.read_plain is not None
-    try:
-        expected = DISK.read(Values({"value": value}, "a test"), "value")
-    except HostReportError:
-        assert DISK.read_plain(value) is None
-    else:
-        assert DISK.read_plain(value) == expected

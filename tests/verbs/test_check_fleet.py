@@ -213,7 +213,7 @@ GIB = 1 << 30
 ENOUGH = 9 * GIB // 2
 PACKED = 3 * GIB
 """The bytes of the wheel in the lock, half of their size on a disk."""
-SIDES = [
+SIDES: list[tuple[dict[str, Any], list[str]]] = [
     ({"memory": ENOUGH - 1}, ["TE701"]),
     ({"memory": ENOUGH}, []),
     ({"memory": ENOUGH + GIB - 1}, []),
