@@ -90,20 +90,21 @@ def derive(
         else:
             changes[change.name] = change
     left_out = tuple(change for change in left_out if change.name not in changes)
-    ordered = map(_as_default, (*changes.values(), *behind))
+    steering = {*_STEERING, *manifest.environment} - _LOCATING
+    ordered = (_as_default(one) if one.name in steering else one for one in (*changes.values(), *behind))
     return Activation(manifest.name, toolchain.prefix, tuple(ordered), left_out=left_out)
 
 
-_STEERING = frozenset({"MAX_JOBS", "CMAKE_GENERATOR", "TORCH_CUDA_ARCH_LIST", "_GLIBCXX_USE_CXX11_ABI"})
-"""The variables of tenv that say how to build, not with which files."""
+_STEERING = frozenset({"MAX_JOBS", "CMAKE_GENERATOR", "TORCH_CUDA_ARCH_LIST", "CUDAARCHS", "_GLIBCXX_USE_CXX11_ABI"})
+"""The variables of tenv and of packages that say how to build; the manifest's own are the others."""
 
-_ALWAYS = (DERIVED - _STEERING) | {"CC_FOR_BUILD", "CXX_FOR_BUILD", "PYTHONNOUSERSITE"}
-"""The variables that locate the toolchain or keep other files out; a value from elsewhere would mix two toolchains."""
+_LOCATING = (DERIVED - _STEERING) | {"PYTHONNOUSERSITE"}
+"""The variables that locate the toolchain or keep other files out: a value from elsewhere would mix two toolchains."""
 
 
 def _as_default(change: Change) -> Change:
-    """Return a change that yields to a value of the user, unless it locates the toolchain, as every path does."""
-    if change.action is not Action.SET or change.name in _ALWAYS or {"/", "\\"} & {*change.value}:
+    """Return a change that yields to a value of the user, unless its value is a path, which locates something."""
+    if change.action is not Action.SET or {"/", "\\"} & {*change.value}:
         return change
     return replace(change, default=True, reason=f"{change.reason}; a value of yours stays")
 

@@ -3,15 +3,16 @@
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tenv.activation.changes import ACTIVATION, Activation, read_activation
-from tenv.activation.levels import activated, deactivated, edits, level_of
-from tenv.activation.shells import cmd
-from tenv.activation.shells.interface import EditShell
 from tenv.core.errors import EnvironmentBrokenError, EnvironmentMissingError, TenvError, UsageError
 from tenv.environment.state import Environment, State
 from tenv.project.context import Context
 from tenv.verbs.lock_standing import report_standing
+
+if TYPE_CHECKING:
+    from tenv.activation.shells.interface import EditShell
 
 __all__ = [
     "find_activation",
@@ -152,7 +153,7 @@ def find_activation(
 
 
 def render_activated(
-    context: Context, target: str | None, prefix: Path | None, shell: EditShell, say: Callable[[str], None]
+    context: Context, target: str | None, prefix: Path | None, shell: "EditShell", say: Callable[[str], None]
 ) -> tuple[str, str]:
     """Return the target's name and the script that activates its environment in a shell without a stored one.
 
@@ -168,6 +169,9 @@ def render_activated(
         EnvironmentStaleError: It does not have the files of its lock, and `locked` was asked for.
         UsageError: The shell can't hold a value.
     """
+    from tenv.activation.levels import activated, edits  # late: POSIX shells and fish have stored scripts
+    from tenv.activation.shells import cmd
+
     activation = find_activation(context, target, prefix, say)
     if shell.NAMES == cmd.NAMES:
         activation = cmd.with_prompt(activation, context.environ)
@@ -180,7 +184,7 @@ def render_activated(
     return activation.target, shell.render_edits(changed)
 
 
-def render_deactivated(environ: Mapping[str, str], shell: EditShell, say: Callable[[str], None]) -> str:
+def render_deactivated(environ: Mapping[str, str], shell: "EditShell", say: Callable[[str], None]) -> str:
     """Return the script that undoes the innermost activation of a shell without a script of its own for that.
 
     Args:
@@ -191,6 +195,8 @@ def render_deactivated(environ: Mapping[str, str], shell: EditShell, say: Callab
     Raises:
         UsageError: The shell can't hold a value that another shell has left.
     """
+    from tenv.activation.levels import deactivated, edits, level_of  # late: as above
+
     if not level_of(environ):
         say("tenv: no environment is active")
     changed = edits(environ, deactivated(environ))
