@@ -60,8 +60,8 @@ class Workspace:
         Args:
             source: The file that is imported.
             environment: The environment.
-            lost: Receives what a manifest can't express.
-            platforms: The platforms to import; empty for those of the environment.
+            lost: Receives the losses in a manifest.
+            platforms: The platforms to import; empty for all platforms of the environment.
 
         Raises:
             FormatError: It has no such environment, or none for a supported platform.

@@ -1,6 +1,6 @@
 """Build a real PyTorch tree with `tenv build`, again and again, and keep what each build did.
 
-    python scripts/record_build.py TREE TARGET JOURNAL [--trial NAME]... [--only NINJA_TARGET] [--tenv PROGRAM]
+    python research/record_build.py TREE TARGET JOURNAL [--trial NAME]... [--only NINJA_TARGET] [--tenv PROGRAM]
 
 Each build adds lines to JOURNAL as it goes, so that one that is killed leaves what it had: one when it begins, with its
 date, the tree's commit and how many of its files differ from it, the machine and its load; one for each step that ends,

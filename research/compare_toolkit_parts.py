@@ -1,7 +1,7 @@
 """Compare tenv's verdict on an incomplete CUDA toolkit with what PyTorch's own CMake files say of it.
 
-    python scripts/compare_toolkit_parts.py TOOLKIT PYTORCH [PART …] [--version 2.13.0] [--cmake CMAKE]
-    python scripts/compare_toolkit_parts.py TOOLKIT PYTORCH --whole -D Python_EXECUTABLE=… [-D USE_NCCL=0 …]
+    python research/compare_toolkit_parts.py TOOLKIT PYTORCH [PART …] [--version 2.13.0] [--cmake CMAKE]
+    python research/compare_toolkit_parts.py TOOLKIT PYTORCH --whole -D Python_EXECUTABLE=… [-D USE_NCCL=0 …]
 
 TOOLKIT is a whole toolkit, such as ``.tenv/envs/cuda130/cuda``; PYTORCH is a checkout. Each part in turn is left out of
 a copy of the toolkit, which consists of hard links. Then CMake configures what decides in a configuration of PyTorch:

@@ -1,6 +1,6 @@
 """Break a real PyTorch tree on purpose, one way at a time, and see which step of `tenv build` stops, with which code.
 
-    python scripts/break_builds.py TREE TARGET JOURNAL [--only NAME] [--tenv PROGRAM]
+    python research/break_builds.py TREE TARGET JOURNAL [--only NAME] [--tenv PROGRAM]
 
 TREE is a checkout of PyTorch that `tenv build TARGET` configures. A copy of it beside JOURNAL is configured once; each
 breakage works in a copy of that, in the same folder, since environments and build folders know where they are. JOURNAL
