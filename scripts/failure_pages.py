@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from tenv.facts.build_failures import BuildFailure  # noqa: E402 (after the path is set)
+from tenv.facts.build_failures import BuildFailure, filled  # noqa: E402 (after the path is set)
 from tenv.facts.tables import load_facts  # noqa: E402
 
 HEAD = "## Causes\n"
@@ -27,7 +27,8 @@ def causes(code: str) -> str:
 def _cause(failure: BuildFailure) -> str:
     doubt = "" if failure.basis.confirmed else " Not confirmed."
     ways = "".join(f"- {way}\n" for way in failure.remedies)
-    return f"### {failure.name}\n{failure.title[0].upper()}{failure.title[1:]}. {failure.cause}{doubt}\n\n{ways}"
+    text = f"### {failure.name}\n{failure.title[0].upper()}{failure.title[1:]}. {failure.cause}{doubt}\n\n{ways}"
+    return filled(text, {})
 
 
 def written(page: str, code: str) -> str:

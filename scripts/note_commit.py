@@ -25,7 +25,7 @@ class NoteCommit(BuildHookInterface):  # type: ignore[type-arg]
         package = Path(self.root) / "src" / "tenv"
         if version == "editable" or (package / "commit.txt").is_file():
             return
-        known = runpy.run_path(str(package / "quick" / "source_commit.py"))["source_commit"]
+        known = runpy.run_path(str(package / "core" / "source_commit.py"))["source_commit"]
         if commit := known(str(package)):
             self._folder = tempfile.TemporaryDirectory()
             file = Path(self._folder.name) / "commit.txt"

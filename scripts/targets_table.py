@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "src")]
 
 from tenv.core.versions import Version  # noqa: E402 (the path is set above)
-from tenv.facts.created_targets import CreatedTargetTable  # noqa: E402
+from tenv.facts.pytorch_tried import CreatedTargetTable  # noqa: E402
 from tenv.facts.tables import load_facts  # noqa: E402
 from tenv.locks.lock_file import read_lock  # noqa: E402
 from tenv.targets.search import Target, find_places  # noqa: E402

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tenv import __version__
-from tenv.quick.source_commit import source_commit
+from tenv.core.source_commit import source_commit
 from tests.activation.test_conda_scripts import has_landlock
 from tests.host.builders import needs_compiler, nvml
 
@@ -53,7 +53,7 @@ def programs() -> set[str]:
 
 
 def test_every_file_that_runs_by_its_path_is_run_here() -> None:
-    assert programs() == {"__main__.py", "activation/sandbox.py", "core/supervisor.py"}
+    assert programs() == {"__main__.py", "activation/sandbox.py", "core/supervisor.py", "host/nvml_child.py"}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell")

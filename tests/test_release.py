@@ -18,7 +18,7 @@ from tenv import __version__
 
 ROOT = Path(__file__).parent.parent
 SOURCE = "src/tenv/__init__.py"
-HOOK = ("scripts/note_commit.py", "src/tenv/quick/source_commit.py")
+HOOK = ("scripts/note_commit.py", "src/tenv/core/source_commit.py")
 
 
 def git(folder: Path, *words: str) -> None:

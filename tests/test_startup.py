@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import pytest
 
-from tenv.quick.short_way import OFF
 from tests.support.projects import SOURCE, Project, call
 
 HEAVY = {
@@ -16,6 +15,7 @@ HEAVY = {
     "requests",
     "rich",
     "yaml",
+    "pynvml",
     "uv",
     "asyncio",
     "hypothesis",
@@ -23,8 +23,10 @@ HEAVY = {
     "elftools",
 }
 """Libraries that take tens of milliseconds to import."""
-SOLVING = {"tenv.verbs.lock", "tenv.solve", "tenv.sources.wheels.uv", "tenv.rattler_api"}
+SOLVING = {"tenv.verbs.lock", "tenv.sources.wheels.uv", "tenv.rattler_api"}
 JUDGING = {"tenv.checks.judge", "tenv.checks.rules.catalogue", "tenv.checks.fleet", "tenv.host.collect"}
+READING = {"tomli", "tenv.targets.manifest", "tenv.targets.manifest_file", "tenv.locks"}
+"""What reads manifests and locks; an environment that has the files of its lock is used without."""
 INSTALLING = {"tenv.install.make", "tenv.sources.job", "tenv.toolchain.cuda_folder", "tenv.toolchain.smoke_tests"}
 """What lays files. `tenv.toolchain.discover` is small: it finds the Python of the environment."""
 TABLES = {"tenv.facts.cuda_gpu_arch", "tenv.facts.pytorch_build", "tenv.facts.build_failures"}
@@ -45,41 +47,33 @@ class Allowed(NamedTuple):
 
 
 COMMANDS = [
-    Allowed(("--version",), 60, {*HEAVY, "click", "tenv.cli", "tenv.core", "tenv.targets", "tenv.verbs"}),
-    Allowed(("--help",), 190, {*HEAVY, "tenv.core.process", "tenv.verbs", "tenv.host", "tenv.facts"}),
-    Allowed(("list",), 205, {*HEAVY, *SOLVING, *JUDGING, *INSTALLING, *TABLES, "tenv.interop"}),
-    Allowed(("run", "tiny", "--", "true"), 230, {*HEAVY, *SOLVING, *JUDGING, *INSTALLING, *TABLES, "tenv.interop"}),
-    Allowed(("activate", "tiny"), 215, {*HEAVY, *SOLVING, *JUDGING, *INSTALLING, *TABLES, "tenv.interop"}),
-    Allowed(("hook", "bash"), 205, {*HEAVY, *SOLVING, *JUDGING, *INSTALLING, *TABLES, "tenv.interop"}),
-    Allowed(("env", "tiny"), 205, {*HEAVY, *SOLVING, *JUDGING, *INSTALLING, *TABLES, "tenv.interop"}),
+    Allowed(("--version",), 45, {*HEAVY, "click", "tenv.cli", "tenv.core.errors", "tenv.targets", "tenv.verbs"}),
+    Allowed(("--help",), 180, {*HEAVY, "tenv.core.process", "tenv.verbs", "tenv.host", "tenv.facts"}),
+    Allowed(("list",), 190, {*HEAVY, *SOLVING, *READING, *JUDGING, *INSTALLING, *TABLES, "tenv.interop"}),
+    Allowed(
+        ("run", "tiny", "--", "true"), 215, {*HEAVY, *SOLVING, *READING, *JUDGING, *INSTALLING, *TABLES, "tenv.interop"}
+    ),
+    Allowed(("activate", "tiny"), 200, {*HEAVY, *SOLVING, *READING, *JUDGING, *INSTALLING, *TABLES, "tenv.interop"}),
+    Allowed(("hook", "bash"), 190, {*HEAVY, *SOLVING, *JUDGING, *INSTALLING, *TABLES, "tenv.interop"}),
+    Allowed(("env", "tiny"), 190, {*HEAVY, *SOLVING, *READING, *JUDGING, *INSTALLING, *TABLES, "tenv.interop"}),
     Allowed(
         ("show", "tiny"),
-        320,
+        315,
         {*(HEAVY - {"yaml"}), *JUDGING, *TABLES, "tenv.interop", "tenv.verbs.lock", "tenv.install.make"},
     ),
     Allowed(
-        ("create", "tiny"), 290, {*HEAVY, *JUDGING, "tenv.install.make", "tenv.verbs.lock", "tenv.rattler_api.install"}
+        ("create", "tiny"), 275, {*HEAVY, *JUDGING, "tenv.install.make", "tenv.verbs.lock", "tenv.rattler_api.install"}
     ),
     Allowed(
-        ("check-driver",),
-        275,
-        {
-            *HEAVY,
-            *SOLVING,
-            *TABLES,
-            *INSTALLING,
-            *("tenv.checks.fleet", "tenv.host.collect", "tenv.environment.state", "tenv.targets.config"),
-            *("importlib.resources", "difflib", "traceback", "tomllib", "packaging.specifiers", "logging"),
-        },
+        ("check-driver",),  # judges every target with its lock, as `check` does
+        310,
+        {*(HEAVY - {"yaml"}), *SOLVING, *INSTALLING, "tenv.checks.fleet", "tenv.facts.build_failures", "tenv.interop"},
     ),
 ]
 
 
 def loaded(folder: Path, *words: str) -> set[str]:
-    """Return the modules that a command imports by the whole program until it ends or becomes another one.
-
-    The short way of some commands has a test of its own, `tests/quick/test_short_way.py`.
-    """
+    """Return the modules that a command imports until it ends or becomes another program."""
     code = (
         f"import sys; sys.path.insert(0, {str(SOURCE)!r}); sys.argv = {['tenv', *words]!r}\n"
         "from tenv.__main__ import run; run()"
@@ -87,14 +81,14 @@ def loaded(folder: Path, *words: str) -> set[str]:
     done = subprocess.run(
         [sys.executable, "-I", "-X", "importtime", "-c", code],
         cwd=folder,
-        env={name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")} | {OFF: "0"},
+        env={name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")},
         capture_output=True,
         text=True,
         check=False,
     )
     rows = [line.split("|") for line in done.stderr.splitlines() if line.startswith("import time:")]
     modules = {row[-1].strip() for row in rows[1:]}
-    assert "tenv.quick.short_way" in modules, done.stderr
+    assert "tenv.__main__" in modules, done.stderr
     return modules
 
 
@@ -113,14 +107,13 @@ def test_version_loads_nothing_of_tenv_but_its_entry(tmp_path: Path) -> None:
     assert {name for name in modules if name.startswith("tenv")} == {
         "tenv",
         "tenv.__main__",
-        "tenv.quick",
-        "tenv.quick.short_way",
-        "tenv.quick.source_commit",
+        "tenv.core",
+        "tenv.core.source_commit",
     }
 
 
 def test_a_command_is_counted_by_what_it_loads(created: Project) -> None:
-    assert "tenv.checks.driver_report" in loaded(created.folder, "check-driver")
+    assert "tenv.checks.judge_targets" in loaded(created.folder, "check-driver")
     assert "tenv.verbs.run" in loaded(created.folder, "run", "tiny", "--", "true")
 
 

@@ -6,15 +6,15 @@ import sys
 __all__ = ["leave", "run"]
 
 _SIGN = 1 << 31
+_VERSION = (["--version"], ["-V"], ["version"])
+"""The command lines by which scripts detect tenv; they load nothing else of it."""
 
 
 def run() -> None:
     """Run the command line and end the process with its status."""
     status = 0
     try:
-        from tenv.quick.short_way import answer  # late: here, so that Ctrl-C while it is loaded is one, too
-
-        if not answer(sys.argv[1:]):
+        if sys.argv[1:] not in _VERSION or not _print_version():
             from tenv.cli.main import main  # late: far more to load
 
             main()
@@ -23,6 +23,19 @@ def run() -> None:
     except KeyboardInterrupt:  # while the program was still being loaded
         status = 130
     leave(status)
+
+
+def _print_version() -> bool:
+    """Print the version and the commit; return False if that fails, so that the whole program reports the reason."""
+    from tenv import __version__  # late: here, so that Ctrl-C while it is loaded is one, too
+    from tenv.core.source_commit import source_commit
+
+    commit = source_commit()
+    try:
+        print(f"tenv {__version__} ({commit[:12]})" if commit else f"tenv {__version__}", flush=True)  # noqa: T201
+    except (OSError, ValueError):  # the latter: the stream is closed
+        return False
+    return True
 
 
 def leave(status: int) -> None:

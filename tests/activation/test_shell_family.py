@@ -17,11 +17,13 @@ import pytest
 
 from tenv.activation import shells
 from tenv.activation.changes import Action, Activation, Change, Watch, read_activation
-from tenv.activation.shells.interface import SHELLS, Shell, find_shell, known_shells
+from tenv.activation.levels import activated, edits
+from tenv.activation.shells.interface import SHELLS, STORED, Shell, StoredShell, find_shell, known_shells
+from tenv.core.prefix import READY
 from tests.support.dialect import AWKWARD, Dialect
 from tests.support.marked import mark
 from tests.support.projects import Project, call
-from tests.support.shells import SPOKEN, note_lock
+from tests.support.shells import SPOKEN, Spoken, note_lock, write_activator
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "activation.md").read_text(encoding="utf-8")
@@ -36,7 +38,7 @@ NAMES = known_shells()
 DUMP = '#!/bin/sh\nprintf "[%s]\\0" "$*"\nexec env -0\n'
 """The program with which a shell shows, under a label, what its programs are given."""
 
-OF_THE_SHELL = {"_", "SHLVL", "OLDPWD", "PWD", "LC_CTYPE"}
+OF_THE_SHELL = {"_", "SHLVL", "OLDPWD", "PWD", "LC_CTYPE", "XONSH_CAPTURE_ALWAYS"}
 
 
 def module_of(shell: Shell) -> str:
@@ -95,25 +97,36 @@ def test_the_help_has_every_shell(command: str) -> None:
     assert [name for name in NAMES if name not in words] == []
 
 
-def test_the_commands_print_what_the_shell_says(created: Project) -> None:
+def test_the_commands_print_what_the_shell_says(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     meta = created.prefix / "tenv-meta"
     activation = read_activation(meta / "activation.json")
+    monkeypatch.delenv("TENV_LEVEL", raising=False)
     for name in NAMES:
         shell = find_shell(name)
-        script = meta / shell.SCRIPT
-        assert script.read_bytes() == os.fsencode(shell.render_activation(activation)), name
-        assert created.ok("activate", "tiny", "--shell", name).out == shell.render_source(str(script))
-        assert created.ok("deactivate", "--shell", name).out.rstrip("\n") == shell.render_deactivation().rstrip("\n")
+        printed = created.ok("activate", "tiny", "--shell", name).out
+        undone = created.ok("deactivate", "--shell", name).out
+        if isinstance(shell, StoredShell):
+            script = meta / shell.SCRIPT
+            assert script.read_bytes() == os.fsencode(shell.render_activation(activation)), name
+            assert printed == shell.render_source(str(script))
+            assert undone.rstrip("\n") == shell.render_deactivation().rstrip("\n")
+        else:
+            assert printed == shell.render_edits(edits(os.environ, activated(os.environ, activation)))
+            assert undone == shell.render_edits({})
+            assert f" tenv: {name}\n" in printed[:20]
         assert "tenv" in created.ok("hook", name).out
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_awkward_values_are_quoted(name: str, tmp_path: Path) -> None:
-    quoted = dialect_of(name).quoted
+    quoted, shell = dialect_of(name).quoted, find_shell(name)
     assert sorted(quoted) == sorted(AWKWARD)
     for value in AWKWARD:
         made = Activation("x", tmp_path, (Change("VALUE", Action.SET, value, ""),))
-        assert quoted[value] in find_shell(name).render_activation(made)
+        if isinstance(shell, StoredShell):
+            assert quoted[value] in shell.render_activation(made)
+        else:
+            assert quoted[value] in shell.render_edits({"VALUE": value})
 
 
 class Session:
@@ -123,6 +136,7 @@ class Session:
         """Take a shell that is on PATH."""
         self.name, self.folder = name, folder
         self.shell, self.dialect = find_shell(name), dialect_of(name)
+        self.spoken = Spoken(name, self.shell, self.dialect.ending, (), "", spoken=name)
         self.program = shutil.which(name) or pytest.skip(f"no {name} on PATH")
         (folder / "dump").write_text(DUMP)
         (folder / "dump").chmod(0o755)
@@ -133,13 +147,12 @@ class Session:
         return f"{self.folder}/dump {label}\n"
 
     def script(self, made: Activation, path: Path) -> str:
-        """Write an activation's script, and return the line that runs it."""
-        path.write_text(self.shell.render_activation(made), encoding="utf-8")
-        return self.shell.render_source(str(path))
+        """Store an activation, and return the line that activates it."""
+        return self.spoken.activate(path.parent, path.name, made)
 
     def undo(self) -> str:
         """Return the text that undoes the innermost activation, as lines of a script."""
-        return f"{self.shell.render_deactivation()}\n"
+        return f"{self.spoken.deactivate(self.folder)}\n"
 
     def run(self, text: str, **variables: str) -> "subprocess.CompletedProcess[str]":
         """Run a text that must succeed."""
@@ -248,7 +261,7 @@ def test_with_nothing_active_deactivation_says_so_and_does_not_leave(session: Se
     assert done.stderr == "tenv: no environment is active\n"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for shell in STORED for name in shell.NAMES])
 def test_a_file_of_the_machine_that_is_gone_is_reported(session: Session, tmp_path: Path) -> None:
     file, stamp = tmp_path / "it's nvcc", tmp_path / "stamp"
     for path in (file, stamp):
@@ -265,33 +278,40 @@ def test_a_file_of_the_machine_that_is_gone_is_reported(session: Session, tmp_pa
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_line_of_the_docs_defines_a_function_that_activates_without_a_program(
-    session: Session, tmp_path: Path
-) -> None:
+def test_the_line_of_the_docs_defines_a_function_that_activates(session: Session, tmp_path: Path) -> None:
     programs = tmp_path / "programs"
     programs.mkdir()
     started = programs / "started"
-    started.write_text('#!/bin/sh\nprintf "%s\\n" "$@" >>"$0.txt"\n')
+    answers = f'case $1 in activate | deactivate) exec {write_activator(tmp_path)} "$@" ;; esac\n'
+    started.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >>"$0.txt"\n{answers}')
+    home = tmp_path / "data" / "envs"
+    shell = session.shell
+    stored = isinstance(shell, StoredShell)
     # This one stands for tenv itself: it knows one command, which prints the function.
-    hook = session.shell.render_hook([str(started)], tmp_path / "data" / "envs")
+    if isinstance(shell, StoredShell):
+        hook = shell.render_hook([str(started)], home)
+    else:
+        hook = shell.render_hook([str(started)])
     (programs / "hook").write_text(hook, encoding="utf-8")
     (programs / "tenv").write_text(f'#!/bin/sh\n[ "$*" = "hook {session.name}" ] && exec cat {programs}/hook\nexit 9\n')
     started.chmod(0o755)
     (programs / "tenv").chmod(0o755)
-    meta = tmp_path / "data" / "envs" / "cpu" / "tenv-meta"
+    meta = home / "cpu" / "tenv-meta"
     meta.mkdir(parents=True)
-    (meta / "state.json").write_text('{"state": "ready", "schema": 1}\n')
+    (meta / "state.json").write_text(f'{READY} "target": "tiny"}}\n')
     note_lock(meta)
-    for shell in SHELLS:
-        made = activation("cpu", meta.parent)
-        (meta / shell.SCRIPT).write_text(shell.render_activation(made), encoding="utf-8")
-    mark(meta.parent, tmp_path / "data" / "envs")
-    line = session.dialect.hook_line(session.name)
+    made = activation("cpu", meta.parent)
+    (meta / "activation.json").write_text(made.to_json())
+    for one in STORED:
+        (meta / one.SCRIPT).write_text(one.render_activation(made), encoding="utf-8")
+    mark(meta.parent, home)
+    target = "cpu" if stored else meta / "activation.json"
     text = (
-        f"{line}\n{session.dump('before')}tenv activate cpu\n{session.dump('active')}tenv deactivate\n"
-        f"{session.dump('after')}tenv list 'two words'\n"
+        f"{session.dialect.hook_line(session.name)}\n{session.dump('before')}tenv activate {target}\n"
+        f"{session.dump('active')}tenv deactivate\n{session.dump('after')}tenv list 'two words'\n"
     )
     seen = session.seen(text, PATH=f"{programs}:/usr/bin:/bin")
     assert seen["active"]["TENV_PREFIX"] == str(meta.parent)
     assert seen["after"] == seen["before"]
-    assert (programs / "started.txt").read_text() == "list\ntwo words\n"
+    edited = f"activate\n--shell\n{session.name}\n{target}\ndeactivate\n--shell\n{session.name}\n"
+    assert (programs / "started.txt").read_text() == ("" if stored else edited) + "list\ntwo words\n"

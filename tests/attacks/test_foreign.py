@@ -216,7 +216,7 @@ def test_what_carries_no_mark_is_refused_and_made_anew(
     assert "--anew` puts the folder aside" in project.fails(8, "environment-broken", "create", "tiny")
     assert "rm -r " in project.fails(8, "environment-broken", "remove", "tiny")
     done = project.ok("create", "tiny", "--anew")
-    assert f"what was there is in {project.prefix.with_name('.tiny.aside-1')}" in done.err
+    assert f"the old environment is in {project.prefix.with_name('.tiny.aside-1')}" in done.err
     assert (project.prefix.with_name(".tiny.aside-1") / "mine.txt").read_text() == "the user's own"
     assert project.ok("list", "--json").data[0]["state"] == "ready"
     assert by_hook(project)[0] == str(project.prefix)

@@ -58,7 +58,6 @@ RECORDS = (
     "tenv-meta/made.json",
     "tenv-meta/id",
     "tenv-meta/lock-note",
-    "tenv-meta/create-note",
     "tenv-meta/locks/*.lock",
     "lib/python3*/site-packages/alpha-1.0.dist-info/RECORD",
     "pyvenv.cfg",

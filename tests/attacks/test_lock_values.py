@@ -230,7 +230,7 @@ TEXTS = {
     "a number of base 60": b"tenv: {schema: " + b"1:" * 200_000 + b"1}",
     "a number of many digits": b"tenv: {schema: " + b"9" * 1_000_000 + b"}",
     "a tag": b"tenv: !!python/object/apply:os.system ['touch /tmp/tenv-attack']",
-    "a key twice": b"tenv: {schema: 1, schema: 1}",
+    "a key twice": b"tenv: {schema: 6, schema: 6}",
     "two documents": b"--- {}\n--- {}\n",
     "null bytes": b"tenv:\0 x",
     "not UTF-8": b"tenv: \xff\xfe",

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tenv.audits.codes import CODES
+from tenv.audits.library import CODES
+from tenv.audits.on_host import tags_of_name
 from tests.audits.made import CUBIN, PTX, fatbin, library, wheel
 from tests.support.projects import Project, call
 
@@ -304,6 +305,30 @@ def test_damaged_wheels(tmp_path: Path) -> None:
         made.write_bytes(data)
         status, _, found = audit(made)
         assert (status, set(found)) == (1, {("error", "TE001")})
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2, zipfile.ZIP_DEFLATED, 97])
+def test_a_damaged_member_of_any_packing_is_a_finding(packing: int, tmp_path: Path) -> None:
+    made = tmp_path / "torch-2.0-cp311-cp311-linux_x86_64.whl"
+    method = packing if packing != 97 else zipfile.ZIP_STORED
+    with zipfile.ZipFile(made, "w", method) as archive:
+        archive.writestr("torch/lib/libx.so.1", b"\x7fELF\2\1\1" + bytes(range(256)) * 400)
+        archive.writestr("torch/tenv-build.json", b"{}")
+    raw = bytearray(made.read_bytes())
+    for name in (b"libx.so.1", b"tenv-build.json"):
+        at = raw.index(name) + len(name)
+        raw[at + 10 : at + 30] = b"\xff" * 20
+    for mark, offset in ((b"PK\3\4", 8), (b"PK\1\2", 10)):
+        if method != packing:
+            raw[raw.index(mark) + offset] = packing
+    made.write_bytes(raw)
+    status, _, found = audit(made)
+    assert (status, set(found)) == (1, {("error", "TE001")})
+
+
+@pytest.mark.parametrize("number", ["²", "9" * 5000])
+def test_a_tag_without_a_number_of_usual_size_is_none(number: str) -> None:
+    assert tags_of_name(f"a-1-py3-none-manylinux_2_{number}_x86_64.whl") == ()
 
 
 def test_a_wheel_that_unpacks_to_more_than_it_may(tmp_path: Path) -> None:

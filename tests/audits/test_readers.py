@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tenv.audits.elf_file import CxxAbi, Elf, ElfFaultError, read_elf
-from tenv.audits.fatbin import GpuArch, GpuCode, gpu_code
+from tenv.audits.library import GpuArch, GpuCode, gpu_code
 from tests.audits.made import CUBIN, LTO, PTX, fatbin, library
 from tests.support.readelf import as_readelf_shows
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tenv.builds.build_job import BuildStepName, Done, StepReport, build_finding
 from tenv.builds.logged_run import SIGNAL_SOURCE
-from tenv.builds.step_report import BuildStepName, Done, StepReport, build_finding
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.verbs.bisect_env import is_of_commit
 from tenv.verbs.build import Built

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tenv.builds import build_environ
-from tenv.builds.own_flags import flag_words, same_code
-from tenv.builds.warning_flags import OPTIONS
+from tenv.builds.build_environ import OPTIONS
+from tenv.builds.configure_step import flag_words, same_code
 from tests.builds.conftest import Workshop, codes, step
 from tests.support.projects import call
 from tests.support.small_torch import MiniEra, make_checkout

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tenv.builds.step_report import CODES
+from tenv.builds.build_job import CODES
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv.builds.fast_linker import linker_flags
+from tenv.builds.build_environ import linker_flags
 
 COMPILER = shutil.which("g++") or ""
 LINKER = shutil.which("ld") or ""

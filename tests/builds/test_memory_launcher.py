@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from tenv.builds import memory_launcher
+from tenv.builds import task_costs
 from tenv.builds.build_job import BuildJob
 from tenv.builds.task_costs import Task, TaskKind, memory_jobs
 
@@ -37,10 +37,10 @@ def job(tmp_path: Path) -> BuildJob:
     toolchain = SimpleNamespace(cuda=tmp_path / "cuda")
     made = SimpleNamespace(notes=notes, folder=folder, toolchain=toolchain, environ=dict(os.environ))
     job = cast("BuildJob", made)
-    launcher = memory_launcher.launcher_of(job, job.environ)
+    launcher = task_costs.launcher_of(job, job.environ)
     if launcher:
-        job.environ[memory_launcher.VARIABLE] = str(launcher)
-        memory_launcher.write_launcher(job)
+        job.environ[task_costs.VARIABLE] = str(launcher)
+        task_costs.write_launcher(job)
     return job
 
 
@@ -48,7 +48,7 @@ def start(job: BuildJob, output: Path, source: str) -> "subprocess.Popen[bytes]"
     """Start a compiler that notes when it begins and ends, below the launcher."""
     code = "import sys, time; from pathlib import Path; out = Path(sys.argv[2]); "
     code += "begun = time.time(); time.sleep(0.5); out.write_text(f'{begun} {time.time()}'); sys.exit(3)"
-    launcher = str(memory_launcher.launcher_of(job, job.environ))
+    launcher = str(task_costs.launcher_of(job, job.environ))
     return subprocess.Popen([launcher, sys.executable, "-c", code, "-o", str(output), "-c", source])
 
 
@@ -69,21 +69,21 @@ def overlaps(found: list[tuple[float, float]]) -> bool:
 
 @needs_flock
 def test_heavy_sources_come_one_after_the_other_where_there_is_one_place(job: BuildJob, tmp_path: Path) -> None:
-    memory_launcher.set_places(job, 1)
+    task_costs.set_places(job, 1)
     assert not overlaps(run(job, tmp_path, [f"flash_fwd_{number}.cu.o" for number in range(3)]))
 
 
 @needs_flock
 def test_two_places_hold_two_and_other_sources_wait_for_none(job: BuildJob, tmp_path: Path) -> None:
-    memory_launcher.set_places(job, 2)
+    task_costs.set_places(job, 2)
     assert overlaps(run(job, tmp_path, ["flash_fwd_1.cu.o", "flash_fwd_2.cu.o"]))
-    memory_launcher.set_places(job, 1)
+    task_costs.set_places(job, 1)
     assert overlaps(run(job, tmp_path, [f"FillKernel{number}.cu.o" for number in range(3)]))
 
 
 @needs_flock
 def test_a_killed_compilation_gives_its_place_back(job: BuildJob, tmp_path: Path) -> None:
-    memory_launcher.set_places(job, 1)
+    task_costs.set_places(job, 1)
     held = start(job, tmp_path / "flash_fwd_held.cu.o", "a.cu")
     time.sleep(0.1)
     held.kill()
@@ -100,19 +100,19 @@ def test_cmake_puts_it_before_the_compiler_and_the_estimate_sees_that(job: Build
         "cmake_minimum_required(VERSION 3.18)\nproject(x CXX)\nadd_library(x x.cpp)\n"
     )
     (source / "x.cpp").write_text("int x() { return 1; }\n")
-    plain = {**os.environ, "CMAKE_CXX_COMPILER_LAUNCHER": job.environ[memory_launcher.VARIABLE]}
-    assert not memory_launcher.is_used(job)
+    plain = {**os.environ, "CMAKE_CXX_COMPILER_LAUNCHER": job.environ[task_costs.VARIABLE]}
+    assert not task_costs.is_used(job)
     words = ["cmake", "-G", "Ninja", "-S", str(source), "-B", str(job.folder)]
     subprocess.run(words, env=plain, check=True, capture_output=True)
-    assert memory_launcher.is_used(job)
+    assert task_costs.is_used(job)
     subprocess.run(["cmake", "--build", str(job.folder)], check=True, capture_output=True)
     assert list(job.folder.glob("libx.a"))
 
 
 def test_a_build_without_gpus_has_no_launcher(job: BuildJob) -> None:
-    assert memory_launcher.launcher_of(job, {**os.environ, "USE_CUDA": "0"}) is None
+    assert task_costs.launcher_of(job, {**os.environ, "USE_CUDA": "0"}) is None
     cast("Any", job).toolchain = SimpleNamespace(cuda=None)
-    assert memory_launcher.launcher_of(job, os.environ) is None
+    assert task_costs.launcher_of(job, os.environ) is None
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tenv.builds import forecast
-from tenv.builds.compile_cache import CacheChoice, CacheUse, cache_variables, noted_use, path_flags
-from tenv.builds.shared_cache import storage_variables
+from tenv.builds import estimate_step
+from tenv.builds.compile_cache import CacheChoice, CacheUse, cache_variables, noted_use, path_flags, storage_variables
 from tenv.core.untrusted import is_storage
 from tests.builds.conftest import Workshop, codes, step
 from tests.support.projects import call
@@ -139,7 +138,7 @@ def test_the_build_says_what_came_out_of_a_shared_cache(cached: Workshop) -> Non
 def test_the_estimate_after_the_canary_counts_on_the_cache(
     cached: Workshop, monkeypatch: pytest.MonkeyPatch, counted: int, result: str, words: str
 ) -> None:
-    monkeypatch.setattr(forecast, "_COUNTED", counted)
+    monkeypatch.setattr(estimate_step, "_COUNTED", counted)
     monkeypatch.setenv("RESULT", result)
     said = call("build", "tiny", "--pytorch", str(cached.checkout)).err
     assert ("the compile cache" in said) is bool(words)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tenv.builds.summary_step import check_summary
+from tenv.builds.configure_step import check_summary
 
 PARTS = ("cuda", "cudnn", "cusparselt", "nccl", "mkl")
 
@@ -24,6 +24,7 @@ def job(folder: Path, switches: dict[str, str], rows: dict[str, str]) -> Any:
         toolchain=SimpleNamespace(**dict.fromkeys(PARTS, Path("/env"))),
         context=SimpleNamespace(environ=switches),
         target=SimpleNamespace(name="cuda130"),
+        cmake_cache=dict,
     )
 
 

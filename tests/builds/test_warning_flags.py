@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv.builds.warning_flags import warning_flags
+from tenv.builds.build_environ import warning_flags
 
 BOTH = "-Wno-error=maybe-uninitialized -Wno-error=uninitialized"
 GCC = "#define __GNUC__ {}\n#define __x86_64__ 1\n"

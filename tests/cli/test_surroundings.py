@@ -49,7 +49,7 @@ def test_a_sign_that_the_encoding_lacks_is_escaped() -> None:
 
 def test_a_name_that_is_no_text_is_printed_all_the_same(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
-    report.write_text(json.dumps({"schema": 1, "hostname": {"value": "a\ud800b\udce9", "origin": "by hand"}}))
+    report.write_text(json.dumps({"schema": 2, "hostname": {"value": "a\ud800b\udce9", "origin": "by hand"}}))
     done = run("host", "--host-report", str(report), PYTHONIOENCODING="utf-8:strict")
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"a\\ud800b" in done.stdout

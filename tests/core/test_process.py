@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,40 +16,19 @@ from tests.support.projects import SOURCE, until
 PYTHON = sys.executable
 
 
-def watch(words: list[str], on_text: Callable[[str], None], text: str = "") -> process.Completed:
-    """Hear a program to its end."""
-    program = process.Background(words, text=text, heard=True)
-    try:
-        return program.follow(on_text)
-    finally:
-        program.stop()
-
-
-def test_a_heard_program_goes_on_though_nobody_follows(tmp_path: Path) -> None:
-    done = tmp_path / "done"
-    code = "import sys, pathlib; sys.stderr.write('x' * 1_000_000); pathlib.Path(sys.argv[1]).touch()"
-    program = process.Background([PYTHON, "-c", code, str(done)], heard=True)
-    try:
-        until(done.exists)
-        assert program.follow(lambda _: None).stderr == "x" * 1_000_000
-    finally:
-        program.stop()
-
-
-def test_what_a_look_at_a_program_finds_ends_it_at_once() -> None:
-    def look(_: int) -> None:
-        raise RefusedError
+def test_an_error_of_a_look_at_a_program_ends_it_at_once(tmp_path: Path) -> None:
+    noted = tmp_path / "pid"
 
     class RefusedError(Exception):
         pass
 
-    program = process.Background([PYTHON, "-c", "import time; time.sleep(100)"], heard=True, on_tick=look)
-    try:
-        until(program.has_ended)
-        with pytest.raises(RefusedError):
-            program.follow(lambda _: None)
-    finally:
-        program.stop()
+    def look(number: int) -> None:
+        if noted.is_file() and noted.read_text().endswith("\n"):
+            raise RefusedError
+
+    with pytest.raises(RefusedError):
+        process.watch([PYTHON, "-c", CHILD, str(noted)], lambda _: None, on_tick=look)
+    assert ended(int(noted.read_text()))
 
 
 def test_find_gives_the_absolute_path_of_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +85,7 @@ sys.exit(7)
         heard.append(text)
         file.touch()
 
-    done = watch([PYTHON, "-c", code], hear)
+    done = process.watch([PYTHON, "-c", code], hear)
     assert "".join(heard).split() == ["one"]
     assert (done.status, done.stderr.split()) == (7, ["one"])
 
@@ -118,12 +96,12 @@ def test_watch_shows_a_wide_terminal_and_takes_its_colours_out() -> None:
         "import os, sys; print(sys.stderr.isatty(), os.get_terminal_size(2).columns, file=sys.stderr); "
         r"print('\x1b[1;31mred\x1b[0m \x1b]8;;x\x07link\x1b[2K', file=sys.stderr)"
     )
-    done = watch([PYTHON, "-c", code], lambda _: None)
+    done = process.watch([PYTHON, "-c", code], lambda _: None)
     assert done.stderr.split() == ["True", "200", "red", "link"]
 
 
 def test_watch_bears_a_program_that_reads_nothing() -> None:
-    done = watch([PYTHON, "-c", "pass"], lambda _: None, text="x" * 1_000_000)
+    done = process.watch([PYTHON, "-c", "pass"], lambda _: None, text="x" * 1_000_000)
     assert done.status == 0
 
 
@@ -139,7 +117,7 @@ def test_watch_ends_the_program_when_the_listener_fails() -> None:
         fail(text)
 
     with pytest.raises(KeyboardInterrupt):
-        watch([PYTHON, "-c", code], note)
+        process.watch([PYTHON, "-c", code], note)
     assert not Path(f"/proc/{pids[0]}").exists()
 
 
@@ -163,7 +141,7 @@ def test_replace_becomes_the_program() -> None:
 CHILD = "import os, sys, time; print(os.getpid(), file=open(sys.argv[1], 'w'), flush=True); time.sleep(60)"
 STARTERS = {
     "run": f"process.run([{PYTHON!r}, '-c', {CHILD!r}, sys.argv[1]])",
-    "Background": f"process.Background([{PYTHON!r}, '-c', {CHILD!r}, sys.argv[1]], heard=True).wait()",
+    "watch": f"process.watch([{PYTHON!r}, '-c', {CHILD!r}, sys.argv[1]], lambda _: None)",
 }
 
 
@@ -222,7 +200,7 @@ def ended(number: int) -> bool:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only a bound child is forked by Python")
-@pytest.mark.parametrize("start", ["run", "Background"])
+@pytest.mark.parametrize("start", ["run(['/bin/true'])", "watch(['/bin/true'], print)"])
 def test_an_interrupt_while_a_program_is_started_is_not_lost(start: str) -> None:
     """Python drops what is raised in the hooks of a fork."""
     code = (
@@ -230,7 +208,7 @@ def test_an_interrupt_while_a_program_is_started_is_not_lost(start: str) -> None
         "from tenv.core import process\n"
         "os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), signal.SIGINT))\n"
         "try:\n"
-        f"    process.{start}(['/bin/true'])\n"
+        f"    process.{start}\n"
         "except KeyboardInterrupt:\n"
         "    print('interrupted')\n"
     )
@@ -268,5 +246,5 @@ def test_a_program_is_watched_where_no_terminal_can_be_opened(monkeypatch: pytes
 
     monkeypatch.setattr(pty, "openpty", full)
     heard: list[str] = []
-    done = watch(["/bin/sh", "-c", "read word; echo $word >&2; exit 3"], heard.append, text="said\n")
+    done = process.watch(["/bin/sh", "-c", "read word; echo $word >&2; exit 3"], heard.append, text="said\n")
     assert (done.status, "".join(heard), done.stderr) == (3, "said\n", "said\n")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tenv.core.errors import EnvironmentBrokenError, EnvironmentMissingError, ForeignFolderError
+from tenv.core.prefix import READY, STATE_SCHEMA
 from tenv.environment.state import Environment, State, Status
 
 WHOLE = State(
@@ -21,6 +22,8 @@ WHOLE = State(
     bytes=12,
     written_by="0.0.1",
 )
+OLD, NEW = (WHOLE.to_json().replace(f'"schema": {STATE_SCHEMA}', f'"schema": {number}') for number in (1, 3))
+"""The same in another schema."""
 
 
 @pytest.fixture
@@ -40,9 +43,9 @@ def test_the_state_comes_back_as_it_was_written(environment: Environment) -> Non
 
 def test_the_state_is_one_line_that_begins_with_itself() -> None:
     text = WHOLE.to_json()
-    assert text.startswith('{"state": "ready", ')
+    assert text.startswith(READY)
     assert text.count("\n") == 1
-    assert json.loads(text)["schema"] == 1
+    assert json.loads(text)["schema"] == STATE_SCHEMA
 
 
 def test_there_is_no_state_where_there_is_no_environment(tmp_path: Path) -> None:
@@ -52,7 +55,9 @@ def test_there_is_no_state_where_there_is_no_environment(tmp_path: Path) -> None
     assert Environment(tmp_path / "file").state() is None
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '"ready"', "3", "null", '{"state": "ready"}', "\udcff", "[" * 20_000])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '"ready"', "3", "null", '{"state": "ready"}', "\udcff", "[" * 20_000, OLD, NEW]
+)
 def test_a_state_that_can_not_be_read_counts_as_broken(environment: Environment, text: str) -> None:
     (environment.meta / "state.json").write_bytes(text.encode("utf-8", "surrogateescape"))
     assert environment.state() == State(Status.BROKEN, "tiny")

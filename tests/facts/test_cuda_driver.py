@@ -7,6 +7,7 @@ from tenv.core.errors import TenvError
 from tenv.core.toml_reader import Table
 from tenv.core.versions import Version
 from tenv.facts.cuda_driver import CudaDriverTable, MinorVersionFloor, ToolkitDriver
+from tenv.facts.table_files import Row
 from tenv.facts.tables import load_facts
 
 PLATFORMS = pytest.mark.parametrize("windows", [False, True], ids=["linux", "windows"])
@@ -142,10 +143,9 @@ def test_a_major_version_outside_the_table(table: CudaDriverTable, cuda: str, wi
 
 
 def test_a_doubtful_row_without_a_note_is_still_doubtful() -> None:
-    row = ToolkitDriver.read(Table({"toolkit": "12.4.0", "major_minor": "12.4", "source": "hearsay"}), {})
-    line = MinorVersionFloor.read(
-        Table({"cuda_major": 12, "min_linux": "525.60.13", "confirmed": True, "source": "RN"}), {"RN": "notes"}
-    )
+    row = Row(Table({"toolkit": "12.4.0", "major_minor": "12.4", "source": "hearsay"}), {}).read(ToolkitDriver)
+    data = {"cuda_major": 12, "min_linux": "525.60.13", "confirmed": True, "source": "RN"}
+    line = Row(Table(data), {"RN": "notes"}).read(MinorVersionFloor)
     assert line.basis.source == "notes"
     floor = CudaDriverTable((line,), (row,)).floor(Version("12.4"), windows=False)
     assert floor is not None
@@ -156,7 +156,7 @@ def test_a_doubtful_row_without_a_note_is_still_doubtful() -> None:
 @pytest.mark.parametrize("absent", ["", "N/A", "none"])
 def test_absent(absent: str) -> None:
     data = {"toolkit": "12.4.0", "major_minor": "12.4", "source": "s", "rn_linux": absent, "bundled_linux": "550.54.14"}
-    row = ToolkitDriver.read(Table(data), {})
+    row = Row(Table(data), {}).read(ToolkitDriver)
     assert row.rn_linux is None
     assert str(row.shipped(windows=False)) == "550.54.14"
     assert row.shipped(windows=True) is None
@@ -175,11 +175,11 @@ def test_absent(absent: str) -> None:
 def test_a_damaged_release_names_its_place(change: dict[str, str], message: str) -> None:
     data = {"toolkit": "12.4.0", "major_minor": "12.4", "source": "s"} | change
     with pytest.raises(TenvError) as caught:
-        ToolkitDriver.read(Table(data, file="f", error=TenvError), {})
+        Row(Table(data, file="f", error=TenvError), {}).read(ToolkitDriver)
     assert caught.value.message == message
 
 
 def test_a_damaged_floor_names_its_place() -> None:
     with pytest.raises(TenvError) as caught:
-        MinorVersionFloor.read(Table({"cuda_major": "12", "source": "s"}, file="f", error=TenvError), {})
-    assert caught.value.message == "f: cuda_major: expected a number"
+        Row(Table({"cuda_major": "12", "source": "s"}, file="f", error=TenvError), {}).read(MinorVersionFloor)
+    assert caught.value.message == "f: cuda_major: expected a whole number, got a string"

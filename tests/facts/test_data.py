@@ -84,10 +84,9 @@ def test_every_row_has_a_source_and_a_mark(name: str) -> None:
 def test_every_column_is_read_or_shown(name: str) -> None:
     """What nothing reads is no fact of tenv's: it ages unseen."""
     code = "".join(
-        (DATA.parent / f"{module}.py").read_text()
-        for module in (name, "redist_rows", "table_files", *READERS.get(name, ()))
+        (DATA.parent / f"{module}.py").read_text() for module in ("table_files", *READERS.get(name, (name,)))
     )
-    read = set(re.findall(r'"(\w+)"', code))
+    read = {*re.findall(r'"(\w+)"', code), *re.findall(r"^    (\w+): ", code, re.MULTILINE)}
     shown = {"confirmed", "note", "source", "schema", "sources"}
     for key, value in written(name).items():
         if isinstance(value, list) and isinstance(value[0], dict):
@@ -99,8 +98,14 @@ def test_every_column_is_read_or_shown(name: str) -> None:
             assert key in {*read, *shown, *PLANNED.get(name, ())}
 
 
-READERS = {"cuda_driver": ("forward_compat",), "pytorch_build": ("torch_companions",)}
-"""Modules that read a part of a file that is not of their name."""
+READERS = {
+    "created_targets": ("pytorch_tried",),
+    "cuda_driver": ("cuda_driver", "forward_compat"),
+    "cuda_redist": ("cuda_parts",),
+    "gpu_pci": ("cuda_gpu_arch",),
+    **dict.fromkeys(("cudnn", "cusparselt", "magma"), ("library_releases",)),
+}
+"""The modules that read a file, for those that have another name."""
 PLANNED = {
     "pytorch_build.release": {"python_rel", "build"},
     "pytorch_build": {"abi", "forwarding", "build_system_timeline"},
@@ -225,7 +230,7 @@ def test_libstdcxx(facts: Facts) -> None:
         assert older.glibcxx <= newer.glibcxx
         assert older.cxxabi <= newer.cxxabi
     abi = {row.glibcxx: {other.cxxabi for other in table.gccs if other.glibcxx == row.glibcxx} for row in table.gccs}
-    for distro, _ in facts.data("libstdcxx").rows("distro"):
+    for distro in (row.table for row in facts.data("libstdcxx").sections["distro"]):
         assert Version(distro.text("cxxabi")) in abi[Version(distro.text("glibcxx"))], distro.text("key")
 
 

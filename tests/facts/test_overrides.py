@@ -144,7 +144,7 @@ def test_a_broken_file_names_its_line(tmp_path: Path, text: str, message: str) -
         ),
         (
             "magma",
-            '[[conda_pytorch]]\nname = "magma"\n',
+            '[[conda_pytorch]]\nname = "magma"\nversion = "2"\n',
             ":2: conda_pytorch.name: expected a name such as magma-cuda12",
         ),
         ("pytorch_build", '[[cuda_arch_matrix]]\ntorch = "new"\n', ":2: cuda_arch_matrix.torch: expected a range such"),

@@ -44,7 +44,7 @@ def workers(project: Project) -> list[int]:
 def start_slow(project: Project) -> "subprocess.Popen[str]":
     """Start a `create` and return it when it is in the middle of a download."""
     (wheel,) = project.index.folder.glob("large-*.whl")
-    note_stamps(f"unpacked-{digest(wheel)}", {wheel.name: (1 << 18, 5)})  # else tenv itself would read it first
+    note_stamps(f"unpacked-{digest(wheel)}", {wheel.name: (1 << 18, 5, 0)})  # else tenv itself would read it first
     project.index.fail(Fault.SLOW, r"large.*whl$")
     project.index.asked.clear()
     child = project.start("create", "tiny")

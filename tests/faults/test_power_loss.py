@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tenv.core.prefix import CREATE_NOTE, LOCK_NOTE
+from tenv.core.prefix import LOCK_NOTE
 from tenv.install import make
 from tenv.rattler_api import install as rattler
 from tests.support.conda import PLACEHOLDER, Channel
@@ -58,7 +58,7 @@ class Disk:
         """Note a change of a file or folder; a rename is noted by its new name."""
         name = os.path.relpath(path, self.prefix)
         removed = name.startswith(f"../.{self.prefix.name}.removed-") and call == "shutil.rmtree"
-        passing = name == ".tenv.lock" or Path(name).name.startswith(".") or name.endswith((LOCK_NOTE, CREATE_NOTE))
+        passing = name == ".tenv.lock" or Path(name).name.startswith(".") or name.endswith(LOCK_NOTE)
         if not removed and (name.startswith("..") or passing):
             return  # files of locks, new files before they get their names, and notes that nobody needs
         self.calls += 1

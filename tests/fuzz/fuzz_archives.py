@@ -23,7 +23,7 @@ sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[2] / 
 
 from tenv.core.errors import ArchiveRefusedError, NetworkError  # noqa: E402 (after the path is set)
 from tenv.core.unpack_limits import UnpackLimits  # noqa: E402
-from tenv.sources.archives.formats.interface import KINDS  # noqa: E402
+from tenv.sources.archives.answers import KINDS  # noqa: E402
 from tenv.sources.archives.redist import parse_manifest  # noqa: E402
 from tenv.sources.archives.unpack import unpack  # noqa: E402
 from tests.support.redist import Member, pack  # noqa: E402

@@ -12,7 +12,7 @@ from tenv.checks.lock_verdict import judge_lock
 from tenv.facts.tables import load_facts
 from tenv.host.report_file import parse
 from tenv.interop.formats import recognize
-from tenv.interop.reading import read_source
+from tenv.interop.interface import read_source
 from tenv.locks.difference import compare
 from tenv.sources.wheels.installed import Wheels
 from tenv.sources.wheels.project_metadata import build_system, name_of_project, parse_core_metadata, read_project

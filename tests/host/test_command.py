@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from tenv.host.report_json import from_json, to_json
+from tests.support.found_by import led_json
 from tests.support.projects import Ended, call
 
 # Hand-made: a workstation whose second GPU is known by its PCI id alone.
 WORKSTATION = {
-    "schema": 1,
+    "schema": 2,
     "tenv": "0.1.0",
     "hostname": {"value": "node7", "origin": "uname"},
     "driver": {"value": "550.54.15", "origin": "NVML"},
@@ -27,11 +28,15 @@ WORKSTATION = {
         "value": [
             {
                 "path": "/opt/cuda",
-                "found_by": ["CUDA_HOME"],
+                "found_by": led_json("CUDA_HOME"),
                 "version": "12.4",
                 "components": {"cuda_nvcc": "12.4.131"},
             },
-            {"path": "/usr/local/cuda-12.1", "found_by": ["/usr/local/cuda"], "problems": ["which is not there"]},
+            {
+                "path": "/usr/local/cuda-12.1",
+                "found_by": led_json("/usr/local/cuda"),
+                "problems": [{"kind": "gone", "text": "which is not there"}],
+            },
         ],
         "origin": "the usual places",
     },

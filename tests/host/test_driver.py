@@ -223,7 +223,7 @@ def test_nvml_that_hangs(tmp_path: Path) -> None:
 
 def test_nvml_that_is_no_library(tmp_path: Path) -> None:
     library = put(tmp_path / "libnvidia-ml.so.1", "not a library at all, but long enough to have a header" * 4)
-    assert f"NVML: {library}: invalid ELF header;" in reason(probe(places(tmp_path, library=str(library))))
+    assert "NVML: NVML Shared Library Not Found;" in reason(probe(places(tmp_path, library=str(library))))
 
 
 @pytest.mark.parametrize(

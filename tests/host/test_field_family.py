@@ -13,10 +13,9 @@ from typing import Any, get_origin, get_type_hints
 import pytest
 
 from tenv import host
-from tenv.core.json_reader import Values
+from tenv.core.toml_reader import Table
 from tenv.core.worded import Worded
-from tenv.host.field import HostField
-from tenv.host.fields import host_fields
+from tenv.host.field import HostField, host_fields
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.report import HostReport, Lead, LibcudaKind, ProblemKind
 from tenv.host.scan import Scan
@@ -63,7 +62,7 @@ def test_every_value_is_of_the_type_that_its_line_says() -> None:
         assert missing is Missing
         for case in cases_of(name):
             if isinstance(case, Present):
-                value = host_fields()[name].read(Values({"value": case.value}, "a test"), "value")
+                value = host_fields()[name].read(Table({"value": case.value}), "value")
                 assert isinstance(value, get_origin(said) or said), name
 
 
@@ -90,7 +89,7 @@ def test_what_is_probed_on_a_machine(name: str, number: int, tmp_path: Path, mon
     assert answer.kind is case.kind
     written = json.loads(json.dumps(field.write(answer.value)))
     assert written == placed(case.value, tmp_path)
-    assert field.read(Values({"value": written}, "a test"), "value") == answer.value
+    assert field.read(Table({"value": written}), "value") == answer.value
     assert field.show(answer.value) == placed(list(case.lines), tmp_path)
 
 

@@ -215,7 +215,7 @@ def test_driver_and_library_of_different_versions(tmp_path: Path) -> None:
     found = report(places(tmp_path, library=library))
     assert (value(found.driver), origin(found.driver)) == ("570.133.20", "/sys/module/nvidia/version")
     assert gpus(found) == [("", "", None, "10de:2182", False)]
-    assert value(found.cuda).startswith("NVML: Driver/library version mismatch; libcuda: ")
+    assert value(found.cuda).startswith("NVML: RM has detected an NVML/RM version mismatch; libcuda: ")
     assert isinstance(found.compat, Fact)
     assert str(found.compat.value.version) == "570.124.06"
 

@@ -147,7 +147,7 @@ TOLD: dict[tuple[str, str], tuple[str, list[str] | str]] = {
     ("two", "nvidia-smi"): ("580.65.06", [_LAPTOP, _GTX]),
     ("two", "/proc"): ("580.65.06", ["NVIDIA GeForce RTX 3070 Laptop GPU", "NVIDIA GeForce GTX 1660 Ti"]),
     ("two", "/sys"): ("580.65.06", ["10de:249d", "10de:2182"]),
-    ("mismatch", "NVML"): ("NVML: Driver/library version mismatch", "version mismatch"),
+    ("mismatch", "NVML"): ("NVML: RM has detected an NVML/RM version mismatch", "version mismatch"),
     ("mismatch", "nvidia-smi"): ("nvidia-smi: no driver version in `Failed to initialize NVML", "Failed to initialize"),
     ("mismatch", "/proc"): ("570.133.20", ["NVIDIA GeForce GTX 1660 Ti"]),
     ("mismatch", "/sys"): ("570.133.20", ["10de:2182"]),

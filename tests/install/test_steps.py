@@ -13,7 +13,7 @@ from tenv.core.errors import NetworkError, TenvError
 from tenv.core.progress import Silent
 from tenv.install import make
 from tenv.install.creation import Creation
-from tenv.install.steps import Step, run_steps
+from tenv.install.make import Step, run_steps
 from tests.support.fakes import Fault
 from tests.support.projects import Project, call
 

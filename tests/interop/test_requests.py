@@ -10,8 +10,7 @@ from tenv.core.names import channel_word
 from tenv.core.versions import CondaRange, Range
 from tenv.interop.drafts import with_cuda
 from tenv.interop.interface import Draft
-from tenv.interop.package_rows import other_channels
-from tenv.interop.requests import top_level
+from tenv.interop.requests import other_channels, top_level
 from tenv.targets.manifest import CondaRequest, WheelRequest
 from tests.support.projects import Ended, call
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tenv.core.versions import Range, Version
-from tenv.sources.staleness import differences
+from tenv.sources.interface import differences
 from tenv.targets.manifest import Manifest, Requirements, WheelRequest
 from tests.support.lock_builders import lock_of, manifest, wheel
 

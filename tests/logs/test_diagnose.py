@@ -31,9 +31,11 @@ that may not be executed, and an LD that names a compiler.
 import io
 import json
 import random
+import re
 import runpy
 import textwrap
 import tomllib
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -42,11 +44,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tenv.checks.build_log.diagnose import Diagnosis, diagnose
-from tenv.checks.build_log.literals import literal
-from tenv.checks.build_log.log_lines import clean
+from tenv.checks.build_log.diagnose import Diagnosis, diagnose, is_error
+from tenv.checks.build_log.log_lines import clean, literal
 from tenv.facts.build_failures import BuildFailureTable
 from tenv.facts.tables import load_facts
+from tenv.project.context import Context
+from tenv.verbs.explain_log import explain_log
 from tests.support.projects import call
 
 HERE = Path(__file__).parent
@@ -98,7 +101,8 @@ def test_a_sentence_of_cmake_is_understood_wherever_it_is_folded(length: int, ta
 
 @pytest.mark.parametrize("log", GOOD, ids=lambda path: path.stem)
 def test_a_good_log_says_that_nothing_failed(log: Path, table: BuildFailureTable) -> None:
-    assert diagnose(lines(log), table) == Diagnosis(False, None, None, None, ())
+    found = diagnose(lines(log), table)
+    assert (found.failed, found.step, found.error, found.cause, found.others) == (False, None, None, None, ())
 
 
 @pytest.mark.parametrize("log", OWN_CODE, ids=lambda path: path.stem)
@@ -286,6 +290,7 @@ def test_an_unknown_cause_is_said_to_be_unknown(tmp_path: Path) -> None:
     known = len(load_facts().build_failures.failures)
     assert ended.out.splitlines()[1:] == [
         "error:  line 1: a.cpp:1:1: error: odd",
+        "place:  a.cpp, line 1",
         f"cause:  unknown (none of the {known} known causes matches)",
     ]
 
@@ -384,3 +389,199 @@ def test_a_line_of_noise_is_no_part_of_a_sentence(table: BuildFailureTable) -> N
     noise = "  + gcc: error: unrecognized command-line option '-Wfoo'"
     found = diagnose(["CMake Error at x.cmake:1 (message):", noise, "  that was tried.", "", ""], table)
     assert found.cause is None
+
+
+NOT_FRAMED = [
+    [
+        "a.cpp:1:10: fatal error: nosuch.h: No such file or directory",
+        "    1 | #include <nosuch.h>",
+        "compilation terminated.",
+    ],
+    ["kernels/a.cu(264): error: odd"],
+    ["csrc\\a.cpp(12): error C9999: odd"],
+    ["ptxas /tmp/a.ptx, line 15; error   : odd"],
+]
+
+
+@pytest.mark.parametrize("log", NOT_FRAMED, ids=lambda log: log[0])
+def test_an_excerpt_without_the_frame_of_a_build_is_a_failure(log: list[str], table: BuildFailureTable) -> None:
+    found = diagnose(log, table)
+    assert (found.failed, found.error and found.error.number) == (True, 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_one"),
+    [
+        ("a.h(23): fatal error C1189: #error: define NO_WARNING to suppress this warning.", True),
+        ("/src/warnings.cpp:3:1: error: odd", True),
+        ("/x/a.cpp:1:2: warning: unused variable named error [-Wunused-variable]", False),
+        ("cl : Command line warning D9025 : overriding '/DX: error: ' with '/UX'", False),
+        ("UserWarning: Error checking compiler version for cl: [WinError 2]", False),
+    ],
+)
+def test_a_line_is_an_error_although_it_holds_the_word_warning_later(line: str, is_one: bool) -> None:
+    assert is_error(line) is is_one
+
+
+PLACES = [
+    (["/src/a.cpp:30:12: error: odd"], "/src/a.cpp, line 30"),
+    (["C:\\Program Files\\CUDA\\include\\a.h(23): error: odd"], "C:\\Program Files\\CUDA\\include\\a.h, line 23"),
+    (
+        ["CMake Error at cmake/x.cmake:55 (message):", "  odd", "", "", "-- Configuring incomplete, errors occurred!"],
+        "cmake/x.cmake, line 55",
+    ),
+    (
+        [
+            "Traceback (most recent call last):",
+            '  File "/x/setup.py", line 3, in <module>',
+            "    odd()",
+            "KeyError: 'odd'",
+        ],
+        "/x/setup.py, line 3",
+    ),
+    (["make: *** [a.o] Error 1", "LINK : fatal error LNK9999: odd"], "None"),
+]
+
+
+@pytest.mark.parametrize(("log", "place"), PLACES, ids=lambda value: value if isinstance(value, str) else "")
+def test_an_error_without_a_row_is_named_with_its_place(log: list[str], place: str, table: BuildFailureTable) -> None:
+    found = diagnose(log, table)
+    assert (found.failed, found.cause, str(found.place)) == (True, None, place)
+
+
+def test_the_message_of_cmake_is_part_of_its_error(table: BuildFailureTable) -> None:
+    log = [
+        "CMake Error at cmake/x.cmake:55 (message):",
+        "  It is odd,",
+        "  and it stays odd.",
+        "",
+        "",
+        "-- Configuring incomplete, errors occurred!",
+    ]
+    error = diagnose(log, table).error
+    assert error is not None
+    assert error.text == "CMake Error at cmake/x.cmake:55 (message): It is odd, and it stays odd."
+
+
+FIXES = [
+    (
+        "torch/include/ATen/ATen.h:4:2: error: #error C++20 or later compatible compiler is required to use ATen.",
+        ("cxx-standard-20", "write -std=c++20 "),
+    ),
+    (
+        "torch/include/ATen/ATen.h:4:2: error: #error C++17 or later compatible compiler is required to use ATen.",
+        ("cxx-standard-of-extension", "write -std=c++17 "),
+    ),
+    (
+        "host_config.h:143:2: error: #error -- unsupported GNU version! gcc versions later than 13 are not supported!",
+        ("gnu-version-unsupported", "apt install g++-13, export CC=gcc-13 "),
+    ),
+    (
+        '/usr/include/c++/14/type_traits(1610): error: "__is_nothrow_new_constructible" is not a function',
+        ("gcc-headers-too-new-for-nvcc", "install a GCC below 14 "),
+    ),
+    (
+        "RuntimeError: ('The detected CUDA version (%s) mismatches the version that was used to compilePyTorch (%s). "
+        "Please make sure to use the same CUDA versions.', '12.4', '13.2')",
+        ("cuda-versions-mixed", "a toolkit of CUDA 13.2 (tenv create TARGET) in place of the 12.4 "),
+    ),
+    (
+        "The detected CUDA version (12.1) mismatches the version that was used to compile",
+        ("cuda-versions-mixed", "of CUDA X.Y "),
+    ),
+    ("ValueError: Unknown CUDA arch (10.1) or GPU not supported", ("gpu-arch-unknown-to-torch", "take 10.1 out of ")),
+    ("ModuleNotFoundError: No module named 'pkg_resources'", ("pkg-resources-gone", "'setuptools<82'")),
+    (
+        "libpython3.12.a(x.o): relocation R_X86_64_32 against `.rodata' can not be used when making a shared object; "
+        "recompile with -fPIC",
+        ("static-library-without-fpic", "build libpython3.12.a again with -fPIC"),
+    ),
+    (
+        "ninja: error: '/tmp/pip-install-a1/fast-hadamard-transform_b/csrc/fast.cpp', needed by 'x.o', missing and "
+        "no known rule to make it",
+        ("sdist-without-sources", "git+https://"),
+    ),
+    (
+        "ninja: error: 'third_party/fmt/format.cc', needed by 'x.o', missing and no known rule to make it",
+        ("no-rule-source", "submodule"),
+    ),
+    ("ptrace: Operation not permitted.", ("ptrace-denied", "ptrace_scope")),
+    (
+        "kernel_launcher.cuh(264): error: too few arguments in function call: ::c10::detail::torchCheckFail(",
+        ("extension-older-than-torch", "for this torch"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("line", "wanted"), FIXES, ids=lambda value: value[0] if isinstance(value, tuple) else "")
+def test_a_fix_has_the_versions_that_the_message_has(
+    line: str, wanted: tuple[str, str], table: BuildFailureTable
+) -> None:
+    found = diagnose([line, "error: command 'x' failed"], table).cause
+    assert found is not None
+    assert found.failure.name == wanted[0]
+    assert wanted[1] in found.finding().fix
+    assert not re.search(r"\{\w+\|", found.finding().message + found.finding().fix)
+
+
+NEAR = [
+    (
+        [
+            "  file cp314-win_amd64.pyd build\\lib.win-amd64-cpython-314t\\a.pyd",
+            "LINK : fatal error LNK1104: cannot open file 'python314.lib'",
+        ],
+        ("msvc-python-library-freethreaded", "python314t.lib"),
+    ),
+    (["LINK : fatal error LNK1104: cannot open file 'python314.lib'"], ("msvc-python-library-missing", "set LIB")),
+    (
+        [
+            '  File "<string>", line 9, in <module>',
+            "ModuleNotFoundError: No module named 'torch'",
+            "hint: This error likely indicates that `x`",
+        ],
+        ("torch-not-in-build-env-of-uv", "uv pip install --no-build-isolation"),
+    ),
+    (
+        [
+            "  Getting requirements to build wheel: finished with status 'error'",
+            "ModuleNotFoundError: No module named 'torch'",
+        ],
+        ("torch-not-in-build-env", "pip install --no-build-isolation"),
+    ),
+    (
+        ['  File "setup.py", line 47, in get_extensions', "NotImplementedError: Cuda is not available"],
+        ("gpu-wanted-by-setup-py", "FORCE_CUDA=1"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("log", "wanted"), NEAR, ids=lambda value: value[0] if isinstance(value, tuple) else "")
+def test_the_lines_around_an_error_tell_kinds_apart(
+    log: list[str], wanted: tuple[str, str], table: BuildFailureTable
+) -> None:
+    found = diagnose([*log, "error: command 'x' failed"], table).cause
+    assert found is not None
+    assert found.failure.name == wanted[0]
+    assert wanted[1] in f"{found.finding().message} {found.finding().fix}"
+
+
+def test_the_size_of_a_log_does_not_change_the_memory_that_reading_it_takes(tmp_path: Path) -> None:
+    load_facts()
+    line = f"[1/6000] Building CXX object {'x' * 960}\n"
+    ending = (
+        "x" * 3_000_000
+        + "\rFAILED: a.o\nc++: fatal error: Killed signal terminated program cc1plus\nninja: build stopped.\n"
+    )
+    peaks = []
+    for count in (4_000, 16_000):
+        (tmp_path / "a.log").write_text(line * count + ending)
+        tracemalloc.start()
+        try:
+            found = explain_log(Context(), str(tmp_path / "a.log")).diagnosis
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+        assert named(found) == ("out-of-memory", count + 2)
+        assert found.step is not None
+        assert found.step.text == "FAILED: a.o"
+    assert peaks[1] < 1.1 * peaks[0]

@@ -26,7 +26,7 @@ OF = {"pytorch", "torchvision", "torchaudio", "extension"}
 PHASES = {"clone", "pip", "configure", "compile", "link", "install", "import", "run"}
 REQUIRED = {"id", "code", "title", "of", "phase", "patterns", "cause", "versions", "source", "confirmed", "fix"}
 OPTIONAL = {"kind", "weak", "near", "not_near", "with"}
-MARKS = {"success", "failed", "noise", "probe_begin", "probe_end"}
+MARKS = {"success", "failed", "error", "noise", "probe_begin", "probe_end"}
 
 
 def table() -> dict[str, Any]:
@@ -93,9 +93,16 @@ def test_a_row_names_its_sources(name: str) -> None:
         assert re.fullmatch(r"https?://[\w./#:%+~-]+", address)
 
 
-def test_no_two_rows_have_the_same_pattern() -> None:
-    patterns = [pattern for row in ROWS.values() for pattern in row["patterns"]]
+def test_no_two_rows_have_the_same_pattern_unless_what_is_near_tells_them_apart() -> None:
+    patterns = [(one, str(row.get("near", []))) for row in ROWS.values() for one in row["patterns"]]
     assert len(patterns) == len(set(patterns))
+
+
+def test_each_slot_of_a_text_is_a_group_of_a_pattern() -> None:
+    for name, row in ROWS.items():
+        groups = {group for pattern in row["patterns"] for group in re.compile(pattern).groupindex}
+        texts = (row["title"], row["cause"], *(way["do"] for way in row["fix"]))
+        assert {slot for text in texts for slot in re.findall(r"\{(\w+)\|", text)} == groups, name
 
 
 def test_there_are_enough_logs() -> None:

@@ -15,6 +15,7 @@ from tenv.checks.host_options import find_gpu
 from tenv.core.versions import Version
 from tenv.facts.tables import load_facts
 from tenv.host.toolkit_headers import FUNCTIONS
+from tests.support.found_by import led_json
 
 __all__ = ["CASES", "FRESH", "INDEPENDENT", "LATER", "NOVEMBER", "Case", "cases", "host_report", "manifest", "project"]
 
@@ -50,7 +51,7 @@ def host_report(case: Case) -> dict[str, Any]:
     """Return the host report of a case, in the form that ``tenv host --json`` writes."""
     libraries = case.get("libstdcxx")
     return {
-        "schema": 1,
+        "schema": 2,
         "tenv": "0.1.0",
         "hostname": _fact(case["id"]),
         "platform": _fact(case["platform"]),
@@ -135,7 +136,7 @@ packages:
   sha256: {"a" * 64}
   size: 1
 tenv:
-  schema: 1
+  schema: 6
   written-by: 0.1.0
   target: {_TARGET}
   manifest: '{"0" * 64}'
@@ -202,10 +203,10 @@ def _toolkit(toolkit: Mapping[str, Any]) -> dict[str, Any]:
     there = {f"{begin}{part}": version for part, begin in _PARTS.items() if part not in lacks}
     return {
         "path": path,
-        "found_by": ["nvcc on PATH" if "nvcc" not in lacks else path],
+        "found_by": led_json("nvcc on PATH" if "nvcc" not in lacks else path),
         "version": version,
         "components": there if lacks else {},
-        "problems": ["it has no nvcc"] if "nvcc" in lacks else [],
+        "problems": [{"kind": "other", "text": "it has no nvcc"}] if "nvcc" in lacks else [],
         "compiles": "nvcc" not in lacks,
         "home": "/usr" if own else "",
         "environment": "",
@@ -223,7 +224,9 @@ def _compilers(case: Case) -> Iterator[dict[str, Any]]:
             "version": version,
             "default": default,
             "glibcxx": case.get("linked_libstdcxx") if default else None,
-            "found_by": "g++ on nvcc's own PATH" if compiler.get("nvcc") else f"{kind} on PATH",
+            "found_by": [{"kind": "other", "text": "g++ on nvcc's own PATH"}]
+            if compiler.get("nvcc")
+            else led_json(f"{kind} on PATH"),
             "nvcc": compiler.get("nvcc", False),
         }
 

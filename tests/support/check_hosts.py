@@ -26,7 +26,12 @@ def report(driver: str = "", gpu: str = "", capability: str = "7.5", name: str =
     def fact(value: object) -> dict[str, object]:
         return {"value": value, "origin": "test"}
 
-    gcc = {"path": "/usr/bin/g++", "version": "11.4.0", "default": True, "found_by": "g++ on PATH"}
+    gcc = {
+        "path": "/usr/bin/g++",
+        "version": "11.4.0",
+        "default": True,
+        "found_by": [{"kind": "path", "text": "g++ on PATH"}],
+    }
     gpus = [{"name": gpu, "compute_capability": capability, "memory": 6 << 30}] if gpu else []
     values: dict[str, object] = {
         "platform": "linux-64",
@@ -44,7 +49,7 @@ def report(driver: str = "", gpu: str = "", capability: str = "7.5", name: str =
         **more,
     }
     told = {key: fact(value) for key, value in values.items() if value != ""}
-    return {"schema": 1, "tenv": "0.1.0", "driver": {"missing": "no driver"}, **told}
+    return {"schema": 2, "tenv": "0.1.0", "driver": {"missing": "no driver"}, **told}
 
 
 def write(file: Path, data: object) -> str:

@@ -1,8 +1,10 @@
 """How the toolkits and compilers of tests were found, by text alone."""
 
+from typing import Any
+
 from tenv.host.report import FoundBy, Lead
 
-__all__ = ["led"]
+__all__ = ["led", "led_json"]
 
 _KINDS = {
     "CUDA_HOME": Lead.CUDA_VARIABLE,
@@ -22,6 +24,11 @@ _KINDS = {
 def led(*texts: str) -> tuple[FoundBy, ...]:
     """Return the ways with these texts, each of the kind that a probe would give it."""
     return tuple(FoundBy(_KINDS.get(text) or _other(text), text) for text in texts)
+
+
+def led_json(*texts: str) -> list[dict[str, Any]]:
+    """Return the same as a host report has it."""
+    return [{"kind": str(found.kind), "text": found.text} for found in led(*texts)]
 
 
 def _other(text: str) -> Lead:

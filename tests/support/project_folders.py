@@ -1,4 +1,4 @@
-"""Folders that are projects or look like one: the hooks and Python must say the same of each."""
+"""Folders that are projects or look like one: the hooks, completion and Python agree on each."""
 
 import os
 from collections.abc import Callable
@@ -42,6 +42,22 @@ def _of_another_user(folder: Path) -> None:
         (folder / "manifests" / "tiny.toml").unlink()
 
 
+def _sign_of_another_user(folder: Path) -> None:
+    _file("tenv.toml")(folder)
+    if os.geteuid() == 0:
+        os.chown(folder / "tenv.toml", 4711, 4711)
+    else:
+        (folder / "tenv.toml").unlink()
+
+
+def _checkout(name: str, *others: str) -> Callable[[Path], None]:
+    def make(folder: Path) -> None:
+        for file in (f"{name}torch/csrc/x.h", f"{name}setup.py", *others):
+            _file(file)(folder)
+
+    return make
+
+
 LAYOUTS: dict[str, tuple[Callable[[Path], None], bool]] = {
     "a manifest": (_file("manifests/tiny.toml", "platforms = []"), True),
     "a broken manifest": (_file("manifests/tiny.toml", "["), True),
@@ -57,6 +73,12 @@ LAYOUTS: dict[str, tuple[Callable[[Path], None], bool]] = {
     "a file of that name": (_file("manifests"), False),
     "a folder tenv.toml": (_file("tenv.toml/x"), False),
     "nothing": (_file("readme"), False),
+    "an empty folder of manifests": (lambda folder: (folder / "manifests").mkdir(), False),
     "of another user": (_of_another_user, False),
+    "a tenv.toml of another user": (_sign_of_another_user, False),
+    "a checkout": (_checkout(""), False),
+    "a checkout with manifests": (_checkout("", "manifests/tiny.toml"), True),
+    "a checkout in a project": (_checkout("deep/", "tenv.toml"), True),
+    "a project in a checkout": (_checkout("", "deep/manifests/tiny.toml"), True),
 }
 """What is made in a folder, and whether the folder is a project then."""

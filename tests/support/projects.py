@@ -225,10 +225,7 @@ def until(true: Callable[[], object], seconds: float = 20) -> None:
 
 
 def snapshot(prefix: Path) -> dict[str, str]:
-    """Return what every file of an environment holds, but tenv's state, caches of bytecode and lock files.
-
-    The note of what `create` looked at is left out, too: it holds times.
-    """
+    """Return what every file of an environment holds, but tenv's state, caches of bytecode and lock files."""
     found = {}
     for path in sorted(prefix.rglob("*")):
         name = str(path.relative_to(prefix))
@@ -237,7 +234,7 @@ def snapshot(prefix: Path) -> dict[str, str]:
         elif (
             path.is_file()
             and "__pycache__" not in name
-            and name not in ("tenv-meta/state.json", "tenv-meta/id", "tenv-meta/create-note", ".lock")
+            and name not in ("tenv-meta/state.json", "tenv-meta/id", ".lock")
         ):
             found[name] = f"{path.stat().st_mode:o} {hashlib.sha256(path.read_bytes()).hexdigest()}"
     return found

@@ -1,21 +1,27 @@
 """The installed shells: the commands of each step, and how each runs a text.
 
-A snapshot is what a program that the shell starts finds in its environment, byte for byte.
+A snapshot is the environment of a program that the shell starts, byte for byte.
 """
 
+import functools
 import os
+import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tenv.activation.changes import Activation, read_activation
+from tenv.activation.levels import activated, deactivated, level_of
 from tenv.activation.shells import elvish, fish, nushell, posix, xonsh
-from tenv.activation.shells.interface import Shell
-from tenv.environment.lock_note import LockNote, write_note_of_lock
+from tenv.activation.shells.interface import Shell, StoredShell
+from tenv.environment.lock_note import LockNote, write_lock_note
 from tenv.environment.state import Environment
+from tests.support.projects import SOURCE
 
-__all__ = ["HOSTILE", "SPOKEN", "Snapshots", "Spoken", "crowd", "note_lock"]
+__all__ = ["HOSTILE", "LEVELS", "SPOKEN", "Snapshots", "Spoken", "crowd", "note_lock", "write_activator"]
 
 Snapshots = dict[str, dict[bytes, bytes]]
 _NOISE = ("_", "SHLVL", "PWD", "OLDPWD")
@@ -33,7 +39,7 @@ HOSTILE = (
 def crowd(shell: "Spoken", number: int = 200) -> dict[str, str]:
     """Return an environment of that many variables, as in a user's shell, hostile ones among them."""
     plain = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LANG": "C.UTF-8", "TERM": "dumb"}
-    kept = {f"OLD_{index:03}": value for index, value in enumerate(HOSTILE) if shell.module.holds(value)}
+    kept = {f"OLD_{index:03}": value for index, value in enumerate(HOSTILE) if shell.holds(value)}
     rest = {f"FILL_{index:03}": f"{index} " * (index % 7) for index in range(number - len(plain) - len(kept))}
     return plain | kept | rest
 
@@ -42,9 +48,50 @@ def note_lock(meta: Path, said: str = "") -> Path:
     """Write a lock beside an environment that has none, and the note that tenv has looked at it; return the lock."""
     lock = meta / "its lock"
     lock.write_text("a lock\n")
-    note = LockNote(lock, lock.stat().st_size, said, (meta / "nearer", meta / "nearest"))
-    write_note_of_lock(Environment(meta.parent), note, lock.stat().st_mtime_ns)
+    info = lock.stat()
+    note = LockNote(lock, info.st_size, info.st_mtime_ns, said, (meta / "nearer", meta / "nearest"))
+    write_lock_note(Environment(meta.parent), note)
     return lock
+
+
+_ACTIVATOR = """\
+import os, sys
+sys.path.insert(0, {source!r})
+from pathlib import Path
+from tenv.activation import levels
+from tenv.activation.changes import read_activation
+from tenv.activation.shells.interface import find_shell
+
+words = sys.argv[1:]
+shell = find_shell(words.pop(words.index("--shell") + 1))
+words.remove("--shell")
+if words[0] == "activate":
+    after = levels.activated(os.environ, read_activation(Path(words[1])))
+else:
+    after = levels.deactivated(os.environ)
+    if not levels.level_of(os.environ):
+        print("tenv: no environment is active", file=sys.stderr)
+sys.stdout.reconfigure(errors="surrogateescape")
+print(shell.render_edits(levels.edits(os.environ, after)), end="")
+"""
+
+
+def write_activator(folder: Path) -> Path:
+    """Write a program that prints edits as tenv does: `activate --shell NAME FILE` or `deactivate --shell NAME`.
+
+    FILE is an ``activation.json``, so that a test needs no environment.
+    """
+    program = folder / "activator"
+    if not program.exists():
+        (folder / "activator.py").write_text(_ACTIVATOR.format(source=str(SOURCE)))
+        program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -I {folder}/activator.py "$@"\n')
+        program.chmod(0o755)
+    return program
+
+
+@functools.cache
+def _find_program(name: str) -> str | None:
+    return shutil.which(name)  # at first while tests are collected: a test may have a PATH of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +100,8 @@ class Spoken:
 
     Attributes:
         name: Its name, and that of its program.
-        module: How tenv speaks to it.
+        module: Its module of tenv.
+        ending: The ending of a file with text for it.
         words: The words that run a file with text in it, without the shell's start files.
         assign: How a variable is set and exported: a text with ``NAME`` and ``VALUE``, which is quoted.
         snapshot: How an external program is run.
@@ -66,6 +114,7 @@ class Spoken:
 
     name: str
     module: Shell
+    ending: str
     words: tuple[str, ...]
     assign: str
     snapshot: str = "/usr/bin/env -0 {}"
@@ -78,7 +127,36 @@ class Spoken:
     @property
     def program(self) -> str | None:
         """Where it is, or None."""
-        return shutil.which(self.name)
+        return _find_program(self.name)
+
+    @property
+    def stored(self) -> StoredShell | None:
+        """Its module, if its shells have stored scripts."""
+        return self.module if isinstance(self.module, StoredShell) else None
+
+    def holds(self, value: str) -> bool:
+        """Return whether it can hold a value."""
+        return isinstance(self.module, StoredShell) or self.module.holds(value)
+
+    def activate(self, folder: Path, name: str, made: Activation) -> str:
+        """Store an activation under a name; return the text that activates it."""
+        if isinstance(self.module, StoredShell):
+            path = folder / f"{name}-{self.module.SCRIPT}"
+            path.write_bytes(self.module.render_activation(made).encode("utf-8", "surrogateescape"))
+            return self.module.render_source(str(path))
+        path = folder / f"{name}.json"
+        path.write_text(made.to_json())
+        return self._edit(folder, f"activate {self.module.quote(str(path))}")
+
+    def deactivate(self, folder: Path) -> str:
+        """Return the text that undoes the innermost activation."""
+        if isinstance(self.module, StoredShell):
+            return self.module.render_deactivation()
+        return self._edit(folder, "deactivate")
+
+    def _edit(self, folder: Path, words: str) -> str:
+        line = self.module.use(f"{write_activator(folder)} {words}")
+        return (line if "--shell" in line else line.replace(words, f"{words} --shell {self.spoken}")) + "\n"
 
     def set(self, name: str, value: str) -> str:
         """Return the text that sets a variable."""
@@ -94,7 +172,7 @@ class Spoken:
 
     def load(self, folder: Path, hook: str) -> str:
         """Write a hook into a file and return the text that loads it."""
-        file = folder / f"hook.{self.module.SCRIPT.rpartition('.')[2]}"
+        file = folder / f"hook.{self.ending}"
         file.write_text(hook)
         return self.loading.replace("FILE", self.module.quote(str(file))) + "\n"
 
@@ -106,7 +184,7 @@ class Spoken:
         self, folder: Path, steps: Sequence[str], environment: Mapping[str, str], before: Sequence[str] = ()
     ) -> tuple[Snapshots, str]:
         """Run steps one after the other, by the program `before` if any; return the snapshots, and what was said."""
-        file = folder / f"steps.{self.module.SCRIPT.rpartition('.')[2]}"
+        file = folder / f"steps.{self.ending}"
         file.write_bytes("".join(steps).encode("utf-8", "surrogateescape"))
         assert self.program
         done = subprocess.run(
@@ -136,11 +214,12 @@ class Spoken:
 
 _POSIX = "export NAME=VALUE"
 SPOKEN = (
-    *(Spoken(name, posix, ("-eu",), _POSIX) for name in ("bash", "dash", "ksh", "mksh", "zsh")),
-    Spoken("fish", fish, ("--no-config",), "set -gx NAME VALUE", spoken="fish"),
+    *(Spoken(name, posix, "sh", ("-eu",), _POSIX) for name in ("bash", "dash", "ksh", "mksh", "zsh")),
+    Spoken("fish", fish, "fish", ("--no-config",), "set -gx NAME VALUE", spoken="fish"),
     Spoken(
         "elvish",
         elvish,
+        "elv",
         ("-norc",),
         "set-env NAME VALUE",
         spoken="elvish",
@@ -150,6 +229,7 @@ SPOKEN = (
     Spoken(
         "xonsh",
         xonsh,
+        "xsh",
         ("--no-rc",),
         "$NAME = VALUE",
         spoken="xonsh",
@@ -158,6 +238,7 @@ SPOKEN = (
         noise=(
             *_NOISE,
             "THREAD_SUBPROCS",
+            "XONSH_CAPTURE_ALWAYS",
             "XONSH_INTERACTIVE",
             "XONSHRC",
             "XONSHRC_DIR",
@@ -168,6 +249,7 @@ SPOKEN = (
     Spoken(
         "nu",
         nushell,
+        "nu",
         ("-n", "--no-std-lib"),
         "$env.NAME = VALUE",
         "^/usr/bin/env -0 {}",
@@ -179,3 +261,56 @@ SPOKEN = (
     ),
 )
 """Every shell that a test runs where it is installed."""
+
+
+class _Levels(Spoken):
+    """Python's own levels, which the edits of shells without scripts come from, as a shell that runs in this process.
+
+    A step is a line: a word and its arguments.
+    """
+
+    @property
+    def program(self) -> str | None:
+        return sys.executable
+
+    def holds(self, value: str) -> bool:  # noqa: ARG002
+        return True
+
+    def activate(self, folder: Path, name: str, made: Activation) -> str:
+        path = folder / f"{name}.json"
+        path.write_text(made.to_json())
+        return shlex.join(("activate", str(path))) + "\0"
+
+    def deactivate(self, folder: Path) -> str:  # noqa: ARG002
+        return "deactivate\0"
+
+    def set(self, name: str, value: str) -> str:
+        return shlex.join(("set", name, value)) + "\0"
+
+    def shot(self, name: str) -> str:
+        return f"shot {name}\0"
+
+    def run(
+        self,
+        folder: Path,  # noqa: ARG002
+        steps: Sequence[str],
+        environment: Mapping[str, str],
+        before: Sequence[str] = (),  # noqa: ARG002
+    ) -> tuple[Snapshots, str]:
+        now, seen, said = dict(environment), Snapshots(), ""
+        for step in "".join(steps).split("\0")[:-1]:
+            word, *rest = shlex.split(step)
+            if word == "activate":
+                now = activated(now, read_activation(Path(rest[0])))
+            elif word == "deactivate":
+                said += "" if level_of(now) else "tenv: no environment is active\n"
+                now = deactivated(now)
+            elif word == "set":
+                now[rest[0]] = rest[1]
+            else:
+                seen[rest[0]] = {os.fsencode(name): os.fsencode(value) for name, value in now.items()}
+        return seen, said
+
+
+LEVELS = _Levels("python", elvish, "txt", (), "")
+"""Python's levels."""

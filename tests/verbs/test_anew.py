@@ -1,11 +1,11 @@
-"""`tenv create --anew` that fails: the environment that was there is back, or its place is named."""
+"""`tenv create --anew` that fails: the old environment is restored, or its place is named."""
 
 from pathlib import Path
 
 import pytest
 
 from tenv.core.errors import StorageError
-from tenv.install import aside, make
+from tenv.install import make
 from tests.support.projects import Project, snapshot
 
 
@@ -22,7 +22,7 @@ def test_what_was_there_is_back_when_a_file_can_not_be_fetched(
     before, state = snapshot(created.prefix), created.state_file.read_bytes()
     _without_network(created, tmp_path / "empty", monkeypatch)
     said = created.fails(6, "network", "create", "tiny", "--anew")
-    assert f"what was in {created.prefix} is back" in said
+    assert f"restored {created.prefix}" in said
     assert (snapshot(created.prefix), created.state_file.read_bytes()) == (before, state)
     assert [*created.prefix.parent.glob(".tiny.aside*")] == []
     assert created.ok("list", "--json").data[0]["state"] == "ready"
@@ -39,7 +39,7 @@ def test_what_was_there_is_back_after_ctrl_c(created: Project, monkeypatch: pyte
 
     monkeypatch.setattr(make, step, interrupt)
     said = created.fails(130, "cancelled", "create", "tiny", "--anew")
-    assert f"what was in {created.prefix} is back" in said
+    assert f"restored {created.prefix}" in said
     assert snapshot(created.prefix) == before
     assert created.ok("list", "--json").data[0]["state"] == "ready"
 
@@ -67,9 +67,9 @@ def test_the_place_of_one_that_can_not_be_put_back_is_named(
     def fail(*_: object) -> None:
         raise StorageError("can't write: No space left on device")
 
-    monkeypatch.setattr(aside, "remove_tree", refuse)
+    monkeypatch.setattr(make, "remove_tree", refuse)
     monkeypatch.setattr(make, "assemble", fail)
     said = created.fails(8, "storage", "create", "tiny", "--anew")
     there = created.prefix.with_name(".tiny.aside-1")
-    assert f"what was in {created.prefix} is in {there}: can't remove it: Device or resource busy" in said
+    assert f"the environment of {created.prefix} is in {there}: can't remove it: Device or resource busy" in said
     assert (there / "mine.txt").read_text() == "the user's own"

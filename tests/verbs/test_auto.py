@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.check_hosts import report, write
+from tests.support.found_by import led_json
 from tests.support.projects import Ended, Project, call
 
 pytestmark = pytest.mark.long
@@ -132,7 +133,13 @@ def test_a_gpu_never_falls_back_in_silence(driver: str, fix: str, auto: Any, tar
 
 
 def test_what_can_not_be_built_here_falls_out(auto: Any) -> None:
-    gcc14 = {"kind": "g++", "path": "/usr/bin/g++", "version": "14.2.0", "default": True, "found_by": "PATH"}
+    gcc14 = {
+        "kind": "g++",
+        "path": "/usr/bin/g++",
+        "version": "14.2.0",
+        "default": True,
+        "found_by": led_json("g++ on PATH"),
+    }
     machine = {"compilers": [gcc14], "libstdcxx": {"path": "/usr/lib/x", "glibcxx": "3.4.33", "cxxabi": "1.3.15"}}
     lines = said(auto("580.65.06", H100, "--pytorch", "2.9", **machine))
     assert lines[0].startswith("auto: cuda130, ")
@@ -244,7 +251,7 @@ def system_target(targets: Project, name: str = "here") -> None:
 
 
 def toolkit_of(version: str) -> dict[str, Any]:
-    return {"toolkits": [{"path": "/usr/local/cuda", "found_by": ["/usr/local/cuda"], "version": version}]}
+    return {"toolkits": [{"path": "/usr/local/cuda", "found_by": led_json("/usr/local/cuda"), "version": version}]}
 
 
 def test_a_target_with_the_machine_s_toolkit_is_one_with_cuda(auto: Any, targets: Project) -> None:

@@ -1,18 +1,12 @@
 """A file that was edited in one environment, or in a cache, does not arrive in another one as ready."""
 
-import contextlib
 import os
-import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from threading import Event
 
 import pytest
 
 from tenv.rattler_api.cache import cache_folder
-from tenv.sources.wheels import cached_files, unpacked_files, uv
-from tenv.sources.wheels.unpacked_files import Hashed
 from tests.support.conda_project import Conda
 from tests.support.projects import Project
 
@@ -47,48 +41,6 @@ def test_an_unchanged_cache_is_not_fetched_again(created: Project, tmp_path: Pat
     ended = created.ok("create", "tiny", "--offline", "--prefix", str(tmp_path / "other"))
     assert "fetched again" not in ended.err
     assert list(Path(os.environ["HOME"]).rglob("stamps/wheel-*.json"))
-
-
-@pytest.fixture
-def ahead(created: Project, monkeypatch: pytest.MonkeyPatch) -> "list[Path]":
-    """The modules of alpha to edit once they were hashed, in a cache that is filled anew."""
-    created.ok("remove", "tiny", "--yes")
-    shutil.rmtree(os.environ["UV_CACHE_DIR"])
-    monkeypatch.setenv("TENV_CACHE_DIR", str(created.folder / "no-notes"))
-    edited: list[Path] = []
-
-    @contextlib.contextmanager
-    def hashed(cache: Path, found: Hashed) -> Iterator[None]:
-        yield
-        for folder in cache.glob("archive-v*/*"):
-            unpacked_files._hash_wheel(str(folder), found, Event())
-        for place in edited:
-            edit(next(place.glob("lib/python3*/site-packages/alpha.py")))
-        edited.clear()
-
-    monkeypatch.setattr(uv, "hashed_ahead", hashed)
-    return edited
-
-
-def test_a_file_that_was_hashed_while_uv_worked_is_not_read_again(
-    created: Project, ahead: "list[Path]", monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cached_files, "check", pytest.fail)
-    created.ok("create", "tiny")
-    assert not ahead
-    assert (
-        list((created.folder / "no-notes").rglob("wheel-*.json")) or (created.site() / "alpha.py").stat().st_nlink == 1
-    )
-    created.ok("verify", "tiny", "--no-probes")
-
-
-def test_a_file_that_changes_after_it_was_hashed_is_fetched_again(created: Project, ahead: "list[Path]") -> None:
-    ahead.append(created.prefix)
-    ended = created.ok("create", "tiny")
-    if (created.site() / "alpha.py").stat().st_nlink == 1:
-        pytest.skip("uv copied or cloned its cache")
-    assert "uv's cache has changed files of alpha, which are fetched again" in ended.err
-    created.ok("verify", "tiny", "--no-probes")
 
 
 @pytest.mark.parametrize("name", ["share/data.txt", "info/paths.json"])

@@ -12,6 +12,7 @@ from tenv.host.interface import Fact, Missing
 from tenv.host.report import Gpu, HostReport
 from tenv.host.report_json import from_json
 from tests.support.check_hosts import CUDAS, report, write
+from tests.support.found_by import led_json
 from tests.support.projects import call
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -195,7 +196,7 @@ def test_the_envelope_of_a_fleet(tmp_path: Path) -> None:
 
 def test_the_machine_s_toolkit_decides_and_without_one_nothing_is_known(here: Path, tmp_path: Path) -> None:
     (here / "manifests" / "own.toml").write_text('platforms = ["linux-64"]\n[system]\ncuda-toolkit = "*"\n')
-    cuda = {"path": "/opt/cuda", "found_by": ["CUDA_HOME"], "version": "12.1"}
+    cuda = {"path": "/opt/cuda", "found_by": led_json("CUDA_HOME"), "version": "12.1"}
     file = write(tmp_path / "with.json", report("535.104.12", toolkits=[cuda]))
     (row,) = ask(file, "own")["targets"]
     assert (row["cuda"], row["verdict"], row["run"]) == ("12.1", "native", True)
@@ -235,7 +236,7 @@ def test_build_is_no_where_the_manifest_forbids_it(
     manifest: str, build: bool, run: bool, codes: list[str], here: Path, tmp_path: Path
 ) -> None:
     (here / "manifests" / "own.toml").write_text(manifest)
-    cuda = {"path": "/opt/cuda", "found_by": ["CUDA_HOME"], "version": "12.1"}
+    cuda = {"path": "/opt/cuda", "found_by": led_json("CUDA_HOME"), "version": "12.1"}
     file = write(tmp_path / "host.json", report("535.104.12", toolkits=[cuda]))
     ended = call("check-driver", "own", "--host-report", file, "--json")
     (row,) = ended.data["targets"]

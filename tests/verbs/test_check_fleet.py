@@ -39,7 +39,7 @@ def machines(count: int) -> Iterator[dict[str, Any]]:
         driver = DRIVERS[number % len(DRIVERS)]
         name = f"node{number}"
         data = report(driver, "NVIDIA GeForce GTX 1660 Ti", "7.5", name, memory=(64 << 30) + number, disk=disk)
-        yield to_json(from_json(data)) if number % 16 else data  # of both schemas
+        yield to_json(from_json(data)) if number % 16 else data  # with and without the missing values
 
 
 def nothing(host: HostReport) -> tuple[str, ...]:
@@ -120,13 +120,13 @@ BROKEN = [
     ("", "not JSON"),
     ("{", "not JSON"),
     ("[" * 100_000, "not JSON"),
-    ("null", "expected an object"),
+    ("null", "it is no JSON object"),
     ("{}", "no `schema`"),
     ('{"schema": 99, "tenv": "9.0"}', "tenv 9.0 wrote it in form 99"),
-    ('{"schema": 1, "driver": {"value": "soon", "origin": "x"}}', "driver.value: `soon` is not a dotted version"),
-    ('{"schema": 1, "driver": {"value": "58\u0660.1", "origin": "x"}}', "is not a dotted version"),
-    (f'{{"schema": 1, "memory": {{"value": 1{"0" * 400}, "origin": "x"}}}}', "memory.value: expected no more than 92"),
-    ('{"schema": 1, "gpus": {"value": 7, "origin": "x"}}', "gpus.value: expected a list"),
+    ('{"schema": 2, "driver": {"value": "soon", "origin": "x"}}', "driver.value: `soon` is not a dotted version"),
+    ('{"schema": 2, "driver": {"value": "58\u0660.1", "origin": "x"}}', "is not a dotted version"),
+    (f'{{"schema": 2, "memory": {{"value": 1{"0" * 400}, "origin": "x"}}}}', "memory.value: expected no more than 92"),
+    ('{"schema": 2, "gpus": {"value": 7, "origin": "x"}}', "gpus.value: expected an array of tables"),
     ('{"tenv": "1", "command": "list", "data": []}', "the output of `tenv list`"),
 ]
 
@@ -213,7 +213,7 @@ GIB = 1 << 30
 ENOUGH = 9 * GIB // 2
 PACKED = 3 * GIB
 """The bytes of the wheel in the lock, half of their size on a disk."""
-SIDES = [
+SIDES: list[tuple[dict[str, Any], list[str]]] = [
     ({"memory": ENOUGH - 1}, ["TE701"]),
     ({"memory": ENOUGH}, []),
     ({"memory": ENOUGH + GIB - 1}, []),

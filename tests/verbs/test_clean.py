@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tenv.quick.noted_answer import FOLDER
 from tests.support.conda_project import Conda
 from tests.support.projects import Project
 
@@ -49,16 +48,6 @@ def test_caches_of_wheels_and_their_notes_are_named_and_emptied(created: Project
     assert require_named_and_emptied(created) == {"wheels (uv)", "notes on cached files"}
 
 
-def test_noted_answers_are_emptied_with_all_and_only_then(created: Project) -> None:
-    answers = Path(os.environ["XDG_DATA_HOME"]) / "tenv" / FOLDER
-    answers.mkdir(parents=True, exist_ok=True)
-    (answers / "note").write_text("{}")
-    rows = {row["name"]: row for row in created.ok("clean", "--wheels", "--json").data}
-    assert (rows["noted answers"]["freed"], rows["noted answers"]["path"]) == (False, str(answers))
-    created.ok("clean", "--all")
-    assert not answers.exists()
-
-
 def test_the_notes_stay_where_one_cache_is_emptied(created: Project) -> None:
     rows = {row["name"]: row["freed"] for row in created.ok("clean", "--wheels", "--json").data}
     assert rows == {"wheels (uv)": True, "notes on cached files": False}
@@ -71,3 +60,18 @@ def test_pythons_that_uv_downloaded_are_named(
     assert project.ok("info", "--json").data["folders"]["Pythons (uv)"] is None
     (tmp_path / "pythons").mkdir()
     assert project.ok("info", "--json").data["folders"]["Pythons (uv)"] == str(tmp_path / "pythons")
+
+
+def test_a_folder_of_the_user_in_the_place_of_the_store_is_named_and_stays(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TENV_CACHE_DIR", str(tmp_path / "data"))
+    photo = tmp_path / "data" / "archives" / "my-photos" / "1.jpg"
+    photo.parent.mkdir(parents=True)
+    photo.write_text("photo")
+    ended = project.ok("clean", "--archives")
+    assert f"left, since tenv did not make it: {tmp_path / 'data' / 'archives'}" in ended.err
+    assert "freed" not in ended.out
+    (row,) = [row for row in project.ok("clean", "--all", "--json").data if row["name"] == "archives"]
+    assert (row["freed"], row["left"]) == (False, [str(tmp_path / "data" / "archives")])
+    assert photo.read_text() == "photo"

@@ -188,14 +188,6 @@ def lock_conflict(request: pytest.FixtureRequest) -> Iterator[Words]:
     yield ("create", "tiny")
 
 
-def lock_newer(request: pytest.FixtureRequest) -> Iterator[Words]:
-    lock = project_of(request, "locked").lock
-    text = lock.read_text()
-    schema = next(line for line in text.splitlines() if "schema: " in line)
-    lock.write_text(text.replace(schema, f"{schema.partition(': ')[0]}: 99"))
-    yield ("create", "tiny")
-
-
 def environment_missing(request: pytest.FixtureRequest) -> Iterator[Words]:
     yield ("activate", "tiny")
 
@@ -262,7 +254,6 @@ CASES: dict[type[TenvError], Case] = {
     errors.LockConflictError: lock_conflict,
     errors.LockCorruptError: lock_corrupt,
     errors.LockMissingError: lock_missing,
-    errors.LockNewerError: lock_newer,
     errors.LockStaleError: lock_stale,
     errors.ManifestError: manifest,
     errors.NetworkError: network,

@@ -218,16 +218,6 @@ def test_a_lock_with_conflict_marks_is_told_and_left_alone(locked: Project, word
     assert locked.lock.read_bytes() == damaged
 
 
-@pytest.mark.parametrize("words", [("lock", "tiny"), ("create", "tiny"), ("create", "tiny", "--frozen")])
-def test_a_lock_of_a_newer_tenv_is_told_and_left_alone(locked: Project, words: tuple[str, ...]) -> None:
-    newer = locked.lock.read_text().replace("schema: 2", "schema: 99").replace("written-by: ", "written-by: 9")
-    locked.lock.write_text(newer)
-    err = locked.fails(7, "lock-newer", *words)
-    assert "was written by tenv 9" in err
-    assert "hint: install that version of tenv or a newer one" in err
-    assert locked.lock.read_text() == newer
-
-
 @pytest.mark.parametrize("words", [("create", "tiny"), ("create", "tiny", "--frozen"), ("lock", "tiny", "--check")])
 @pytest.mark.parametrize("part", [0.02, 0.5, 0.9])
 def test_a_truncated_lock_is_corrupt(locked: Project, words: tuple[str, ...], part: float) -> None:

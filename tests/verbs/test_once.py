@@ -14,7 +14,7 @@ import pytest
 from tenv.checks.rules import toolkit
 from tenv.host import collect, driver, gpus, machine
 from tenv.locks import lock_file
-from tenv.sources import staleness
+from tenv.sources import interface
 from tenv.toolchain.discover import discover
 from tests.support.conda_project import Conda
 from tests.support.projects import Project
@@ -29,7 +29,7 @@ LOOKS: dict[str, Callable[..., Any]] = {
     "gpu devices": machine.sees_gpu,
     "lock parsed": lock_file._parse.__wrapped__,
     "lock judged": toolkit._check,
-    "lock held against the manifest": staleness.differences,
+    "lock held against the manifest": interface.differences,
     "toolchain": discover,
 }
 

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from tests.support.check_hosts import report, write
+from tests.support.found_by import led_json
 from tests.support.projects import Project, call
 
 TWO = [
-    {"path": "/usr/local/cuda-12.4", "found_by": ["CUDA_HOME"], "version": "12.4"},
-    {"path": "/opt/cuda", "found_by": ["nvcc on PATH"], "version": "13.0"},
+    {"path": "/usr/local/cuda-12.4", "found_by": led_json("CUDA_HOME"), "version": "12.4"},
+    {"path": "/opt/cuda", "found_by": led_json("nvcc on PATH"), "version": "13.0"},
 ]
 
 

@@ -9,7 +9,7 @@ import pytest
 from tenv.core.errors import NetworkError, UsageError
 from tenv.core.versions import Range, Version
 from tenv.environment.state import State, Status
-from tenv.install.python import choose_python
+from tenv.install.plan import choose_python
 from tenv.locks.lock import Lock, Wheel
 from tenv.sources.wheels.interpreters import Interpreter
 from tenv.sources.wheels.uv import Uv

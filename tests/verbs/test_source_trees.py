@@ -32,7 +32,7 @@ def test_an_editable_folder_is_edited_in_place(project: Project, tree: Path) -> 
     project.edit('alpha  = ">=1"', 'vision = { path = "../vision", editable = true }')
     project.ok("lock", "tiny")
     text = project.lock.read_text()
-    assert "  schema: 4\n" in text
+    assert "  schema: 6\n" in text
     assert "    - name: vision\n      version: '1.0'\n      path: ../vision\n      editable: true\n" in text
     assert "name: alpha" in text  # what it requires
     project.ok("lock", "tiny", "--check")

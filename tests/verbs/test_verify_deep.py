@@ -46,8 +46,10 @@ def forge_wheel(project: Project) -> Path:
 def forge_conda(conda: Conda, name: str, data: bytes) -> None:
     """Change a file of a conda package, and what its record says of it."""
     path = conda.prefix / name
+    mode = path.stat().st_mode
     path.unlink()
     path.write_bytes(data)
+    path.chmod(mode)
     for note in (conda.prefix / "conda-meta").glob("*.json"):
         record = json.loads(note.read_text())
         for row in record["paths_data"]["paths"]:

@@ -7,7 +7,7 @@ replay it, so that an activation runs no program of a package.
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,13 @@ from tenv.core.file_content import read_text
 from tenv.targets.reserved_names import VARIABLE_PATTERN
 from tenv.targets.variable_requests import Action
 
-__all__ = ["ACTIVATION", "Action", "Activation", "Change", "Watch", "read_activation"]
+__all__ = ["ACTIVATION", "GIVEN", "Action", "Activation", "Change", "Watch", "is_own", "read_activation"]
 
 ACTIVATION = "activation.json"
 """The file with it, among tenv's notes in an environment."""
+
+GIVEN = "_TENV_GIVEN_"
+"""Begins the name of the variable with the default that an activation has set."""
 
 _SCHEMA = 1
 
@@ -35,6 +38,7 @@ class Change:
         value: The new value, or the text to add before or after the old one; empty for `unset`.
         reason: The origin and the reason, in one sentence.
         separator: The separator between the old value and the added text.
+        default: Whether a value of the user stays; only of `set`.
     """
 
     name: str
@@ -42,11 +46,13 @@ class Change:
     value: str
     reason: str
     separator: str = os.pathsep
+    default: bool = False
 
-    def to_json(self) -> dict[str, str]:
-        """Return the change as JSON values, with the separator only if it is not that of paths."""
+    def to_json(self) -> dict[str, Any]:
+        """Return the change as JSON values; separator and default only if they are not the usual ones."""
         row = {"name": self.name, "action": self.action.value, "value": self.value, "reason": self.reason}
-        return row if self.separator == os.pathsep else {**row, "separator": self.separator}
+        separator = {} if self.separator == os.pathsep else {"separator": self.separator}
+        return {**row, **separator, **({"default": True} if self.default else {})}
 
     def on(self, old: str | None) -> str | None:
         """Return the changed value; None means a variable that is not set."""
@@ -96,10 +102,19 @@ class Activation:
     watches: tuple[Watch, ...] = ()
     left_out: tuple[Change, ...] = ()
 
+    def changes_in(self, environment: Mapping[str, str]) -> Iterator[Change]:
+        """Yield the changes of an environment: a default only if the user has no value, and with a note of it."""
+        for change in self.changes:
+            if not change.default:
+                yield change
+            elif not is_own(environment, change.name):
+                yield change
+                yield Change(GIVEN + change.name, Action.SET, change.value, "")
+
     def apply(self, environment: Mapping[str, str]) -> dict[str, str]:
         """Return environment variables with the changes applied."""
         new = dict(environment)
-        for change in self.changes:
+        for change in self.changes_in(environment):
             value = change.on(new.pop(change.name, None))
             if value is not None:
                 new[change.name] = value
@@ -114,6 +129,11 @@ class Activation:
         if self.left_out:
             data["left-out"] = [change.to_json() for change in self.left_out]
         return json.dumps(data, indent=1) + "\n"
+
+
+def is_own(environment: Mapping[str, str], name: str) -> bool:
+    """Return whether a variable has a value that no activation has given it as a default."""
+    return name in environment and environment[name] != environment.get(GIVEN + name)
 
 
 def read_activation(path: Path) -> Activation:
@@ -141,7 +161,7 @@ def _text(value: object) -> str:
     return value
 
 
-def _read_changes(rows: Iterable[Mapping[str, str]]) -> tuple[Change, ...]:
+def _read_changes(rows: Iterable[Mapping[str, Any]]) -> tuple[Change, ...]:
     rows = list(rows)
     if any(not re.fullmatch(VARIABLE_PATTERN, row["name"]) for row in rows):  # the name is code in a shell's script
         raise ValueError("a name that no variable can have")
@@ -152,6 +172,7 @@ def _read_changes(rows: Iterable[Mapping[str, str]]) -> tuple[Change, ...]:
             _text(row["value"]),
             _text(row["reason"]),
             _text(row.get("separator", os.pathsep)),
+            row.get("default", False) is True,
         )
         for row in rows
     )

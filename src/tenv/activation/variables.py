@@ -12,7 +12,7 @@ from tenv.core.dataclass import dataclass
 from tenv.host.interface import Missing
 from tenv.host.machine import BuildResources
 from tenv.targets.manifest import Manifest
-from tenv.targets.variable_requests import separator_of
+from tenv.targets.variable_requests import DERIVED, separator_of
 from tenv.toolchain.discover import Toolchain
 
 __all__ = ["Archs", "derive", "jobs"]
@@ -90,7 +90,23 @@ def derive(
         else:
             changes[change.name] = change
     left_out = tuple(change for change in left_out if change.name not in changes)
-    return Activation(manifest.name, toolchain.prefix, (*changes.values(), *behind), left_out=left_out)
+    steering = {*_STEERING, *manifest.environment} - _LOCATING
+    ordered = (_as_default(one) if one.name in steering else one for one in (*changes.values(), *behind))
+    return Activation(manifest.name, toolchain.prefix, tuple(ordered), left_out=left_out)
+
+
+_STEERING = frozenset({"MAX_JOBS", "CMAKE_GENERATOR", "TORCH_CUDA_ARCH_LIST", "CUDAARCHS", "_GLIBCXX_USE_CXX11_ABI"})
+"""The variables of tenv and of packages that say how to build; the manifest's own are the others."""
+
+_LOCATING = (DERIVED - _STEERING) | {"PYTHONNOUSERSITE"}
+"""The variables that locate the toolchain or keep other files out: a value from elsewhere would mix two toolchains."""
+
+
+def _as_default(change: Change) -> Change:
+    """Return a change that yields to a value of the user, unless its value is a path, which locates something."""
+    if change.action is not Action.SET or {"/", "\\"} & {*change.value}:
+        return change
+    return replace(change, default=True, reason=f"{change.reason}; a value of yours stays")
 
 
 def _wanted(manifest: Manifest, derived: Mapping[str, Change], home: str) -> Iterator[Change]:
@@ -203,6 +219,9 @@ def _python_changes(toolchain: Toolchain) -> Iterator[Change]:
     if toolchain.conda:
         reason = "names the environment to uv, to CMake's FindPython and to the activation scripts of conda packages"
         yield Change("CONDA_PREFIX", Action.SET, prefix, reason)
+    if toolchain.conda and not toolchain.virtual:
+        reason = "packages in ~/.local would replace those of the lock; the Python of a virtual environment omits them"
+        yield Change("PYTHONNOUSERSITE", Action.SET, "1", reason)
     if toolchain.virtual or not toolchain.conda:
         yield Change("VIRTUAL_ENV", Action.SET, prefix, "pip and uv install into the active environment")
     else:

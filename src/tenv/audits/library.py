@@ -1,17 +1,164 @@
-"""What is said of one library, and of all of them together."""
+"""A library: its needs of the loader and the GPUs that it holds code for; and the findings about it.
+
+GPU code stands in fat binaries. A fat binary is a header (magic, version, size of the header, size of the rest) and a
+list of images, each with a header of its own: kind, size of header and payload, compute capability, flags. The payload,
+compressed (LZ4 or zstd) or not, need not be read. NVIDIA does not publish the format; it was read off the output of
+nvcc 13.0 and of cuobjdump 13.5, and holds for the files of nvcc 11.8 to 13.2.
+"""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenv.audits.audited_tree import AuditedTree, TreePart
 from tenv.audits.elf_file import CxxAbi, Elf, ElfFaultError, read_elf
-from tenv.audits.fatbin import GpuCode, gpu_code
+from tenv.checks.rules.interface import Finding, Severity, Unknown
 from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
 
-__all__ = ["AuditedFile", "Needs", "inspect", "mixed_abis", "needs_of"]
+if TYPE_CHECKING:
+    from mmap import mmap
+
+__all__ = [
+    "CODES",
+    "SECTIONS",
+    "AuditedFile",
+    "GpuArch",
+    "GpuCode",
+    "Needs",
+    "audit_finding",
+    "gpu_code",
+    "inspect",
+    "mixed_abis",
+    "needs_of",
+]
+
+CODES = {
+    "TE001": "a file can't be read",
+    "TE002": "a library that is found nowhere",
+    "TE003": "a library from outside the environment",
+    "TE004": "a stub of the CUDA driver",
+    "TE005": "a host with older libraries or another processor",
+    "TE006": "a driver that is too old for the CUDA run time",
+    "TE007": "a GPU without code",
+    "TE008": "architectures that were asked for and are not there",
+    "TE009": "a wheel's tag that promises too much",
+    "TE010": "two C++ ABIs",
+    "TE011": "a folder of the build machine in a run path",
+    "TE012": "a build that differs from its target",
+}
+
+
+def audit_finding(
+    code: str,
+    severity: Severity,
+    subject: str,
+    message: str,
+    evidence: str,
+    source: str,
+    fix: str,
+    unknown: Unknown | None = None,
+) -> Finding:
+    """Return a finding of an audit; raises KeyError for a code that is not one of `CODES`."""
+    if code not in CODES:
+        raise KeyError(code)
+    return Finding(code, severity, subject, message, evidence, source, fix, unknown)
+
+
+SECTIONS = (".nv_fatbin", "__nv_relfatbin")
+"""Where the linker collects fat binaries: of finished and of relocatable device code (-rdc)."""
+
+_MAGIC = struct.pack("<IH", 0xBA55ED50, 1)
+_CONTAINER = struct.Struct("<IHHQ")
+_IMAGE = struct.Struct("<HHIQ12xI8xQ")  # kind, version, header, payload, ..., compute capability, ..., flags
+_LEAST_IMAGE = 64
+_PTX, _CUBIN, _IR = 1, 2, 8
+_OF_ONE_ARCHITECTURE, _OF_A_FAMILY = 0x100000, 0x200000
+_MOST_IMAGES = 1 << 22
+
+
+class GpuArch(NamedTuple):
+    """One kind of code.
+
+    Attributes:
+        number: The compute capability as nvcc writes it: 90 for 9.0, 120 for 12.0.
+        suffix: ``a`` for code of this architecture alone, ``f`` for its family, else empty.
+    """
+
+    number: int
+    suffix: str = ""
+
+    def __str__(self) -> str:
+        """Return it as in nvcc's options: ``90a``."""
+        return f"{self.number}{self.suffix}"
+
+    def runs_on(self, capability: int) -> bool:
+        """Return whether machine code of this kind runs on a GPU of a compute capability.
+
+        Source: CUDA C++ Programming Guide, chapter "Compute capability": the same major version and not a lower minor
+        one; ``a`` exactly.
+        """
+        if self.suffix == "a":
+            return capability == self.number
+        return capability // 10 == self.number // 10 and capability >= self.number
+
+    def compiles_for(self, capability: int) -> bool:
+        """Return whether a driver makes machine code for a GPU of a compute capability from PTX of this kind."""
+        return self.runs_on(capability) if self.suffix else capability >= self.number
+
+
+@dataclass(frozen=True, slots=True)
+class GpuCode:
+    """The GPU code of a library.
+
+    Attributes:
+        cubin: The architectures of its machine code, rising.
+        ptx: The architectures of its PTX.
+        ir: The architectures of code that nvlink or nvJitLink finishes (LTO).
+    """
+
+    cubin: tuple[GpuArch, ...] = ()
+    ptx: tuple[GpuArch, ...] = ()
+    ir: tuple[GpuArch, ...] = ()
+
+    def serves(self, capability: int) -> bool:
+        """Return whether it runs on a GPU of this compute capability, at once or compiled by the driver."""
+        return any(code.runs_on(capability) for code in self.cubin) or any(
+            code.compiles_for(capability) for code in self.ptx
+        )
+
+
+def gpu_code(data: "bytes | mmap", elf: Elf) -> GpuCode:
+    """Return the GPU code of a library; raises ElfFaultError for a fat binary that contradicts itself."""
+    found: dict[int, set[GpuArch]] = {}
+    for section in elf.sections:
+        if section.name in SECTIONS:
+            for kind, code in _images(data, section.offset, section.offset + section.size):
+                found.setdefault(kind, set()).add(code)
+    return GpuCode(*(tuple(sorted(found.get(kind, ()))) for kind in (_CUBIN, _PTX, _IR)))
+
+
+def _images(data: "bytes | mmap", start: int, stop: int) -> Iterator[tuple[int, GpuArch]]:
+    left = _MOST_IMAGES
+    while (start := data.find(_MAGIC, start, stop)) >= 0:
+        if start + _CONTAINER.size > stop:
+            raise ElfFaultError(f"the fat binary at {start:#x} is truncated")
+        _, _, header, size = _CONTAINER.unpack_from(data, start)
+        position, end = start + header, start + header + size
+        if header < _CONTAINER.size or end > stop:
+            raise ElfFaultError(f"the fat binary at {start:#x} is larger than its section")
+        while position + _LEAST_IMAGE <= end:
+            kind, _, header, size, number, flags = _IMAGE.unpack_from(data, position)
+            left -= 1
+            if header < _LEAST_IMAGE or position + header + size > end or left <= 0:
+                raise ElfFaultError(f"an image of the fat binary at {start:#x} has no end")
+            suffix = "a" if flags & _OF_ONE_ARCHITECTURE else "f" if flags & _OF_A_FAMILY else ""
+            yield kind, GpuArch(number, suffix)
+            position += header + size
+        start = end
+
 
 _SYMBOL = re.compile(r"(GLIBC|GLIBCXX|CXXABI|GCC)_(\d+(?:\.\d+)*)")
 _MARKERS = {"GLIBC_ABI_DT_RELR": ("GLIBC", "2.36"), "GLIBC_ABI_GNU2_TLS": ("GLIBC", "2.42")}
@@ -24,8 +171,8 @@ class AuditedFile:
     """A library.
 
     Attributes:
-        path: Where it is, below what is audited.
-        elf: What it asks of the loader; None where it can't be read.
+        path: Its place below the audited path.
+        elf: Its needs of the loader; None where it can't be read.
         code: Its GPU code.
         fault: Why it can't be read; empty where it can.
     """
@@ -69,7 +216,7 @@ class AuditedFile:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What all libraries together ask of a machine.
+    """The needs of all libraries together.
 
     Attributes:
         machines: The processors, by their `uname -m` names.
@@ -87,7 +234,7 @@ class Needs:
 
 
 def inspect(tree: AuditedTree) -> list[AuditedFile]:
-    """Return the libraries of what is audited, by path."""
+    """Return the libraries of an audited path, by their places."""
     return sorted(map(_look, tree.libraries()), key=lambda library: library.path)
 
 
@@ -105,7 +252,7 @@ def _look(part: TreePart) -> AuditedFile:
 
 
 def needs_of(libraries: Sequence[AuditedFile], names: Iterable[str]) -> Needs:
-    """Return what libraries together ask of a machine.
+    """Return the needs of all libraries together.
 
     Args:
         libraries: The libraries.

@@ -1,17 +1,21 @@
-"""What is asked of a build, and what its steps hand to each other."""
+"""A build: the way of its revision, the request, the values that its steps pass on, and the report of each step.
+
+The files that distinguish the eras were read in trees from 0.1.1 to a trunk of 2026 (``tests/trees``): setup.py has
+taken ``--cmake-only`` since 1.2, ``cmake/EnvVarForwarding.cmake`` reads the environment without setup.py since 2.13,
+and scikit-build-core is the backend since 2.14.
+"""
 
 import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tenv.builds.build_way import BuildWay, Wayfinder
-from tenv.builds.forecast import Tried
-from tenv.builds.time_left import Expectation
 from tenv.checks.pytorch_source import SourceTree
+from tenv.checks.rules.checkout import OF_CHECKOUT
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.dataclass import dataclass
 from tenv.core.file_content import read_text
@@ -19,21 +23,208 @@ from tenv.project.context import Context
 
 if TYPE_CHECKING:
     from tenv.activation.changes import Activation
+    from tenv.builds.estimate_step import Tried
     from tenv.checks.before_create import Surroundings
     from tenv.environment.state import Environment
     from tenv.targets.search import Target
     from tenv.toolchain.discover import Toolchain
 
-__all__ = ["DEBUG_FILES", "BuildJob", "BuildRequest", "DebugKind", "allowed"]
+__all__ = [
+    "CODES",
+    "DEBUG_FILES",
+    "BuildJob",
+    "BuildRequest",
+    "BuildStepName",
+    "BuildWay",
+    "DebugKind",
+    "Done",
+    "Products",
+    "StepReport",
+    "allowed",
+    "build_finding",
+    "find_way",
+]
+
+
+class BuildWay(StrEnum):
+    """How a revision is built."""
+
+    SCIKIT = "scikit-build-core"
+    """CMake reads the environment; scikit-build-core makes the package, from any build folder."""
+    CMAKE = "cmake"
+    """CMake reads the environment; setup.py makes the package, from ``build`` alone."""
+    CMAKE_ONLY = "setup.py --cmake-only"
+    """setup.py hands the environment to CMake, and stops there when asked to."""
+    BUILD_DEPS = "setup.py build_deps"
+    """setup.py configures, compiles and installs the libraries in one go, with one CMake project (1.0, 1.1)."""
+    LIBRARIES = "setup.py"
+    """setup.py builds one library after the other, each a CMake project of its own (0.1 to 0.4)."""
+
+
+class Products(StrEnum):
+    """Where a way leaves the built files."""
+
+    OUTSIDE = "outside"
+    SOURCE = "source"
+
+
+@dataclass(frozen=True, slots=True)
+class Wayfinder:
+    """The way of a revision, and the file that decides it.
+
+    Attributes:
+        way: How it is built.
+        evidence: The file that decides it.
+    """
+
+    way: BuildWay
+    evidence: str
+
+    @property
+    def products(self) -> Products:
+        """Whether the products of two targets would lie in one place, below ``torch/`` of the checkout."""
+        return Products.OUTSIDE if self.way is BuildWay.SCIKIT else Products.SOURCE
+
+    @property
+    def configures(self) -> bool:
+        """Whether there is a step that configures and does no more."""
+        return self.way not in (BuildWay.BUILD_DEPS, BuildWay.LIBRARIES)
+
+
+def find_way(checkout: Path, backend: str) -> Wayfinder:
+    """Return how the revision of a checkout is built.
+
+    Args:
+        checkout: Its folder.
+        backend: Its build backend, as `tenv.checks.pytorch_source` names it.
+    """
+    forwarding = "cmake/EnvVarForwarding.cmake"
+    if (checkout / forwarding).is_file():
+        if backend == "scikit-build-core":
+            return Wayfinder(BuildWay.SCIKIT, "pyproject.toml")
+        return Wayfinder(BuildWay.CMAKE, forwarding)
+    if backend == "scikit-build-core":
+        return Wayfinder(BuildWay.SCIKIT, "pyproject.toml")
+    try:
+        setup = read_text(checkout / "setup.py", errors="replace")
+    except OSError:
+        setup = ""
+    if "--cmake-only" in setup:
+        return Wayfinder(BuildWay.CMAKE_ONLY, "setup.py")
+    if (checkout / "CMakeLists.txt").is_file() and "build_pytorch_libs" in setup:
+        return Wayfinder(BuildWay.BUILD_DEPS, "setup.py")
+    return Wayfinder(BuildWay.LIBRARIES, "setup.py")
+
+
+class BuildStepName(StrEnum):
+    """The steps, in their order."""
+
+    CHECKOUT = "checkout"
+    TARGET = "target"
+    CREATE = "create"
+    PROBE = "probe"
+    CONFIGURE = "configure"
+    SUMMARY = "summary"
+    ESTIMATE = "estimate"
+    CANARY = "canary"
+    BUILD = "build"
+    IMPORT = "import"
+
+
+CODES = {
+    "TE902": "a submodule is at another commit than the checkout pins",
+    "TE904": "the products in the source tree are another target's",
+    "TE905": "nothing there is a checkout that can be built",
+    "TE911": "the choice of the target",
+    "TE921": "the environment lacks a part of the toolkit",
+    "TE922": "a tool of the environment does not work",
+    "TE923": "the environment lacks a run-time requirement of torch",
+    "TE931": "the revision does not read a switch",
+    "TE932": "the configuration failed",
+    "TE933": "no compile cache",
+    "TE941": "a switch was turned off",
+    "TE942": "an MPI without CUDA",
+    "TE951": "the disk is too small",
+    "TE952": "the memory limits the jobs",
+    "TE953": "the build file can't be read",
+    "TE961": "the compilation failed",
+    "TE962": "the package could not be installed",
+    "TE963": "a portable build lacks libraries of the environment",
+    "TE964": "no index for GDB",
+    "TE971": "torch does not import",
+    "TE972": "another torch is imported",
+    "TE973": "torch computes a wrong result",
+    "TE974": "torch was built with another version than the target has",
+}
+"""The codes of the steps, each with a page in ``docs/rules``; the first digit is 9, the second is the step's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The result of a step.
+
+    Attributes:
+        findings: Its findings; an error ends the build.
+        facts: Its measurements, as plain values.
+        log: The log that it wrote.
+        lines: Its lines for people.
+    """
+
+    findings: Sequence[Finding] = ()
+    facts: dict[str, Any] | None = None
+    log: Path | None = None
+    lines: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StepReport:
+    """How a step ended.
+
+    Attributes:
+        name: The step.
+        done: Its result.
+        seconds: How long it took.
+    """
+
+    name: BuildStepName
+    done: Done
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing that it found ends the build."""
+        return all(finding.severity is not Severity.ERROR for finding in self.done.findings)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the diagnosis as JSON values."""
+        return {
+            "name": self.name.value,
+            "ok": self.ok,
+            "seconds": round(self.seconds, 3),
+            "findings": [finding.to_json() for finding in self.done.findings],
+            "log": str(self.done.log or ""),
+            "facts": self.done.facts or {},
+        }
+
+
+def build_finding(
+    code: str, subject: str, message: str, evidence: str, source: str, fix: str, severity: Severity = Severity.ERROR
+) -> Finding:
+    """Return a finding of a step; its code must be one of `CODES`, or of the rules about a checkout."""
+    if code not in CODES and code not in OF_CHECKOUT:
+        raise KeyError(code)
+    return Finding(code, severity, subject, message, evidence, source, fix)
+
 
 DEBUG_FILES = "USE_CUSTOM_DEBINFO"
 """The switch that names the sources to compile with debug information; no other source is compiled in another way."""
 
 _OWN = ".tenv"
+_CACHE_ENTRY = re.compile(r"^\"?([^:=\"#/][^:=\"]*)\"?:[A-Z]+=(.*)$")
 
 
 class DebugKind(StrEnum):
-    """What debuggers find in the products."""
+    """The debug information in the products."""
 
     NONE = "none"
     DEBUG = "debug"
@@ -45,25 +236,25 @@ class DebugKind(StrEnum):
         return {DebugKind.NONE: "Release", DebugKind.DEBUG: "Debug"}.get(self, "RelWithDebInfo")
 
     def variables(self) -> dict[str, str]:
-        """Return what PyTorch's setup.py reads for it."""
+        """Return the variables that PyTorch's setup.py reads for it."""
         names = {DebugKind.DEBUG: "DEBUG", DebugKind.REL_WITH_DEB_INFO: "REL_WITH_DEB_INFO"}
         return {names[self]: "1"} if self in names else {}
 
 
 @dataclass(frozen=True, slots=True)
 class BuildRequest:
-    """What is asked of a build.
+    """The request of a build.
 
     Attributes:
         checkout: The PyTorch checkout.
-        target: The target's name; None for that of ``tenv.toml``, else the best one.
+        target: The target's name; None for the default one of ``tenv.toml``, else the best one.
         allow: Switches and codes whose errors do not end the build.
         fresh: Whether to configure anew.
         clean: Whether to remove the build folder first.
         only: The target of Ninja that is built, and nothing else; empty for all and the package.
         defines: CMake variables.
         wheel: The folder that takes a wheel; None to install in place.
-        debug: What debuggers find.
+        debug: The debug information.
         debug_files: Sources that are compiled with debug information.
         portable: Whether no run path may name the environment or the checkout.
     """
@@ -82,7 +273,7 @@ class BuildRequest:
 
     @property
     def options(self) -> list[str]:
-        """The options that make this build what it is, for a command that is to be typed."""
+        """The options of this build, for a command to type."""
         words = [] if self.debug is DebugKind.NONE else [f"--{self.debug.value}"]
         words += ["--debug-files", ",".join(self.debug_files)] if self.debug_files else []
         words += ["--portable"] if self.portable else []
@@ -96,24 +287,24 @@ class BuildRequest:
 
 @dataclass(slots=True)
 class BuildJob:
-    """What the steps of one build hand to each other; a step fills what those after it read.
+    """The values that the steps of one build pass on; a step sets the values that later ones read.
 
     Attributes:
-        context: What every verb is given; its project is the checkout.
-        request: What is asked.
+        context: The context of the verb; its project is the checkout.
+        request: The request.
         dry: Whether nothing may be written.
-        tree: What the checkout asks for.
+        tree: The requirements of the checkout.
         found: How its revision is built.
-        around: What the target is judged by.
+        around: The machine and the checkout that the target is judged for.
         target: The target.
         environment: Its environment.
-        activation: What activating that changes.
+        activation: The changes of its activation.
         toolchain: Where things are in it.
         environ: The environment of every program of the build.
-        summary: What the configuration says of itself, by its names.
-        estimate: What the compilation is expected to take; None where that is not known.
-        tried: What the canary showed of the machine and of the compile cache; None before it.
-        torch: What was built.
+        summary: The rows of PyTorch's own summary, by name.
+        estimate: The expected seconds of the compilation; None where they are not known.
+        tried: The results of the canary; None before it.
+        torch: The built torch.
     """
 
     context: Context
@@ -128,8 +319,8 @@ class BuildJob:
     toolchain: "Toolchain | None" = None
     environ: dict[str, str] = field(default_factory=dict)
     summary: dict[str, str] = field(default_factory=dict)
-    estimate: Expectation | None = None
-    tried: Tried | None = None
+    estimate: float | None = None
+    tried: "Tried | None" = None
     torch: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -162,15 +353,23 @@ class BuildJob:
 
     @property
     def notes(self) -> Path:
-        """The folder of what tenv keeps about builds of this key: stamps, logs, where the products came from."""
+        """The folder of tenv's notes on builds of this key: stamps, logs, the origin of the products."""
         return self.checkout / _OWN / "builds" / self.key
 
     def log(self, name: str) -> Path:
         """Return the log of a step."""
         return self.notes / f"{name}.log"
 
+    def cmake_cache(self) -> dict[str, str]:
+        """Return the variables in the ``CMakeCache.txt`` of the build folder; empty without one."""
+        try:
+            text = read_text(self.folder / "CMakeCache.txt", errors="replace")
+        except OSError:
+            return {}
+        return {match[1]: match[2] for line in text.splitlines() if (match := _CACHE_ENTRY.match(line))}
+
     def stamp(self) -> Mapping[str, Any]:
-        """Return what the last configuration of the build folder was made from; empty where tenv made none."""
+        """Return the inputs of the last configuration of the build folder; empty without one of tenv."""
         try:
             found = json.loads(read_text(self.stamp_file))
         except (OSError, ValueError, RecursionError):
@@ -179,7 +378,7 @@ class BuildJob:
 
     @property
     def stamp_file(self) -> Path:
-        """Where the build folder says what it was configured from; beside it, since a clean one is removed whole."""
+        """The file with the inputs of the configuration; beside the build folder, which a clean build removes."""
         return self.checkout / _OWN / "builds" / f"{self.folder.name}.configured.json"
 
 

@@ -1,4 +1,7 @@
-"""Step `checkout`: submodules, a stale build folder, the products of another target."""
+"""Steps `checkout` and `target`: the state of the checkout and of its build folder, and the choice of the target.
+
+The target is the named one, the default one of ``tenv.toml``, else the best one, judged by the build verdict alone.
+"""
 
 import contextlib
 import os
@@ -6,20 +9,28 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
-from tenv.builds.build_job import DEBUG_FILES, BuildJob
-from tenv.builds.build_way import BuildWay, Products, find_way
-from tenv.builds.cmake_cache import read_cache
-from tenv.builds.step_report import Done, build_finding
+from tenv.builds.build_job import DEBUG_FILES, BuildJob, BuildWay, Done, Products, build_finding, find_way
 from tenv.builds.switches import is_on
+from tenv.checks.before_create import look_around, require_build
 from tenv.checks.checkout_state import EXPECTED
+from tenv.checks.choose_target import choose
 from tenv.checks.pytorch_source import SourceRequirement, find_source
 from tenv.checks.rules.checkout import STALE, SUBMODULES
 from tenv.checks.rules.interface import Finding, Severity
-from tenv.core.errors import TenvError, UsageError
+from tenv.core.errors import TenvError, UnfitHostError, UsageError
 from tenv.core.git import Repository, find_repository
+from tenv.environment.state import digests_of
+from tenv.locks.lock import Lock
+from tenv.locks.lock_file import read_lock
 from tenv.project.user_facts import user_facts
+from tenv.targets.config import PROJECT_FILE, read_project_settings
+from tenv.targets.search import AUTO
 
-__all__ = ["check_checkout", "check_folder", "settle_target"]
+__all__ = [
+    "check_checkout",
+    "check_target",
+    "named_target",
+]
 
 _UPDATE = "git submodule sync --recursive && git submodule update --init --recursive"
 _MIRROR = "git config --global url.https://MIRROR/.insteadOf https://github.com/"
@@ -28,7 +39,7 @@ _SOURCE = "cmake/PreBuildSteps.cmake, setup.py: check_submodules of github.com/p
 
 
 def check_checkout(job: BuildJob) -> Done:
-    """Read the checkout, and find what would end its build early or make it another one.
+    """Read the checkout, and find faults that would end its build early or change its result.
 
     Raises:
         UsageError: The folder is no checkout of PyTorch.
@@ -41,7 +52,7 @@ def check_checkout(job: BuildJob) -> Done:
     job.found = find_way(job.checkout, backend)
     findings = [*_no_backend(job), *_submodules(job)]
     if job.request.target is not None:
-        with contextlib.suppress(TenvError):  # a target that is not there is for the next step to say
+        with contextlib.suppress(TenvError):  # the next step reports a missing target
             settle_target(job, job.request.target)
             findings += check_folder(job)
     commit = _commit(job)
@@ -132,7 +143,7 @@ def _missing(job: BuildJob, refused: list[str], nested: list[str]) -> Finding:
 
 
 def _is_empty(folder: Path) -> bool:
-    """Tell whether a submodule has no files; one that was copied in has them, though git has not fetched it."""
+    """Return whether a submodule has no files; one that was copied in has them, though git has not fetched it."""
     try:
         return all(entry.name == ".git" for entry in folder.iterdir())
     except OSError:
@@ -151,17 +162,17 @@ def _git_status(job: BuildJob) -> tuple[list[str], list[str]]:
 
 
 def _status_of(repository: Repository) -> tuple[list[str], list[str]]:
-    said = repository.ask("submodule", "status", "--recursive") or ""
-    rows = [line for line in said.splitlines() if line[:1] in "-+U" and line.strip()]
+    answer = repository.ask("submodule", "status", "--recursive") or ""
+    rows = [line for line in answer.splitlines() if line[:1] in "-+U" and line.strip()]
     names = {line.split()[1]: line[0] for line in rows}
     missing = [name for name, mark in names.items() if mark == "-"]
     return missing, [name for name, mark in names.items() if mark in "+U"]
 
 
 def check_folder(job: BuildJob) -> Iterator[Finding]:
-    """Yield what is wrong with a build folder that is there, once the target is known.
+    """Yield the faults of an existing build folder, once the target is known.
 
-    What tenv configured itself says from what; of another one CMake's cache tells where it was made.
+    A folder that tenv configured has a note of its inputs; of another one, CMake's cache has the place.
     """
     again = "--fresh" if job.found.way is not BuildWay.LIBRARIES else "--clean"
     words = ["tenv", "build", job.target.name, "--pytorch", str(job.checkout), *job.request.options, again]
@@ -188,7 +199,7 @@ def check_folder(job: BuildJob) -> Iterator[Finding]:
 
 
 def _recompiles(before: object, now: dict[str, str]) -> bool:
-    """Tell whether other switches make everything anew; `DEBUG_FILES` is there to compile some files alone."""
+    """Return whether other switches make everything anew; `DEBUG_FILES` compiles some files alone."""
     old = before if isinstance(before, dict) else {}
     return {**old, DEBUG_FILES: ""} != {**now, DEBUG_FILES: ""}
 
@@ -204,8 +215,8 @@ def _stale(job: BuildJob, reason: str, evidence: str, command: str) -> Finding:
 
 
 def _foreign(job: BuildJob) -> str:
-    """Return in which way the cache of a build folder is that of another build, or an empty string."""
-    cache = read_cache(job.folder / "CMakeCache.txt")
+    """Return how the cache of a build folder shows another build, or an empty string."""
+    cache = job.cmake_cache()
     if not cache:
         return ""
     home = cache.get("CMAKE_HOME_DIRECTORY", "")
@@ -229,3 +240,71 @@ def _same(name: str, folder: Path) -> bool:
         return Path(name).samefile(folder)
     except OSError:
         return False
+
+
+def named_target(start: Path) -> str | None:
+    """Return the default target of the nearest ``tenv.toml`` upwards; None without one, or where it names none.
+
+    Raises:
+        UsageError: The file can't be read.
+    """
+    file = next((found for folder in (start, *start.parents) if (found := folder / PROJECT_FILE).is_file()), None)
+    return (read_project_settings(file.parent).default or None) if file else None
+
+
+def check_target(job: BuildJob) -> Done:
+    """Choose the target, and judge it on this machine and for this checkout.
+
+    Raises:
+        TenvError: There is no such target, or none suits.
+    """
+    job.around = look_around(job.context, str(job.checkout))
+    lines: list[str] = []
+    findings: list[Finding] = []
+    if job.request.target in (None, AUTO):
+        choice = choose(job.context, job.around, job.context.progress.say)
+        lines += choice.lines()
+        settle_target(job, choice.target)
+        findings += _without_gpu(job)
+        findings += check_folder(job)
+    else:
+        settle_target(job, str(job.request.target))
+    try:
+        findings += require_build(job.target, job.around, _lock(job), digests_of(job.environment.state()))
+    except UnfitHostError as error:
+        findings += [_as_finding(row) for row in error.findings]
+    if job.request.fresh or job.request.clean:  # which cures it
+        findings = [found for found in findings if found.code != STALE]
+    facts = {"target": job.target.name, "prefix": str(job.environment.prefix)}
+    return Done(findings, facts, lines=(*lines, f"{job.target.name}: {job.target.manifest.description}"))
+
+
+def _lock(job: BuildJob) -> Lock | None:
+    try:
+        return read_lock(job.target.lock_file, job.target.name)
+    except TenvError:
+        return None
+
+
+def _as_finding(row: dict[str, str]) -> Finding:
+    return Finding(**{**row, "severity": Severity(row["severity"])})  # type: ignore[arg-type]
+
+
+def _without_gpu(job: BuildJob) -> list[Finding]:
+    """Return how a build server asks for CUDA, where the machine has led to a target without."""
+    manifest = job.target.manifest
+    if manifest.requirements.cuda or "cuda-toolkit" in manifest.system:
+        return []
+    with_cuda = [name for name in job.context.places.names() if name.startswith("cuda")]
+    example = max(with_cuda, default="cuda130")
+    return [
+        build_finding(
+            "TE911",
+            job.target.name,
+            "has no CUDA: this machine has no GPU, and a build without one is what `auto` takes",
+            "no target is named",
+            "docs/build.md",
+            f"`tenv build {example} --pytorch {job.checkout}` builds with CUDA; compiling needs neither GPU nor driver",
+            Severity.NOTE,
+        )
+    ]

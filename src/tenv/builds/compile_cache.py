@@ -1,19 +1,22 @@
-"""The compile cache of a build: ccache or sccache, set up so that a second checkout hits what the first one filled."""
+"""The compile cache of a build: ccache or sccache, set up so that a second checkout hits the first one's entries."""
 
+import hashlib
 import os
 import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path, PurePath
+from urllib.parse import parse_qsl, urlsplit
 
-from tenv.builds.shared_cache import storage_variables
 from tenv.core import process
 from tenv.core.dataclass import dataclass
 from tenv.core.missing import Missing
+from tenv.core.user_folders import user_home
 
 __all__ = [
     "LOG",
     "PREFIX_MAP",
+    "STORED_BY_CCACHE",
     "CacheChoice",
     "CacheUse",
     "cache_variables",
@@ -21,12 +24,14 @@ __all__ = [
     "hits",
     "noted_use",
     "path_flags",
+    "storage_variables",
+    "stores",
     "use_since",
 ]
 
 LOG = "CCACHE_STATSLOG"
-"""The file in which ccache (4.4 and later) notes what became of each compilation: of this build alone, where the counts
-of the cache are of all builds that use it."""
+"""The file in which ccache (4.4 and later) notes the result of each compilation: of this build alone, while the
+counts of the cache are of all builds that use it."""
 
 _SIZE = "50G"
 _SECONDS = 20.0
@@ -43,8 +48,8 @@ class CacheChoice:
 
     Attributes:
         name: ``ccache``, ``sccache`` or ``off``.
-        program: The program; None where there is none, or none is wanted.
-        storage: What machines share of it; empty for nothing.
+        program: The program; None without one, or where none is wanted.
+        storage: The storage that machines share; empty for none.
     """
 
     name: str
@@ -61,7 +66,7 @@ def choose_cache(wanted: str, environ: Mapping[str, str], storage: str = "") -> 
 
 
 def cache_variables(choice: CacheChoice, checkout: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that make a build use a cache; what the user has set stays.
+    """Return the variables that make a build use a cache; variables of the user stay.
 
     Paths below the checkout are hashed relative to it, and the working folder is not hashed, so that another checkout
     hits. The compiler counts by its content: an environment that is made again has other times and the same bytes.
@@ -92,31 +97,31 @@ def path_flags(checkout: Path, environ: Mapping[str, str]) -> dict[str, str]:
     for variable, compiler, default in (("CFLAGS", "CC", "cc"), ("CXXFLAGS", "CXX", "c++")):
         option, flags = f"{PREFIX_MAP}={checkout}=.", environ.get(variable, "")
         words = [*shlex.split(environ.get(compiler, "") or default), option, "-E", "-x", "c", os.devnull]
-        said = process.run(words, environment=environ, timeout=_SECONDS)
-        if PREFIX_MAP not in flags and not isinstance(said, Missing) and said.status == 0:
+        answer = process.run(words, environment=environ, timeout=_SECONDS)
+        if PREFIX_MAP not in flags and not isinstance(answer, Missing) and answer.status == 0:
             found[variable] = f"{flags} {option}".strip()
     return found
 
 
 def hits(choice: CacheChoice, environ: Mapping[str, str]) -> tuple[int, int] | None:
-    """Return how many compilations the cache has served, and how many it had to run; None where it does not say."""
+    """Return how many compilations the cache has served, and how many it had to run; None where it has no counts."""
     if choice.program is None:
         return None
     words = ["--print-stats"] if choice.name == "ccache" else ["--show-stats"]
-    said = process.run([str(choice.program), *words], environment=environ, timeout=_SECONDS)
-    if isinstance(said, Missing) or said.status:
+    answer = process.run([str(choice.program), *words], environment=environ, timeout=_SECONDS)
+    if isinstance(answer, Missing) or answer.status:
         return None
     if choice.name == "ccache":
-        rows = {name: int(number) for name, number in _CCACHE_ROWS.findall(said.stdout)}
+        rows = {name: int(number) for name, number in _CCACHE_ROWS.findall(answer.stdout)}
         found = rows.get("direct_cache_hit", 0) + rows.get("preprocessed_cache_hit", 0)
         return (found, rows.get("cache_miss", 0)) if rows else None
-    rows = {name: int(number) for name, number in _SCCACHE_ROWS.findall(said.stdout)}
+    rows = {name: int(number) for name, number in _SCCACHE_ROWS.findall(answer.stdout)}
     return (rows.get("hits", 0), rows.get("misses", 0)) if rows else None
 
 
 @dataclass(frozen=True, slots=True)
 class CacheUse:
-    """What a compile cache did for some compilations.
+    """The hits and misses of a compile cache for some compilations.
 
     Attributes:
         hits: How many came out of it.
@@ -142,7 +147,7 @@ class CacheUse:
 
 
 def noted_use(log: Path) -> CacheUse | None:
-    """Return what ccache has noted in a file, source by source; None where it has noted nothing."""
+    """Return the notes of ccache in a file, source by source; None without any."""
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -160,13 +165,13 @@ def noted_use(log: Path) -> CacheUse | None:
 
 
 def use_since(choice: CacheChoice, environ: Mapping[str, str], log: Path, before: tuple[int, int] | None) -> CacheUse:
-    """Return what a cache did since its `hits` were asked and its log was removed.
+    """Return the hits and misses since `hits` was called and the log was removed.
 
     Args:
         choice: The cache.
         environ: The environment of the build.
-        log: What ccache notes.
-        before: The hits and misses before; None where the cache did not say.
+        log: The notes of ccache.
+        before: The hits and misses before; None where they are not known.
     """
     if noted := noted_use(log):
         return noted
@@ -174,3 +179,78 @@ def use_since(choice: CacheChoice, environ: Mapping[str, str], log: Path, before
     if before is None or after is None:
         return CacheUse(0, 0)
     return CacheUse(max(0, after[0] - before[0]), max(0, after[1] - before[1]))
+
+
+STORED_BY_CCACHE = ("http", "https", "redis", "file")
+"""The storages that ccache knows, by the scheme of their addresses."""
+
+_LONGEST_SOCKET = 100
+"""Bytes; unix(7) allows 107."""
+
+
+def stores(cache: str, storage: str) -> bool:
+    """Return whether a compile cache knows a storage: sccache knows all that a manifest can name."""
+    return cache != "ccache" or storage.partition("://")[0] in STORED_BY_CCACHE
+
+
+def storage_variables(cache: str, storage: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables with which a compile cache shares a storage; empty without one.
+
+    Logins are not among them: the programs read those from variables of their own (`AWS_ACCESS_KEY_ID`,
+    `SCCACHE_REDIS_PASSWORD`, `SCCACHE_WEBDAV_TOKEN`), which the user's shell has.
+
+    Args:
+        cache: ``ccache`` or ``sccache``.
+        storage: The storage in the manifest or the user's settings.
+        environ: The environment; a storage that the user's shell names for this cache wins.
+    """
+    if not storage or not stores(cache, storage):
+        return {}
+    if cache == "ccache":
+        return {} if "CCACHE_REMOTE_STORAGE" in environ else {"CCACHE_REMOTE_STORAGE": _of_ccache(storage)}
+    found = _of_sccache(storage)
+    if any(name in environ for name in (*found, "SCCACHE_CONF", "SCCACHE_SERVER_PORT", "SCCACHE_SERVER_UDS")):
+        return {}
+    return {**found, "SCCACHE_SERVER_UDS": _socket(found, environ)}
+
+
+def _of_ccache(storage: str) -> str:
+    return storage.replace("file://", "file:", 1) if storage.startswith("file://") else storage
+
+
+def _of_sccache(storage: str) -> dict[str, str]:
+    if storage == "gha":
+        return {"SCCACHE_GHA_ENABLED": "true"}
+    parts = urlsplit(storage)
+    below, options = parts.path.strip("/"), dict(parse_qsl(parts.query))
+    scheme = parts.scheme
+    if scheme == "s3":
+        found = {"SCCACHE_BUCKET": parts.netloc, "SCCACHE_S3_KEY_PREFIX": below}
+        found |= {f"SCCACHE_{name.upper()}": options.get(name, "") for name in ("region", "endpoint")}
+        found["SCCACHE_S3_USE_SSL"] = options.get("use_ssl", "")
+    elif scheme == "gs":
+        found = {
+            "SCCACHE_GCS_BUCKET": parts.netloc,
+            "SCCACHE_GCS_KEY_PREFIX": below,
+            "SCCACHE_GCS_RW_MODE": "READ_WRITE",
+        }
+    elif scheme in ("redis", "rediss"):
+        found = {"SCCACHE_REDIS_ENDPOINT": f"{scheme}://{parts.netloc}", "SCCACHE_REDIS_DB": below}
+    elif scheme == "memcached":
+        found = {"SCCACHE_MEMCACHED_ENDPOINT": f"tcp://{parts.netloc}", "SCCACHE_MEMCACHED_KEY_PREFIX": below}
+    elif scheme == "file":
+        found = {"SCCACHE_DIR": parts.path}
+    else:
+        found = {"SCCACHE_WEBDAV_ENDPOINT": f"{scheme}://{parts.netloc}", "SCCACHE_WEBDAV_KEY_PREFIX": below}
+    return {name: value for name, value in found.items() if value}
+
+
+def _socket(settings: Mapping[str, str], environ: Mapping[str, str]) -> str:
+    """Return the socket of a server for these settings alone: one that runs already would keep its own storage."""
+    digest = hashlib.sha256(repr(sorted(settings.items())).encode()).hexdigest()[:12]
+    home = Path(environ.get("HOME") or user_home(), ".cache")
+    for folder in (environ.get("XDG_RUNTIME_DIR", ""), environ.get("XDG_CACHE_HOME", ""), str(home)):
+        path = Path(folder, f"tenv-sccache-{digest}.sock")
+        if folder and Path(folder).is_dir() and len(os.fsencode(path)) <= _LONGEST_SOCKET:
+            return str(path)
+    return str(home / f"tenv-sccache-{digest}.sock")

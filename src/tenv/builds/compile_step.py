@@ -6,18 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tenv.builds.build_job import BuildJob
-from tenv.builds.build_way import BuildWay, Products
-from tenv.builds.compile_cache import CacheChoice, CacheUse
-from tenv.builds.compile_watch import CompileWatch
-from tenv.builds.estimate_step import build_targets
-from tenv.builds.forecast import duration
+from tenv.builds.build_job import BuildJob, BuildWay, Done, Products, build_finding
+from tenv.builds.compile_cache import STORED_BY_CCACHE, CacheChoice, CacheUse, stores
+from tenv.builds.estimate_step import build_targets, duration
 from tenv.builds.gdb_index import add_indexes
 from tenv.builds.logged_run import look_up, run_logged
+from tenv.builds.ninja_plan import CompileWatch
 from tenv.builds.portable import make_portable
 from tenv.builds.provenance import installed_torch, write_provenance
-from tenv.builds.shared_cache import STORED_BY_CCACHE, stores
-from tenv.builds.step_report import Done, build_finding
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.file_content import read_text
 from tenv.core.untrusted import without_login
@@ -31,7 +27,7 @@ _PLAIN = ("--no-deps", "--no-build-isolation")
 
 
 def build_commands(job: BuildJob) -> list[tuple[str, list[str]]]:
-    """Return what compiles and what makes the package: what each is called, and its command."""
+    """Return the commands that compile and that make the package, each with its name."""
     commands: list[tuple[str, list[str]]] = []
     if job.found.configures or job.request.only:
         names = [word for name in build_targets(job) for word in ("--target", name)]
@@ -42,7 +38,7 @@ def build_commands(job: BuildJob) -> list[tuple[str, list[str]]]:
 
 
 def _packaging(job: BuildJob) -> Iterator[tuple[str, list[str]]]:
-    """Yield what makes the package: pip where pyproject.toml names a backend, setup.py itself before."""
+    """Yield the command that makes the package: pip where pyproject.toml names a backend, else setup.py."""
     assert job.toolchain is not None  # noqa: S101 (the environment is there)
     python = str(job.toolchain.python)
     wheel = job.request.wheel
@@ -65,7 +61,7 @@ def _packaging(job: BuildJob) -> Iterator[tuple[str, list[str]]]:
 
 
 def run_build(job: BuildJob) -> Done:
-    """Compile everything and make the package; what is done already is not done again."""
+    """Compile everything and make the package; finished tasks are not repeated."""
     log, table = job.log("build"), job.context.facts().build_failures
     watch, lines = CompileWatch(job), list[str]()
     spent: dict[str, float] = {}
@@ -80,7 +76,7 @@ def run_build(job: BuildJob) -> Done:
             folder=job.checkout,
             progress=job.context.progress,
             title=title,
-            expected=job.estimate if title == "compiling" else None,
+            ninja=job.cmake_cache().get("CMAKE_MAKE_PROGRAM", "") if title == "compiling" else "",
             again=index > 0,
         )
         spent[title] = round(ran.seconds, 1)
@@ -91,7 +87,7 @@ def run_build(job: BuildJob) -> Done:
             watch.keep(ran.processor, watch.used())
     used = watch.used()
     findings = list(_without_cache(job, watch.cache))
-    facts: dict[str, Any] = {"spent": spent, "estimate": job.estimate.seconds if job.estimate else None}
+    facts: dict[str, Any] = {"spent": spent, "estimate": job.estimate}
     if job.request.portable and not job.request.only:
         moved = make_portable(job)
         if any(found.severity is Severity.ERROR for found in moved.findings):
@@ -154,7 +150,7 @@ def _packaged(job: BuildJob) -> dict[str, object]:
 
 
 def _is_packaged(job: BuildJob) -> bool:
-    """Tell whether the package leads to this checkout already, so that what is compiled anew is what is imported."""
+    """Return whether the package leads to this checkout already, so that Python imports new objects at once."""
     if job.request.wheel or job.found.products is not Products.SOURCE or job.request.fresh or job.request.clean:
         return False
     if not job.found.configures:  # compiling and packaging are one command

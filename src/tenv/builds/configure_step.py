@@ -1,22 +1,34 @@
-"""Step `configure`: CMake is run as the revision's own build runs it, with a log, and not again without a reason."""
+"""Steps `configure` and `summary`: CMake runs as the revision's own build runs it, and its summary is compared.
+
+CMake runs not again without a reason. Compiler flags that tenv adds by itself and that change no code are no reason: a
+build folder that is built goes on without them. The summary is compared with the parts of the target and the switches.
+"""
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tenv.builds.build_job import BuildJob
-from tenv.builds.build_way import BuildWay
+from tenv.builds.build_environ import OPTIONS
+from tenv.builds.build_job import BuildJob, BuildWay, Done, build_finding
+from tenv.builds.compile_cache import PREFIX_MAP
 from tenv.builds.logged_run import look_up, run_logged
-from tenv.builds.memory_launcher import write_launcher
-from tenv.builds.own_flags import flag_words, same_code
 from tenv.builds.provenance import is_built
-from tenv.builds.step_report import Done, build_finding
-from tenv.builds.switches import is_off, known_switches, meant, set_switches, unread
+from tenv.builds.switches import is_off, is_on, known_switches, meant, set_switches, unread
+from tenv.builds.task_costs import write_launcher
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.files import make_folder, remove_tree, write_atomic
 
-__all__ = ["configure", "configure_commands", "unread_switches"]
+__all__ = [
+    "check_summary",
+    "configure",
+    "configure_commands",
+    "flag_words",
+    "same_code",
+    "unread_switches",
+]
 
 _SETTLED = ("CC", "CXX", "CUDACXX", "CUDAHOSTCXX", "CUDA_HOME", "TORCH_CUDA_ARCH_LIST", "CFLAGS", "CXXFLAGS", "LDFLAGS")
 """Variables that CMake keeps from its first run, besides the switches."""
@@ -45,7 +57,7 @@ def unread_switches(job: BuildJob) -> Iterator[Finding]:
 
 
 def configure_commands(job: BuildJob) -> list[list[str]]:
-    """Return what configures the build folder; nothing where a revision has no such step."""
+    """Return the commands that configure the build folder; none where a revision has no such step."""
     way, python = job.found.way, str(job.toolchain.python if job.toolchain else "python")
     defines = [f"-D{name}={value}" for name, value in job.request.defines.items()]
     if way in (BuildWay.SCIKIT, BuildWay.CMAKE):
@@ -64,7 +76,7 @@ def configure_commands(job: BuildJob) -> list[list[str]]:
 
 
 def configure(job: BuildJob) -> Done:
-    """Configure the build folder, unless it is what these sources, this target and these switches make of it."""
+    """Configure the build folder, unless it has these sources, this target and these switches already."""
     findings = list(unread_switches(job))
     if job.request.clean:
         _remove(job)
@@ -141,9 +153,9 @@ def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 
 def _words(before: Mapping[str, str], now: Mapping[str, str], name: str) -> str:
-    """Return the name of a variable that changed, for a list of flags with what came and went."""
-    said = flag_words(before.get(name, ""), now.get(name, "")) if name.endswith("FLAGS") else ""
-    return f"{name} ({said})" if said else name
+    """Return the name of a changed variable; of a list of flags, with those that came and went."""
+    words = flag_words(before.get(name, ""), now.get(name, "")) if name.endswith("FLAGS") else ""
+    return f"{name} ({words})" if words else name
 
 
 def _kept(job: BuildJob, commands: list[list[str]], variables: Mapping[str, str]) -> str:
@@ -160,8 +172,8 @@ def _kept(job: BuildJob, commands: list[list[str]], variables: Mapping[str, str]
 def _left_out(job: BuildJob, variables: Mapping[str, str]) -> Iterator[str]:
     """Yield the flags of tenv that a folder was not configured with, and how it gets them."""
     before = _variables_before(job)
-    if said := ", ".join(_words(before, variables, name) for name in _changed(before, variables)):
-        yield f"--fresh would configure it anew: {said}; they change no code, and everything would be compiled again"
+    if words := ", ".join(_words(before, variables, name) for name in _changed(before, variables)):
+        yield f"--fresh would configure it anew: {words}; they change no code, and everything would be compiled again"
 
 
 def _is_configured(job: BuildJob, inputs: str) -> bool:
@@ -172,3 +184,171 @@ def _is_configured(job: BuildJob, inputs: str) -> bool:
 
 def _has_plan(folder: Path) -> bool:
     return any((folder / name).is_file() for name in ("build.ninja", "Makefile"))
+
+
+_VARIABLES = ("CFLAGS", "CXXFLAGS")
+
+
+def same_code(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
+    """Return whether variables differ in nothing but flags of tenv that change no code.
+
+    These are the place of the checkout in ``__FILE__``, and warnings that stay warnings: an object that is compiled
+    already did compile without them.
+    """
+    return _coded(before) == _coded(now)
+
+
+def flag_words(before: str, now: str) -> str:
+    """Return in words how two lists of flags differ; empty where their order alone does."""
+    old, new = _split(before), _split(now)
+    gone = [word for word in old if word not in new]
+    more = [word for word in new if word not in old]
+    return ", ".join(f"{kind} {' '.join(words)}" for kind, words in (("with", more), ("without", gone)) if words)
+
+
+def _coded(variables: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    rows = {name: _split(value) if name in _VARIABLES else (value,) for name, value in variables.items()}
+    kept = {name: tuple(word for word in words if not _is_own(word)) for name, words in rows.items()}
+    return {name: words for name, words in kept.items() if words}
+
+
+def _is_own(word: str) -> bool:
+    return word in OPTIONS or word.startswith(f"{PREFIX_MAP}=")
+
+
+def _split(value: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(value))
+    except ValueError:  # a quotation that does not end
+        return (value,)
+
+
+_HEAD = re.compile(r"^-- \*+ Summary \*+$")
+_ROW = re.compile(r"^--\s+([A-Za-z+][A-Za-z0-9_+ .()-]*?)\s*:(?:\s+(.*))?$")
+_SOURCE = "cmake/Summary.cmake of github.com/pytorch/pytorch"
+_PARTS = {
+    "USE_CUDA": "cuda",
+    "USE_CUDNN": "cudnn",
+    "USE_CUSPARSELT": "cusparselt",
+    "USE_NCCL": "nccl",
+    "USE_MKL": "mkl",
+}
+"""Switches by the part of the toolchain without which nobody expects them to be on."""
+_UNDER = {"USE_CUDNN": "USE_CUDA", "USE_CUSPARSELT": "USE_CUDA", "USE_NCCL": "USE_CUDA", "USE_STATIC_MKL": "USE_MKL"}
+"""Switches that a summary leaves out where another one is off."""
+_NEEDS = {"USE_CUDNN": ("USE_CUDA",), "USE_CUSPARSELT": ("USE_CUDA",), "USE_NCCL": ("USE_CUDA", "USE_DISTRIBUTED")}
+"""Switches by those without which PyTorch's CMake turns them off; USE_NCCL hangs on USE_DISTRIBUTED in newer ones."""
+_WORDS = {
+    "USE_CUDNN": ("cudnn",),
+    "USE_CUSPARSELT": ("cusparselt",),
+    "USE_NCCL": ("nccl",),
+    "USE_CUDA": ("cuda",),
+    "USE_MKL": ("mkl",),
+    "USE_STATIC_MKL": ("mkl",),
+    "USE_MKLDNN": ("mkldnn", "mkl-dnn", "onednn"),
+    "USE_NUMPY": ("numpy",),
+    "USE_OPENMP": ("openmp",),
+    "USE_DISTRIBUTED": ("distributed", "gloo", "tensorpipe"),
+}
+_SHOWN = (
+    *("TORCH_VERSION", "CMake version", "C++ compiler", "Build type", "Python executable", "BLAS", "USE_CUDA"),
+    *("CUDA version", "cuDNN version", "USE_CUSPARSELT", "USE_NCCL", "USE_MPI", "USE_MKL", "USE_MKLDNN"),
+    *("USE_OPENMP", "USE_DISTRIBUTED", "BUILD_TEST"),
+)
+_MOST = 10
+_TURNED = re.compile(
+    r"turn(?:ed|ing)?\b.{0,40}\boff\b|not found|cannot find|could(?: not|n't) find|disabl", re.IGNORECASE
+)
+
+
+def read_summary(lines: Iterable[str]) -> dict[str, str]:
+    """Return the rows of the last summary in a log by their names; empty without one."""
+    found: dict[str, str] = {}
+    within = False
+    for line in lines:
+        text = line.rstrip()
+        if _HEAD.match(text):
+            within, found = True, {}
+        elif within and text.startswith(("-- Configuring", "CMake ")):
+            within = False
+        elif within and (match := _ROW.match(text)):
+            found[match[1]] = (match[2] or "").strip()
+    return found
+
+
+def check_summary(job: BuildJob) -> Done:
+    """Hold the summary against the target, and the switches that were set."""
+    log = job.log("configure")
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    rows = read_summary(lines)
+    job.summary = rows
+    if not rows:
+        return Done((), {"rows": {}}, log, ("this revision prints no summary",))
+    findings = [*_turned_off(job, rows, lines), *_mpi(job, rows)]
+    shown = [f"{name}: {rows[name]}" for name in _SHOWN if rows.get(name)][:_MOST]
+    return Done(findings, {"rows": rows}, log, shown)
+
+
+def _wanted(job: BuildJob) -> dict[str, str]:
+    """Return the switches that must be on, each with who wants it."""
+    given = set_switches(job.environ) | set_switches(job.request.defines)
+    wanted = {name: f"{name}={value} is set" for name, value in given.items() if is_on(value)}
+    for name, part in _PARTS.items():
+        there = getattr(job.toolchain, part, None)
+        unwanted = any(is_off(given.get(switch, "1")) for switch in (name, *_NEEDS.get(name, ())))
+        if there is not None and not unwanted:
+            wanted.setdefault(name, f"the target has it ({there})")
+    return wanted
+
+
+def _turned_off(job: BuildJob, rows: Mapping[str, str], lines: Sequence[str]) -> Iterator[Finding]:
+    cache = job.cmake_cache()
+    for name, why in sorted(_wanted(job).items()):
+        value = rows.get(name)
+        over = _UNDER.get(name, "")
+        if value is None and over and is_off(rows.get(over, "1")):
+            continue  # the switch that it depends on is off, and reported
+        if value is None or not is_off(value):
+            continue
+        evidence = _warning(name, lines)
+        yield build_finding(
+            "TE941",
+            name,
+            f"was turned off by the configuration ({value or 'empty'}), although {why}",
+            evidence or f"summary: {name}: {value}; CMakeCache.txt: {cache.get(name, 'nothing')}",
+            _SOURCE,
+            f"`tenv verify {job.target.name}` tries the library; `tenv build --allow {name}` goes on without it",
+        )
+
+
+def _warning(name: str, lines: Sequence[str]) -> str:
+    """Return the line of the log with the reason why a switch was turned off, with its number."""
+    words = _WORDS.get(name, (name.partition("_")[2].lower(),))
+    best = ""
+    for number, line in enumerate(lines, start=1):
+        lower = line.lower()
+        if any(word in lower for word in words) and _TURNED.search(line) and not _ROW.match(line):
+            best = f"line {number}: {line.strip()}"
+            if "turn" in lower:
+                return best
+    return best
+
+
+def _mpi(job: BuildJob, rows: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield a warning for an MPI without CUDA in a build with it: gradients of GPUs then fail when they are sent."""
+    if not (is_on(rows.get("USE_MPI", "0")) and is_on(rows.get("USE_CUDA", "0"))) or "USE_MPI" in job.context.environ:
+        return
+    if any("MPI_CUDA" in line or "mpi_built_with_cuda_support:value:true" in line for line in rows.values()):
+        return
+    yield build_finding(
+        "TE942",
+        "USE_MPI",
+        "an MPI was found by chance, and nothing says that it was built with CUDA: tensors of GPUs then fail",
+        f"summary: USE_MPI: {rows['USE_MPI']}",
+        _SOURCE,
+        "export USE_MPI=0, or USE_MPI=1 if `ompi_info --parsable | grep mpi_built_with_cuda_support` says true",
+        Severity.WARNING,
+    )

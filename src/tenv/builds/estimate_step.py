@@ -1,41 +1,175 @@
-"""Step `estimate`: how long the build will take, and whether the disk and the memory carry it."""
+"""Step `estimate`: how long the build takes, and whether the disk and the memory suffice.
+
+The time follows from the processor time by kind of source, the jobs, and the results of the canary.
+"""
 
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from tenv.builds.build_job import BuildJob, DebugKind
-from tenv.builds.build_way import BuildWay
-from tenv.builds.compile_times import ENOUGH, measured
-from tenv.builds.forecast import Forecast, duration, forecast
-from tenv.builds.memory_launcher import is_used, set_places
-from tenv.builds.ninja_plan import damage, kind_of_object, remaining
-from tenv.builds.step_report import Done, build_finding
-from tenv.builds.task_costs import DISK, MemoryPlan, Task, TaskKind, link_memory, memory_jobs, seconds_of, total_seconds
-from tenv.builds.time_left import Expectation
+from tenv.activation.changes import is_own
+from tenv.builds.build_job import BuildJob, BuildWay, DebugKind, Done, build_finding
+from tenv.builds.ninja_plan import ENOUGH, damage, kind_of_object, measured, remaining
+from tenv.builds.task_costs import (
+    DISK,
+    MemoryPlan,
+    Task,
+    TaskKind,
+    is_used,
+    link_memory,
+    memory_jobs,
+    seconds_of,
+    set_places,
+    total_seconds,
+)
 from tenv.checks.rules.interface import Finding, Severity
+from tenv.core.dataclass import dataclass
 from tenv.core.missing import Missing
 from tenv.core.size_text import format_bytes
+from tenv.core.untrusted import whole_number
 from tenv.host.machine import probe
 
-__all__ = ["build_targets", "check_estimate"]
+__all__ = ["Forecast", "Tried", "build_targets", "check_estimate", "duration", "forecast"]
+
+_COUNTED = 20
+"""How many compilations the cache must have answered before its rate predicts hundreds more."""
+_BUSY = 1.3
+"""How many times longer than on a quiet machine a build takes on one that is called busy."""
+_HIT = 0.1
+"""Seconds of a core that a hit takes where the canary has none: 267 hits took 13 s on 2 cores, with the links."""
+_COMPILES = (TaskKind.C, TaskKind.CXX, TaskKind.CUDA)
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """The results of the canary about the machine and its compile cache.
+
+    Attributes:
+        slowdown: How many times its processor time a task of it took; 0 where that is not known.
+        hits: How many of its compilations came out of the cache.
+        misses: How many did not.
+        kinds: The kinds of sources that were compiled.
+        missed: The heavy sources of it that did not come out of the cache.
+        hit_seconds: The processor time of a hit; 0 where that is not known.
+    """
+
+    slowdown: float = 0.0
+    hits: int = 0
+    misses: int = 0
+    kinds: frozenset[TaskKind] = frozenset()
+    missed: tuple[str, ...] = ()
+    hit_seconds: float = 0.0
+
+    def serves(self, kind: TaskKind) -> bool:
+        """Return whether the rate is one of this kind; C goes the way of C++, which is compiled by the same program."""
+        return kind in _COMPILES and (TaskKind.CXX if kind is TaskKind.C else kind) in self.kinds
+
+    @property
+    def rate(self) -> float:
+        """The share of further compilations that the cache is expected to serve; 0 where too little is known.
+
+        c10 changes seldom, so that its sources hit where all others miss: a heavy source must have hit as well.
+        """
+        if self.hits + self.misses < _COUNTED or self.missed:
+            return 0.0
+        return self.hits / (self.hits + self.misses + 1)  # no sample makes certain
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """The expected duration of a build.
+
+    Attributes:
+        seconds: How long, on a machine that has nothing else to do.
+        uncached: How long if nothing came out of the compile cache.
+        busy: How long if other programs go on as they did in the canary; None where none of them was noticed.
+        tried: The results of the canary; None before it.
+    """
+
+    seconds: float
+    uncached: float
+    busy: float | None
+    tried: Tried | None
+
+    @property
+    def cache_words(self) -> str:
+        """The words about the compile cache; empty where it was not asked."""
+        tried = self.tried
+        if tried is None or not tried.hits:
+            return ""
+        count = tried.hits + tried.misses
+        answered = f"{100 * tried.hits / count:.0f} % of {count} compilation{'s' if count > 1 else ''}"
+        if tried.rate:
+            without = duration(self.uncached)
+            return f"the compile cache counts as it answered for the canary ({answered}); without it {without}"
+        why = f"{tried.missed[0]} did not come out of it" if tried.missed else "they are too few"
+        return f"the compile cache does not count, though it answered for the canary ({answered}): {why}"
+
+    @property
+    def busy_words(self) -> Iterator[str]:
+        """The line about other programs on the machine."""
+        if self.tried is not None and self.busy is not None:
+            times = f"{self.tried.slowdown:.1f} times their processor time"
+            yield f"the machine is busy now: tasks took {times}; if that stays, about {duration(self.busy)}"
+
+
+def forecast(
+    tasks: Sequence[Task],
+    architectures: int,
+    factor: Mapping[TaskKind, float],
+    *,
+    jobs: int,
+    cores: int,
+    tried: Tried | None,
+) -> Forecast:
+    """Return the expected duration of tasks.
+
+    Args:
+        tasks: The tasks that are left.
+        architectures: For how many GPU architectures a CUDA file is compiled.
+        factor: How much longer this machine takes than the one of the table, by kind.
+        jobs: How many tasks run at a time.
+        cores: The processors.
+        tried: The results of the canary; None before it.
+    """
+    slots = max(1, min(jobs, cores))
+    uncached = total_seconds(tasks, architectures, factor)
+    work = uncached
+    if tried is not None and tried.rate:
+        served = [task for task in tasks if tried.serves(task.kind)]
+        hit = total_seconds(served, architectures, factor) * tried.rate
+        work += min(0.0, len(served) * tried.rate * (tried.hit_seconds or _HIT) - hit)
+    # Where there are more jobs than processors, tasks stretch each other, and that is no other program's share.
+    slowdown = tried.slowdown * slots / max(1, jobs) if tried else 0.0
+    busy = work / slots * slowdown if slowdown >= _BUSY else None
+    return Forecast(work / slots, uncached / slots, busy, tried)
+
+
+def duration(seconds: float) -> str:
+    """Return a long duration for people."""
+    minutes = round(seconds / 60)
+    if minutes < 1:
+        return f"{max(1, round(seconds))} s"
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} h {rest:02} min" if hours else f"{minutes} min"
+
 
 _LATEST = 24
 """How many compiles of a kind are asked, the latest ones: a machine may have been busier an hour ago than it is now."""
 _SHORTEST = 0.3
-"""Seconds; what took less came out of a compile cache."""
+"""Seconds; shorter compilations came out of a compile cache."""
 _DOUBT = 0.3
 
 
 def build_targets(job: BuildJob) -> tuple[str, ...]:
-    """Return what Ninja is asked to make: what the package takes from the build folder, or what the user names."""
+    """Return the targets that Ninja makes: the files of the package, or the target that the user names."""
     if job.request.only:
         return (job.request.only,)
     return () if job.found.way is BuildWay.SCIKIT else ("install",)
 
 
 def check_estimate(job: BuildJob) -> Done:
-    """Count what is to be done, price it, and hold it against the disk and the memory."""
+    """Count the tasks that are left, price them, and compare the result with the disk and the memory."""
     if fault := damage(job.folder, job.environ):
         return Done([_damaged(job, fault)])
     tasks = remaining(job.folder, build_targets(job), job.environ)
@@ -48,15 +182,15 @@ def check_estimate(job: BuildJob) -> Done:
     times = measured(job)
     factor = _factors(times.seconds, architectures)
     memory = None if isinstance(machine.memory, Missing) else machine.memory.value
-    own = job.context.environ.get("MAX_JOBS", "")
-    wanted = int(own) if own.isdigit() else None
+    own = job.context.environ["MAX_JOBS"] if is_own(job.context.environ, "MAX_JOBS") else ""
+    wanted = whole_number(own)
     cores = machine.cores.value
     plan = memory_jobs(tasks, cores, memory, waits=is_used(job), jobs=wanted)
     job.environ |= {"MAX_JOBS": str(plan.jobs), "CMAKE_BUILD_PARALLEL_LEVEL": str(plan.jobs)}
     if plan.places:
         set_places(job, plan.places)
     found = forecast(tasks, architectures, factor, jobs=plan.jobs, cores=cores, tried=job.tried)
-    job.estimate = Expectation(found.seconds, total_seconds(tasks, architectures, {}), architectures)
+    job.estimate = found.seconds
     need = _disk(tasks, job.request.debug.build_type)
     free = shutil.disk_usage(job.folder).free  # it may be a link, or a disk of its own
     findings = list(_short(job, need, free))
@@ -119,8 +253,8 @@ def _factors(seen: Mapping[str, float], architectures: int) -> dict[TaskKind, fl
 
 
 def _ratio(pairs: Sequence[tuple[float, float]]) -> float:
-    """Return how long compiles took together, over what the table says: its rows are means, so sums are compared."""
-    return sum(took for took, _ in pairs) / sum(said for _, said in pairs)
+    """Return the time of compiles over the time in the table; its rows are means, so sums are compared."""
+    return sum(took for took, _ in pairs) / sum(listed for _, listed in pairs)
 
 
 def _disk(tasks: Sequence[Task], build_type: str) -> int:

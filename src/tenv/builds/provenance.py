@@ -1,21 +1,39 @@
-"""Where a build came from: target, lock, switches, compilers and commit, kept beside the build and in the package."""
+"""The origin of a build: target, lock, switches, compilers and commit, kept beside the build and in the package.
 
+A wheel that was just built is changed for it: its members, the notes in its metadata, and the rows of its RECORD.
+"""
+
+import base64
+import csv
+import hashlib
+import io
 import json
+import shutil
+import tempfile
 import time
+import zipfile
+from collections.abc import Callable, Mapping
 from importlib.metadata import PathDistribution, distributions
 from pathlib import Path
 from typing import Any
 
 from tenv import __version__
 from tenv.builds.build_job import BuildJob
-from tenv.builds.cmake_cache import read_cache
 from tenv.builds.switches import set_switches
-from tenv.builds.wheel_edit import built_wheel, edit_wheel
 from tenv.core.files import write_atomic
 from tenv.core.versions import Version
 from tenv.environment.built_torch import NOTE
 
-__all__ = ["PROVENANCE", "companions", "installed_torch", "is_built", "provenance", "write_provenance"]
+__all__ = [
+    "PROVENANCE",
+    "built_wheel",
+    "companions",
+    "edit_wheel",
+    "installed_torch",
+    "is_built",
+    "provenance",
+    "write_provenance",
+]
 
 PROVENANCE = NOTE
 
@@ -25,7 +43,7 @@ _COMPILERS = ("CMAKE_C_COMPILER", "CMAKE_CXX_COMPILER", "CMAKE_CUDA_COMPILER", "
 
 def provenance(job: BuildJob) -> dict[str, Any]:
     """Return where the build came from, as plain values."""
-    cache = read_cache(job.folder / "CMakeCache.txt")
+    cache = job.cmake_cache()
     state = job.environment.state()
     switches = {**set_switches(job.environ), **job.switches}
     archs = job.environ.get("TORCH_CUDA_ARCH_LIST", "")
@@ -63,7 +81,7 @@ def _commit(job: BuildJob) -> str:
 
 
 def is_built(job: BuildJob) -> bool:
-    """Tell whether everything has been built since the build folder was configured last."""
+    """Return whether everything has been built since the build folder was configured last."""
     try:
         return (job.notes / PROVENANCE).stat().st_mtime_ns >= job.stamp_file.stat().st_mtime_ns
     except OSError:
@@ -71,7 +89,7 @@ def is_built(job: BuildJob) -> bool:
 
 
 def installed_torch(job: BuildJob) -> PathDistribution | None:
-    """Return the metadata of the torch that the environment's Python imports; None where there is none."""
+    """Return the metadata of the torch that the environment's Python imports; None without one."""
     assert job.toolchain is not None  # noqa: S101 (the environment is there)
     for found in distributions(name="torch", path=[str(job.toolchain.site_packages), str(job.checkout)]):
         if isinstance(found, PathDistribution):
@@ -80,7 +98,7 @@ def installed_torch(job: BuildJob) -> PathDistribution | None:
 
 
 def write_provenance(job: BuildJob) -> list[Path]:
-    """Write where the build came from, and return the files that say so."""
+    """Write the origin of the build, and return the written files."""
     text = json.dumps(provenance(job), indent=1, sort_keys=True) + "\n"
     written = [job.notes / PROVENANCE]
     write_atomic(written[0], text)
@@ -118,7 +136,7 @@ def _constrain(job: BuildJob, found: PathDistribution | None) -> None:
 def companions(job: BuildJob, version: str) -> dict[str, str]:
     """Return the minor versions of the packages that go with a built torch, by name.
 
-    triton is the one of the environment, which the target took from the revision's own pin, where there is one.
+    triton is the one of the environment, which the target took from the revision's own pin, if it has one.
     """
     assert job.toolchain is not None  # noqa: S101 (the environment is there)
     row = job.context.facts().pytorch_build.companions_of(version)
@@ -126,3 +144,86 @@ def companions(job: BuildJob, version: str) -> dict[str, str]:
     for here in distributions(name="triton", path=[str(job.toolchain.site_packages)]):
         known["triton"] = Version(here.version).major_minor
     return known
+
+
+def built_wheel(folder: Path) -> Path | None:
+    """Return the wheel of torch that was written last to a folder; None without one."""
+    found = [path for path in folder.glob("torch-*") if path.is_file()]
+    return max(found, key=lambda path: path.stat().st_mtime, default=None)
+
+
+def edit_wheel(wheel: Path, notes: Mapping[str, str], change: Callable[[str, Path], bool] | None = None) -> None:
+    """Change a wheel in place.
+
+    Args:
+        wheel: The wheel.
+        notes: The texts to add to its metadata, by file name; one that is there is replaced.
+        change: Receives the name of each member and a file of it; returns whether it has changed that file.
+
+    Raises:
+        OSError: The disk has no room for a second wheel, or for its largest member.
+    """
+    aside = wheel.with_suffix(".tmp")
+    with (
+        zipfile.ZipFile(wheel) as old,
+        zipfile.ZipFile(aside, "w", zipfile.ZIP_DEFLATED) as new,
+        tempfile.TemporaryDirectory(dir=wheel.parent, prefix=".edit-") as work,
+    ):
+        record = next(name for name in old.namelist() if name.endswith("/RECORD"))
+        added = {f"{record.rpartition('/')[0]}/{name}": text.encode() for name, text in notes.items()}
+        rows = dict[str, tuple[str, str]]()
+        for entry in old.infolist():
+            if entry.filename == record or entry.filename in added:
+                continue
+            if change is None or entry.is_dir():
+                _copy(old, entry, new)
+                continue
+            file = Path(work, "member")
+            with old.open(entry) as source, file.open("wb") as target:
+                shutil.copyfileobj(source, target)
+            if change(entry.filename, file):
+                rows[entry.filename] = _row(file.read_bytes())
+            with file.open("rb") as source, new.open(_like(entry), "w", force_zip64=True) as target:
+                shutil.copyfileobj(source, target)
+        for name, content in added.items():
+            new.writestr(name, content)
+            rows[name] = _row(content)
+        new.writestr(_like(old.getinfo(record)), _merged(old.read(record).decode(), rows))
+    aside.replace(wheel)
+
+
+def _copy(old: zipfile.ZipFile, entry: zipfile.ZipInfo, new: zipfile.ZipFile) -> None:
+    if entry.is_dir():
+        new.writestr(_like(entry), b"")
+        return
+    with old.open(entry) as source, new.open(_like(entry), "w", force_zip64=True) as target:
+        shutil.copyfileobj(source, target)
+
+
+def _like(entry: zipfile.ZipInfo) -> zipfile.ZipInfo:
+    """Return a member of the same name, time and mode, whose sizes and place are still to be written."""
+    made = zipfile.ZipInfo(entry.filename, entry.date_time)
+    made.external_attr, made.create_system, made.compress_type = (
+        entry.external_attr,
+        entry.create_system,
+        zipfile.ZIP_DEFLATED,
+    )
+    return made
+
+
+def _row(content: bytes) -> tuple[str, str]:
+    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+    return f"sha256={digest}", str(len(content))
+
+
+def _merged(record: str, changed: Mapping[str, tuple[str, str]]) -> str:
+    """Return a RECORD with new rows for changed and added files; the others stay."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    left = dict(changed)
+    for row in csv.reader(io.StringIO(record)):
+        if row:
+            digest, size = left.pop(row[0], (row[1], row[2]))
+            writer.writerow((row[0], digest, size))
+    writer.writerows((name, *values) for name, values in left.items())
+    return text.getvalue()

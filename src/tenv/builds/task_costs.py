@@ -1,36 +1,50 @@
-"""What the tasks of a build cost: seconds of a core, memory, disk.
+"""The costs of a build's tasks: seconds of a core, memory, disk; and the launcher that keeps them within the memory.
 
 Measured with a trunk of June 2026 on a 2-core cloud machine (2.5 GHz class): FillKernel.cu 51 s for one architecture
 and 161 s for six and PTX, ActivationGeluKernel.cu 55 s, ReduceMomentKernel.cu 109 s, Sort.cu 234 s; Conv_v8.cpp 100 s
 and 2.3 GiB, CUDABlas.cpp 47 s, SpectralOps.cpp 14 s; peaks of `.cu` 0.7 to 1.1 GiB. Attention kernels need about
 4.5 GiB (pytorch/pytorch#124018). `tenv build` corrects the seconds by the compiles of its canary.
+
+The launcher makes heavy sources wait for memory, so that the others need not have fewer jobs. CMake puts the value of
+``CMAKE_CUDA_COMPILER_LAUNCHER`` before each compilation. The launcher is a shell script in the checkout's ``.tenv``: a
+plain ``ninja`` uses it as well, and another installation of tenv changes no command, which would compile everything
+again. A heavy source takes one of a few places, or waits for one; the estimate sets their number.
 """
 
 import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from pathlib import Path
 
+from tenv.builds.build_job import BuildJob
+from tenv.builds.switches import is_off
+from tenv.core import process
 from tenv.core.dataclass import dataclass
+from tenv.core.files import write_atomic
 
 __all__ = [
     "DISK",
-    "HEAVY_NAMES",
+    "VARIABLE",
     "MemoryPlan",
     "Task",
     "TaskKind",
+    "is_used",
     "kind_of",
+    "launcher_of",
     "link_memory",
     "links_at_once",
     "memory_jobs",
     "seconds_of",
+    "set_places",
     "total_seconds",
+    "write_launcher",
 ]
 
 _GIB = 1 << 30
 
 
 class TaskKind(StrEnum):
-    """What a task of a build is."""
+    """The kind of a task."""
 
     CXX = "C++"
     C = "C"
@@ -44,8 +58,8 @@ class Task:
     """One task of Ninja.
 
     Attributes:
-        kind: What it is.
-        output: What it makes, as Ninja names it.
+        kind: Its kind.
+        output: Its output, by Ninja's name.
     """
 
     kind: TaskKind
@@ -62,7 +76,7 @@ _KINDS = (
     ),
 )
 _CUDA_FIRST, _CUDA_MORE = 33.0, 18.3
-"""Seconds of a CUDA file: (161 - 51) / 6 for each architecture, and what is left of 51 for the host part."""
+"""Seconds of a CUDA file: (161 - 51) / 6 for each architecture, and the rest of 51 for the host part."""
 _SECONDS = {TaskKind.C: 1.5, TaskKind.LINK: 3.0, TaskKind.OTHER: 0.5}
 _CXX_SECONDS = (
     (re.compile(r"third_party|/_deps/"), 4.0),
@@ -124,7 +138,7 @@ class MemoryPlan:
     Attributes:
         jobs: How many at a time.
         places: How many of them may be heavy ones; 0 where none is among the tasks, or where none waits for a place.
-        reason: What limits them.
+        reason: The limit.
     """
 
     jobs: int
@@ -135,10 +149,10 @@ class MemoryPlan:
 def memory_jobs(
     tasks: Iterable[Task], cores: int, memory: int | None, *, waits: bool = False, jobs: int | None = None
 ) -> MemoryPlan:
-    """Return how many compilations the memory carries, and what limits them.
+    """Return how many compilations the memory carries, and the limit.
 
     Args:
-        tasks: What is to be compiled.
+        tasks: The tasks that are left.
         cores: The processors.
         memory: Bytes; None where they are not known.
         waits: Whether heavy sources wait for one of a few places, so that only those have to fit at their size.
@@ -181,3 +195,76 @@ def links_at_once(memory: int | None, build_type: str) -> int:
 def total_seconds(tasks: Iterable[Task], architectures: int, factor: Mapping[TaskKind, float]) -> float:
     """Return the seconds of a core that tasks take on this machine."""
     return sum(seconds_of(task, architectures) * factor.get(task.kind, 1.0) for task in tasks)
+
+
+VARIABLE = "CMAKE_CUDA_COMPILER_LAUNCHER"
+
+_NAME = "heavy-source"
+_RULES = "CMakeFiles/rules.ninja"
+_SCRIPT = f"""\
+#!/bin/sh
+# Written by `tenv build`: a compiler launcher. A source that takes several GiB of memory waits for one of a few places,
+# whose number is in the file beside; every other source is compiled at once.
+output= last=
+for word in "$@"; do
+  [ "$last" = -o ] && output=$word
+  last=$word
+done
+case $output in
+  {"|".join(f"*{name}*" for name in HEAVY_NAMES)}) ;;
+  *) exec "$@" ;;
+esac
+places=1
+[ -r "$0.places" ] && read -r places < "$0.places"
+while :; do
+  place=1
+  while [ "$place" -le "$places" ]; do
+    exec 9> "$0.place-$place"
+    if flock -n 9; then
+      "$@" 9>&-
+      exit
+    fi
+    place=$((place + 1))
+  done
+  sleep 1
+done
+"""
+
+
+def launcher_of(job: BuildJob, environ: Mapping[str, str]) -> Path | None:
+    """Return the launcher of a checkout; None where nothing is compiled for GPUs, or the machine has no ``flock``.
+
+    Args:
+        job: The build.
+        environ: The environment of its programs.
+    """
+    without_gpu = job.toolchain is None or job.toolchain.cuda is None or is_off(environ.get("USE_CUDA", "1"))
+    if without_gpu or process.find("flock", environ.get("PATH")) is None:
+        return None
+    return job.notes.parent / _NAME
+
+
+def write_launcher(job: BuildJob) -> None:
+    """Write the launcher that the environment of a build names."""
+    launcher = launcher_of(job, job.environ)
+    if launcher is None or str(launcher) not in job.environ.get(VARIABLE, ""):
+        return
+    if not launcher.is_file() or launcher.read_text(encoding="utf-8") != _SCRIPT:
+        write_atomic(launcher, _SCRIPT)
+    launcher.chmod(0o755)
+
+
+def is_used(job: BuildJob) -> bool:
+    """Return whether the rules that CMake has written for Ninja put the launcher before the CUDA compiler."""
+    launcher = launcher_of(job, job.environ)
+    try:
+        rules = (job.folder / _RULES).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return launcher is not None and launcher.is_file() and str(launcher) in rules
+
+
+def set_places(job: BuildJob, places: int) -> None:
+    """Write how many heavy sources are compiled at a time."""
+    if launcher := launcher_of(job, job.environ):
+        write_atomic(launcher.with_name(f"{_NAME}.places"), f"{places}\n")

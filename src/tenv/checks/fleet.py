@@ -17,9 +17,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Generic, TextIO, TypeVar, cast
 
-from tenv.checks.check import find_targets
 from tenv.checks.host_options import HostOptions
 from tenv.checks.judge import Answers, Judge, Verdicts
+from tenv.checks.judge_targets import find_targets
 from tenv.checks.pytorch_source import find_source
 from tenv.checks.rules.catalogue import MACHINE_RULES
 from tenv.checks.rules.gpu import VARIABLE

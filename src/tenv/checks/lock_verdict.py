@@ -1,7 +1,6 @@
 """Judge a target's lock against its manifest; each is read once."""
 
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Sequence
 from pathlib import Path
 
 from tenv.checks.rules.interface import Severity
@@ -11,7 +10,7 @@ from tenv.core.errors import LockCorruptError, LockMissingError, LockStaleError,
 from tenv.locks.lock import Lock
 from tenv.locks.lock_features import features_of, take
 from tenv.locks.lock_file import parse_lock, read_lock
-from tenv.sources.staleness import differences
+from tenv.sources.interface import differences
 from tenv.targets.layers import with_features
 from tenv.targets.search import Target
 
@@ -94,7 +93,6 @@ def judge_lock(
     read: bytes | TenvError | None = None,
     path: Path | None = None,
     features: Sequence[str] | None = None,
-    begin: Callable[[Lock, Callable[[], JudgedLock]], object] = lambda *_: None,
 ) -> JudgedLock:
     """Return the lock of a target with its faults. An unreadable file is not an error here.
 
@@ -103,7 +101,6 @@ def judge_lock(
         read: The bytes of the file, or why there are none, if the caller has read it.
         path: The file; None for the target's own.
         features: The features to judge and to leave in the lock; None for all of the manifest's.
-        begin: Is called with a lock that could be read, before it is judged, and with what returns the verdict.
     """
     path = path or target.lock_file
     if isinstance(read, TenvError):
@@ -119,14 +116,8 @@ def judge_lock(
         there = features_of(lock)
         lacking = tuple(name for name in features if name not in there)
         lock, manifest = take(lock, features), with_features(manifest, features)
-
-    @cache
-    def judged() -> JudgedLock:
-        unsuited = differences(lock, manifest)
-        return JudgedLock(path, lock, (*unsuited, *broken), unsuited=len(unsuited), lacking=lacking)
-
-    begin(lock, judged)
-    return judged()
+    unsuited = differences(lock, manifest)
+    return JudgedLock(path, lock, (*unsuited, *broken), unsuited=len(unsuited), lacking=lacking)
 
 
 def _features(names: Sequence[str]) -> str:

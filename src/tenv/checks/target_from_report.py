@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tenv.checks.check import newest_toolkits
 from tenv.checks.choose_target import rank
 from tenv.checks.host_options import HostOptions, read, report
 from tenv.checks.judge import platform_of
+from tenv.checks.judge_targets import newest_toolkits
 from tenv.checks.rules.driver import judge_on_host
 from tenv.checks.rules.interface import Scope, decide
 from tenv.core.dataclass import dataclass

@@ -15,8 +15,7 @@ from tenv.core.errors import Exit, UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tenv.builds.build_job import BuildRequest
-    from tenv.builds.step_report import StepReport
+    from tenv.builds.build_job import BuildRequest, StepReport
     from tenv.project.context import Context
     from tenv.verbs.build import Built
 
@@ -125,7 +124,7 @@ def _request(
     **settings: Any,
 ) -> "BuildRequest":
     from tenv.builds.build_job import BuildRequest
-    from tenv.builds.target_step import named_target
+    from tenv.builds.checkout_step import named_target
     from tenv.verbs.build import find_checkout
 
     if target is not None and pytorch is None and _is_folder(target):

@@ -27,12 +27,15 @@ def _source_options(function: Callable[..., Result]) -> Callable[..., Result]:
 def clean(voice: Voice, *, leftovers: bool, everything: bool, **named: bool) -> Result:  # noqa: ARG001
     """Show the size of the caches. With an option, empty them. Environments do not change."""
     from tenv.project.context import Context
-    from tenv.quick.noted_answer import FOLDER
     from tenv.verbs.clean import clean_caches
 
     keys = [key for key, wanted in named.items() if wanted or everything]
-    rows = clean_caches(Context(), keys, answers=FOLDER, leftovers=leftovers or everything, notes=everything)
-    data = [{"name": row.name, "path": str(row.path), "bytes": row.bytes, "freed": row.freed} for row in rows]
+    rows = clean_caches(Context(), keys, leftovers=leftovers or everything, notes=everything)
+    data = [
+        {"name": row.name, "path": str(row.path), "bytes": row.bytes, "freed": row.freed}
+        | {"left": [str(path) for path in row.left]}
+        for row in rows
+    ]
 
     def show() -> None:
         print_table(
@@ -40,7 +43,11 @@ def clean(voice: Voice, *, leftovers: bool, everything: bool, **named: bool) -> 
             [(row.name, format_bytes(row.bytes), "freed" if row.freed else "", row.path) for row in rows],
         )
 
-    freed = any(row.freed for row in rows)
     options = ", ".join(f"`--{key}`" for key in named)
-    hint = [] if freed else [f"`tenv clean --leftovers`, {options} or `--all` empties them"]
-    return Result(data, text=show, summary=hint)
+    left = [f"left, since tenv did not make it: {path}" for row in rows for path in row.left]
+    hint = (
+        []
+        if left or any(row.freed for row in rows)
+        else [f"`tenv clean --leftovers`, {options} or `--all` empties them"]
+    )
+    return Result(data, text=show, summary=[*left, *hint])

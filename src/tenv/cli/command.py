@@ -75,26 +75,20 @@ class SplitCommand(click.Command):
 
 
 def command(
-    name: str, cls: type[click.Command] = click.Command, *, noted: bool = False, **settings: Any
+    name: str, cls: type[click.Command] = click.Command, **settings: Any
 ) -> Callable[[Callable[..., Result]], click.Command]:
     """Return a decorator that makes a click command of a function from `Voice` to `Result`.
 
     Args:
         name: The command.
         cls: The class of the click command.
-        noted: Whether its answer is noted for the short way (`tenv.cli.answer_note`).
         settings: What click takes.
     """
 
     def decorate(function: Callable[..., Result]) -> click.Command:
         @functools.wraps(function)
         def call(*, json: bool, quiet: bool, **options: Any) -> NoReturn:
-            do = functools.partial(run, name, Voice(json=json, quiet=quiet), functools.partial(function, **options))
-            if not noted:
-                leave(do())
-            from tenv.cli.answer_note import noted as noting  # late: one command's answer is noted
-
-            leave(noting(sys.argv[1:], do))
+            leave(run(name, Voice(json=json, quiet=quiet), functools.partial(function, **options)))
 
         examples = "\n".join(f"  {line}" for line in EXAMPLES.get(name, ()))
         epilog = "\n\n".join(

@@ -2,10 +2,11 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
-from tenv.activation.changes import Action
+from tenv.activation.changes import Action, is_own
 from tenv.cli.command import command, prefix_option, target_argument
 from tenv.cli.output import Result, Voice, out, prose
 from tenv.core.errors import UsageError
@@ -36,21 +37,23 @@ def env(voice: Voice, *, target: str | None, explain: str | None, prefix: Path |
     rows = [
         {**change.to_json(), "replaces": context.environ.get(change.name)}
         | ({"action": "left out"} if change in activation.left_out else {})
+        | ({"stays": True} if change.default and is_own(context.environ, change.name) else {})
         for change in changes
     ]
     return Result(rows, text=lambda: _print(rows, explained=bool(explain)))
 
 
-def _print(rows: list[dict[str, str | None]], *, explained: bool) -> None:
+def _print(rows: list[dict[str, Any]], *, explained: bool) -> None:
     for row in rows:
         out(f"{row['name']}{_shown(row)}")
         prose(f"    {row['reason']}")
         if explained:
             replaces = row["replaces"]
-            out(f"    in this shell it is {'not set' if replaces is None else f'`{replaces}`'}")
+            stays = ", which stays" if row.get("stays") else ""
+            out(f"    in this shell it is {'not set' if replaces is None else f'`{replaces}`'}{stays}")
 
 
-def _shown(row: dict[str, str | None]) -> str:
+def _shown(row: dict[str, Any]) -> str:
     """Return the new value of a variable as text."""
     value, own = row["value"], f"${row['name']}"
     separator = row.get("separator") or os.pathsep

@@ -51,7 +51,8 @@ def _log(name: str) -> Result:
     findings = [finding.to_json() for finding in found.findings]
 
     def show() -> None:
-        out("\n".join(_lines(found)))
+        for line in _lines(found):
+            out(line)
         print_findings(findings)
 
     return Result(found.to_json(), text=show, findings=findings)
@@ -60,11 +61,13 @@ def _log(name: str) -> Result:
 def _lines(found: "ExplainedLog") -> Iterator[str]:
     diagnosis = found.diagnosis
     if not diagnosis.failed:
-        yield f"{found.log}: {'no step failed' if found.is_build else 'no build is recognized in it'}"
+        yield f"{found.log}: {'no step failed' if diagnosis.is_build else 'no build is recognized in it'}"
         return
     for label, line in (("step", diagnosis.step), ("error", diagnosis.error)):
         if line is not None:
             yield _beside(f"{label + ':':<8}", f"line {line.number}: {line.text.strip()}")
+    if diagnosis.cause is None and diagnosis.place is not None:
+        yield f"place:  {diagnosis.place}"
     if diagnosis.cause is None:
         yield f"cause:  unknown (none of the {found.known} known causes matches)"
 

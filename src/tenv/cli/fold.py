@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
+from tenv.core.untrusted import whole_number
+
 __all__ = ["cells_of", "fold_beside", "fold_line", "fold_pieces", "fold_table", "terminal_width"]
 
 _GAP = 2
@@ -25,8 +27,8 @@ def terminal_width(stream: TextIO | None) -> int | None:
     try:
         if stream is None or not stream.isatty():
             return None
-        given = os.environ.get("COLUMNS", "")
-        columns = int(given) if given.isdecimal() else os.get_terminal_size(stream.fileno()).columns
+        given = whole_number(os.environ.get("COLUMNS", ""))
+        columns = os.get_terminal_size(stream.fileno()).columns if given is None else given
     except (OSError, ValueError):
         return _USUAL
     return columns if columns >= _NARROWEST else _USUAL

@@ -122,7 +122,7 @@ def _clashes(pasted: dict[str, Any]) -> list[dict[str, str]]:
 
 def _print(report: "HostReport") -> None:
     """Print the report: label, value, origin; further values of a label stand below it."""
-    from tenv.host.fields import host_fields
+    from tenv.host.field import host_fields
 
     for name, field in host_fields().items():
         for number, line in enumerate(_entry(getattr(report, name), field.show)):

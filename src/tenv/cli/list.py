@@ -26,7 +26,7 @@ def list_environments(voice: Voice, *, check: bool) -> Result:  # noqa: ARG001 (
     from tenv.project.context import Context
     from tenv.verbs.list import find_environments
 
-    found = find_environments(Context(), reread=check)
+    found = find_environments(Context())
     unfit = [row for row in found if not row.fit]
     none = [] if found else ["there is no environment here; `tenv create TARGET` creates one"]
     return Result(

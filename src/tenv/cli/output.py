@@ -114,7 +114,9 @@ class Voice:
             if error.step:
                 described["step"] = error.step
             self._envelope(command, False, error.data, error.findings, described)
-        elif error.findings:
+        else:
+            _print_failure(command)
+        if error.findings and not self.json:
             print_findings(error.findings, tell, sys.stderr)
             tell("")
         _tell_labelled(f"error[{error.code}]", "1;31", error.message)
@@ -136,6 +138,16 @@ class Voice:
         for text in data.texts:
             print(without_login(text), end="")
         print("," + without_login(json.dumps(behind, indent=2)).removeprefix("{"))
+
+
+def _print_failure(command: str) -> None:
+    """Print the output of a command that failed, for a shell that evaluates it."""
+    if command != "activate" or sys.stdout is None or is_terminal(sys.stdout):
+        return
+    from tenv.cli.activate import failing_script  # late: only a failed `activate` has an output
+
+    with contextlib.suppress(OSError, ValueError):
+        print(failing_script(sys.argv[1:]), end="", flush=True)
 
 
 def tell(text: str) -> None:

@@ -3,7 +3,7 @@
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ import click
 
 from tenv.cli.command import command, locked_option, not_empty, prefix_option, target_argument
 from tenv.cli.output import Result, Voice, print_findings
-from tenv.cli.start import begin
+from tenv.cli.start import begin, program_words
 from tenv.core.errors import UnknownTargetError, UsageError
 
 if TYPE_CHECKING:
@@ -130,4 +130,5 @@ def shell(voice: Voice, *, target: str | None, prefix: Path | None, locked: bool
     from tenv.verbs.run import plan_shell
 
     context = Context(locked=locked)
-    return begin(voice, context, plan_shell(context, target, prefix, (lambda _: None) if voice.json else voice.say))
+    say: Callable[[str], None] = (lambda _: None) if voice.json else voice.say
+    return begin(voice, context, plan_shell(context, target, prefix, say, program_words()))

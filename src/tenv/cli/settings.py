@@ -79,8 +79,8 @@ def _text(value: Any) -> str:
 @command("info", short_help="Print versions, folders, caches and settings.")
 def info(voice: Voice) -> Result:
     """Print the versions, folders and settings of tenv. It connects to no server."""
+    from tenv.core.source_commit import source_commit
     from tenv.project.context import Context
-    from tenv.quick.source_commit import source_commit
     from tenv.verbs.info import describe_installation
 
     about = describe_installation(Context(), source_commit())

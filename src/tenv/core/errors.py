@@ -27,7 +27,6 @@ __all__ = [
     "LockConflictError",
     "LockCorruptError",
     "LockMissingError",
-    "LockNewerError",
     "LockStaleError",
     "ManifestError",
     "NetworkError",
@@ -109,7 +108,7 @@ class UnknownTargetError(UsageError):
 
 
 class HostReportError(UsageError):
-    """A host report is unreadable, or a newer tenv wrote it."""
+    """A host report is unreadable, or has another schema."""
 
     code = "host-report"
 
@@ -239,7 +238,7 @@ class LockStaleError(TenvError):
 
 
 class LockCorruptError(TenvError):
-    """The lock is unreadable."""
+    """The lock is unreadable, or has another schema."""
 
     code = "lock-corrupt"
     status = Exit.LOCK
@@ -249,12 +248,6 @@ class LockConflictError(LockCorruptError):
     """The lock has conflict markers of an unresolved merge."""
 
     code = "lock-conflict"
-
-
-class LockNewerError(LockCorruptError):
-    """A newer tenv wrote the lock in a schema that this one does not know."""
-
-    code = "lock-newer"
 
 
 class EnvironmentMissingError(TenvError):

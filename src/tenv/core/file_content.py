@@ -7,11 +7,14 @@ import errno
 import os
 import stat
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-from tenv.core.files import MOST, read_regular
+from tenv.core.files import MOST, open_regular, read_regular
 
-__all__ = ["read_given", "read_text"]
+__all__ = ["given_pieces", "read_given", "read_text"]
+
+_PIECE = 1 << 20
 
 _SILENT = 300
 """Seconds without a byte after which a pipe is given up; a report over ssh takes some seconds."""
@@ -36,30 +39,52 @@ def read_given(path: Path, most: int = MOST) -> bytes:
     """Return the bytes of a file that a user names: a regular one, or a pipe such as a shell's ``<(command)``.
 
     Raises:
+        OSError: As in `given_pieces`.
+    """
+    return b"".join(given_pieces(path, most))
+
+
+def given_pieces(path: Path, most: int = MOST) -> Iterator[bytes]:
+    """Yield the bytes of a file that a user names, as in `read_given`, in pieces of at most 1 MiB.
+
+    Raises:
         OSError: As in `read_regular`, or the pipe has no writer or is silent; `strerror` has the reason.
     """
+    read = 0
+    for piece in _pieces(path, most):
+        read += len(piece)
+        if read > most:
+            raise OSError(errno.EFBIG, "is too large", str(path))
+        yield piece
+
+
+def _pieces(path: Path, most: int) -> Iterator[bytes]:
     if sys.platform == "win32" or not stat.S_ISFIFO(path.stat().st_mode):
-        return read_regular(path, most)
+        with open_regular(path, most) as file:
+            while piece := file.read(_PIECE):
+                yield piece
+        return
     import select  # late: pipes are rare
     import time
 
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    data, end = bytearray(), time.monotonic() + _UNOPENED
+    began, end = False, time.monotonic() + _UNOPENED
     try:
-        while len(data) <= most:
+        while True:
             try:
-                piece = os.read(handle, 1 << 20)
+                piece = os.read(handle, _PIECE)
             except BlockingIOError:  # a writer has it open
                 if not select.select([handle], [], [], _SILENT)[0]:
                     raise OSError(errno.ETIMEDOUT, f"is silent for {_SILENT} s", str(path)) from None
                 continue
-            data += piece
-            if not piece and data:
-                return bytes(data)
-            if not piece and time.monotonic() > end:
+            if piece:
+                began = True
+                yield piece
+            elif began:
+                return
+            elif time.monotonic() > end:
                 raise OSError(errno.ETIMEDOUT, f"no program writes to it within {_UNOPENED} s", str(path))
-            if not piece:
+            else:
                 time.sleep(_PAUSE)
     finally:
         os.close(handle)
-    raise OSError(errno.EFBIG, "is too large", str(path))

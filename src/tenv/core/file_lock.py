@@ -11,20 +11,13 @@ import sys
 import time
 from pathlib import Path
 
-__all__ = ["FileLock", "LockTakenError", "held_locks"]
+__all__ = ["FileLock", "LockTakenError"]
 
 _PAUSE = 0.05
 """Seconds between two tries. A process that waits in flock itself would not hear Python's handlers of signals."""
 
 _TAKEN = (errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK)
 _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-
-_held: list[int] = []
-
-
-def held_locks() -> list[int]:
-    """Return the descriptors of the locks that this process holds; a process that has a copy of one holds it, too."""
-    return [*_held]
 
 
 class LockTakenError(Exception):
@@ -61,7 +54,6 @@ class FileLock:
         """Give the lock back."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
-            _held.remove(descriptor)
             with contextlib.suppress(OSError):  # some network file systems fail here; closing releases all the same
                 _release(descriptor)
             with contextlib.suppress(OSError):
@@ -73,7 +65,6 @@ class FileLock:
             _take(descriptor)
             if os.fstat(descriptor).st_nlink:
                 self._descriptor, descriptor = descriptor, -1
-                _held.append(self._descriptor)
                 return True
         except OSError as error:
             if error.errno not in _TAKEN:

@@ -58,12 +58,10 @@ _OF_MSYS2 = ("m2-", "m2w64-", "msys2-")
 CHANNEL_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_./:@%~-]*"
 """The word for a channel."""
 
-_CHANNEL = re.compile(CHANNEL_PATTERN)
-_CONDA = re.compile(r"(?P<name>[^/]+)-(?P<version>[^-/]+)-(?P<build>[^-/]+)(?P<ending>\.conda|\.tar\.bz2|\.json)")
-_WHEEL = re.compile(
-    r"(?P<name>[A-Za-z0-9][A-Za-z0-9_.]*)-(?P<version>[A-Za-z0-9_.+!]+)(?:-(?P<build>\d[A-Za-z0-9_.]*))?"
-    r"-(?P<tags>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*-\w+(?:\.\w+)*-\w+(?:\.\w+)*)\.whl",
-    re.ASCII,
+_CONDA = r"(?P<name>[^/]+)-(?P<version>[^-/]+)-(?P<build>[^-/]+)(?P<ending>\.conda|\.tar\.bz2|\.json)"
+_WHEEL = (
+    r"(?a)(?P<name>[A-Za-z0-9][A-Za-z0-9_.]*)-(?P<version>[A-Za-z0-9_.+!]+)(?:-(?P<build>\d[A-Za-z0-9_.]*))?"
+    r"-(?P<tags>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*-\w+(?:\.\w+)*-\w+(?:\.\w+)*)\.whl"
 )
 _LONGEST = 255
 """The letters of a file's name that file systems take."""
@@ -96,7 +94,7 @@ def file_at(url: str) -> str:
 
 def is_channel(word: str) -> bool:
     """Return whether a text can name a channel: a name, a label (``NAME/label/LABEL``), or a URL."""
-    return bool(_CHANNEL.fullmatch(word)) and ".." not in word and ("://" in word or ":" not in word)
+    return bool(re.fullmatch(CHANNEL_PATTERN, word)) and ".." not in word and ("://" in word or ":" not in word)
 
 
 def channel_urls(word: str, platform: str = "") -> tuple[str, ...]:
@@ -158,7 +156,7 @@ class CondaFile:
     @classmethod
     def parse(cls, file: str) -> Self | None:
         """Parse a file name or the end of a URL; None if it is not such a name."""
-        match = _CONDA.fullmatch(unquote(file.rpartition("/")[2]))
+        match = re.fullmatch(_CONDA, unquote(file.rpartition("/")[2]))
         return cls(**match.groupdict()) if match else None
 
     @property
@@ -201,7 +199,7 @@ class WheelFile:
         that reads a lock 25 ms, but none that stands for more tags than memory holds.
         """
         name = file_at(file) if "/" in file else file
-        match = _WHEEL.fullmatch(name)
+        match = re.fullmatch(_WHEEL, name)
         if match is None or "__" in match["name"] or len(name) > _LONGEST:
             return None
         if prod(part.count(".") + 1 for part in match["tags"].split("-")) > _MOST_TAGS:

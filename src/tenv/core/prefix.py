@@ -1,8 +1,8 @@
-"""The folder of an environment: tenv's own files, all other files, and how to clear it."""
+"""The folder of an environment: its Python, tenv's own files, all other files, and how to clear it."""
 
 import contextlib
 import os
-import shutil
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -11,18 +11,22 @@ from tenv.core.files import storage_errors
 
 __all__ = [
     "ARCHIVES",
-    "CREATE_NOTE",
     "ID_FILE",
     "LOCK_NOTE",
     "MARKER",
     "MARKS",
     "META",
     "OWN",
+    "READY",
+    "STATE_SCHEMA",
     "clear",
     "files_in",
+    "has_conda_packages",
     "leads_out",
     "prune",
+    "python_program",
     "require_inside",
+    "site_packages",
     "spelled",
 ]
 
@@ -31,6 +35,12 @@ META = "tenv-meta"
 
 MARKER = f"{META}/state.json"
 """The file that only tenv creates; it marks an environment."""
+
+STATE_SCHEMA = 2
+"""The number of the form of `MARKER`. Any change of the form raises it."""
+
+READY = f'{{"state": "ready", "schema": {STATE_SCHEMA},'
+"""The first bytes of `MARKER` in an environment that may be used; shells compare them."""
 
 ID_FILE = f"{META}/id"
 """The file of a prefix with its id (`tenv.environment.marks`)."""
@@ -44,11 +54,31 @@ ARCHIVES = f"{META}/archives"
 LOCK_NOTE = "lock-note"
 """The file in `META` with what was last found out about the lock (`tenv.environment.lock_note`)."""
 
-CREATE_NOTE = "create-note"
-"""The file in `META` with what `create` looked at when it had nothing to do (`tenv.environment.create_note`)."""
-
 OWN = (META, ".tenv.lock", ".tenv.owner")
 """tenv's own names in a prefix; the latter two (`tenv.core.files.exclusive`) exist while it is locked."""
+
+
+def has_conda_packages(prefix: Path) -> bool:
+    """Return whether a prefix holds conda packages."""
+    return next((prefix / "conda-meta").glob("*.json"), None) is not None
+
+
+def python_program(prefix: Path) -> Path:
+    """Return the path of a prefix's Python program, which may not exist."""
+    if sys.platform != "win32":
+        return prefix / "bin" / "python"
+    own = has_conda_packages(prefix) and not (prefix / "pyvenv.cfg").is_file()
+    return prefix / "python.exe" if own else prefix / "Scripts" / "python.exe"
+
+
+def site_packages(prefix: Path) -> Path:
+    """Return the folder of packages of a prefix's Python."""
+    if sys.platform == "win32":
+        return prefix / "Lib" / "site-packages"
+    # conda's Python has a link `python3.1` to its own folder.
+    folders = [path for path in (prefix / "lib").glob("python3.*") if not path.is_symlink()]
+    found = sorted(path for folder in folders if (path := folder / "site-packages").is_dir())
+    return found[-1] if found else prefix / "lib" / "site-packages"
 
 
 def spelled(prefix: Path) -> Path:
@@ -155,6 +185,8 @@ def clear(prefix: Path, keep: Iterable[str]) -> None:
 
 
 def _remove(path: Path) -> None:
+    import shutil  # late: few commands remove anything
+
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

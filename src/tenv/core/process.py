@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from tenv.core.dataclass import dataclass
-from tenv.core.listener import Listener
 from tenv.core.missing import Missing, ReasonKind
 from tenv.core.pseudo_terminal import ESCAPES, open_terminal, read_terminal
 
-__all__ = ["STARTED", "Background", "Completed", "Missing", "end_all", "find", "run", "spawn", "stream"]
+__all__ = ["Completed", "Missing", "end_all", "find", "run", "spawn", "stream", "watch"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +66,6 @@ def _binding(*, bound: bool = True) -> Iterator[dict[str, Any]]:
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-
-STARTED = subprocess.Popen
-"""The class of all programs that are started."""
 
 _running: "dict[subprocess.Popen[str], bool]" = {}
 """The programs that `run` waits for, and whether each leads its own process group."""
@@ -185,7 +181,7 @@ def stream(
     arguments: Sequence[str],
     on_line: Callable[[str], None],
     *,
-    log: Path,
+    log: Path = Path(os.devnull),
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> int | Missing:
@@ -220,86 +216,58 @@ def stream(
             _running.pop(child)
 
 
-class Background:
-    """A program that runs while this process does something else, and ends with it; what it prints is dropped."""
+def watch(
+    arguments: Sequence[str],
+    on_text: Callable[[str], None],
+    *,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    text: str = "",
+    on_tick: Callable[[int], None] = lambda _: None,
+) -> Completed:
+    """Run a program to its end, and pass on its standard error as it arrives, without escape sequences.
 
-    def __init__(
-        self,
-        arguments: Sequence[str],
-        *,
-        environment: Mapping[str, str] | None = None,
-        folder: Path | None = None,
-        text: str = "",
-        heard: bool = False,
-        on_tick: Callable[[int], None] = lambda _: None,
-    ) -> None:
-        """Start the program.
+    On POSIX, the standard error of the program is a terminal, so that it reports progress. Its standard output is
+    dropped.
 
-        Args:
-            arguments: The program and its arguments.
-            environment: All its environment variables; None means those of this process.
-            folder: Its working folder.
-            text: Its standard input.
-            heard: Whether `follow` reads its standard error. On POSIX that is a terminal, so that it reports progress.
-            on_tick: Of a program that is heard, called in a thread several times a second with the process id. What it
-                raises ends the program, and `follow` raises it.
-        """
-        self._ours, theirs = _ear() if heard else (-1, subprocess.DEVNULL)
-        silent: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": theirs}
+    Args:
+        arguments: The program and its arguments.
+        on_text: Receives each piece of the text.
+        environment: All its environment variables; None means those of this process.
+        folder: Its working folder.
+        text: Its standard input.
+        on_tick: Called several times a second with the process id (POSIX). An error of it ends the program.
+    """
+    ours, theirs = (-1, subprocess.PIPE) if sys.platform == "win32" else open_terminal()
+    quiet: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": theirs}
+    try:
+        with _binding() as changes:
+            child = subprocess.Popen(list(arguments), env=environment, cwd=folder, **quiet, **changes)
+    finally:
+        if theirs >= 0:
+            os.close(theirs)
+    pieces: list[str] = []
+    with contextlib.ExitStack() as streams:
+        if ours >= 0:
+            streams.callback(os.close, ours)
+        for stream in filter(None, (child.stdin, child.stderr)):
+            streams.push(functools.partial(_close, stream))
         try:
-            with _binding() as changes:
-                self._child = subprocess.Popen(list(arguments), env=environment, cwd=folder, **silent, **changes)
-        finally:
-            if theirs >= 0:
-                os.close(theirs)
-        look = functools.partial(on_tick, self._child.pid)
-        self._listener = Listener(self._said(), look, self._child.terminate) if heard else None
-        try:
-            _feed(self._child, text)
+            _feed(child, text)
+            for piece in read_terminal(ours) if child.stderr is None else _lines(child.stderr):
+                on_tick(child.pid)
+                if piece:
+                    pieces.append(piece)
+                    on_text(piece)
+            status = child.wait()
         except BaseException:
-            self.stop()
+            _stop(child)
             raise
-
-    @property
-    def process(self) -> int:
-        """Its process id."""
-        return self._child.pid
-
-    def follow(self, on_text: Callable[[str], None]) -> Completed:
-        """Pass on what it says as it arrives, without escape sequences, and wait for its end."""
-        said = self._listener.follow(on_text) if self._listener else ""
-        return Completed(self._child.wait(), "", said)
-
-    def _said(self) -> Iterator[str]:
-        if self._child.stderr is None:
-            yield from read_terminal(self._ours)
-        else:
-            yield from (line.decode("utf-8", "replace") for line in self._child.stderr)
-
-    def has_ended(self) -> bool:
-        """Return whether it no longer runs."""
-        return self._child.poll() is not None
-
-    def wait(self) -> int:
-        """Wait for its end, and return its exit status; negative for a signal."""
-        return self._child.wait()
-
-    def stop(self) -> None:
-        """End it, if it still runs."""
-        if self._child.poll() is None:
-            _stop(self._child)
-        if self._listener and not self._listener.has_ended():  # it ends with the last program that has the terminal
-            return
-        for stream in filter(None, (self._child.stdin, self._child.stderr)):
-            _close(stream)
-        if self._ours >= 0:
-            os.close(self._ours)
-            self._ours = -1
+    return Completed(status, "", "".join(pieces))
 
 
-def _ear() -> tuple[int, int]:
-    """Return the end of a terminal to read from, and the end for a program; a pipe of `subprocess` on Windows."""
-    return (-1, subprocess.PIPE) if sys.platform == "win32" else open_terminal()
+def _lines(stream: IO[bytes]) -> Iterator[str]:
+    return (line.decode("utf-8", "replace") for line in stream)
 
 
 def _feed(child: "subprocess.Popen[bytes] | subprocess.Popen[str]", text: str | None) -> None:

@@ -21,7 +21,7 @@ def parse_bytes(text: str) -> int:
     Raises:
         ValueError: The text is no size, or the size is below one byte.
     """
-    import re  # late: the short way of `tenv list` loads no library
+    import re  # late: few commands read a size
 
     match = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,3})?)\s*([kmgt]?i?)b?\s*", text, re.IGNORECASE)
     if (

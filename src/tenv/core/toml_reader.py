@@ -1,30 +1,39 @@
-"""Typed getters over TOML tables; an error has its path and its line.
+"""Read tables of TOML, JSON and YAML by the types of their values; an error has its path, and in TOML its line.
 
-One small getter per kind of value keeps modules of formats flat lists of fields.
+`Table` has a getter for each type. `Table.read` reads a whole dataclass by the annotations of its fields.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from datetime import date
+from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
-
-import tomli
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import ManifestError, TenvError
 from tenv.core.files import read_regular
+from tenv.core.versions import Version
+from tenv.core.worded import Worded
 
 T = TypeVar("T")
+Getter = Callable[["Table", str], Any]
 
-__all__ = ["Table", "locate", "most_similar", "nearest", "read_toml"]
+__all__ = ["Column", "OptionalText", "Table", "getter_of", "locate", "most_similar", "nearest", "read_toml"]
 
 _MOST = 16 * 1024 * 1024
 """Maximum bytes of a handwritten file."""
+_HIGHEST = 2**63 - 1
+"""The highest whole number that `Table.number` reads."""
+_REQUIRED: Any = object()
+"""The default of a value without one."""
 
-_CONFLICT = re.compile(r"^<{7} .*^={7}\r?$.*^>{7} ", re.MULTILINE | re.DOTALL)
-_HEADER = re.compile(r"\s*\[\[?\s*(?P<keys>[^\]]+?)\s*\]\]?\s*(#.*)?")
-_KEY = re.compile(r"""\s*(?P<keys>(?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
+_CONFLICT = r"^<{7} .*^={7}\r?$.*^>{7} "
+_HEADER = r"\s*\[\[?\s*(?P<keys>[^\]]+?)\s*\]\]?\s*(#.*)?"
+_KEY = r"""\s*(?P<keys>(?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*="""
 
 
 def nearest(word: str, choices: Iterable[str]) -> str:
@@ -71,9 +80,9 @@ def _places(text: str) -> tuple[dict[tuple[str, ...], int], dict[tuple[str, ...]
     above: dict[tuple[str, ...], int] = {}
     table: tuple[str, ...] = ()
     for number, line in enumerate(text.splitlines(), 1):
-        if header := _HEADER.fullmatch(line):
+        if header := re.fullmatch(_HEADER, line):
             full = table = _parts(header["keys"])
-        elif key := _KEY.match(line):
+        elif key := re.match(_KEY, line):
             full = table + _parts(key["keys"])
         else:
             continue
@@ -84,12 +93,31 @@ def _places(text: str) -> tuple[dict[tuple[str, ...], int], dict[tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Column:
+    """How `Table.read` reads a field: an annotation beside its type, as in ``Annotated[Version, Column("cc")]``.
+
+    Attributes:
+        name: The key; empty for the name of the field.
+        read: Reads the value from the table by the key, missing or not; None for the getter of the type.
+        default: The value for a missing key; a required field has no default here and none in its dataclass.
+    """
+
+    name: str = ""
+    read: Getter | None = None
+    default: Any = _REQUIRED
+
+
+OptionalText = Annotated[str, Column(default="")]
+"""A string that is empty if its key is missing."""
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
-    """A mapping read from TOML, with its source.
+    """A mapping read from a file, with its source.
 
     Attributes:
         data: The keys and values.
-        source: The text that it was read from, for line numbers.
+        source: The text of a TOML file, for line numbers; empty for other formats.
         file: The file's name, for messages.
         path: The keys from the top of the file to here.
         error: The class of error that a getter raises.
@@ -137,6 +165,13 @@ class Table:
         value = self._get(key, bool, "true or false")
         return default if value is None else value
 
+    def number(self, key: str) -> int | None:
+        """Return a whole number from 0 to the 64-bit limit; None if it is missing."""
+        value: int | None = self._get(key, int, "a whole number")
+        if value is not None and not 0 <= value <= _HIGHEST:
+            raise self.fail(key, f"expected no {'less than 0' if value < 0 else f'more than {_HIGHEST}'}")
+        return value
+
     def strings(self, key: str) -> tuple[str, ...]:
         """Return a list of strings."""
         value = self._get(key, list, "a list of strings")
@@ -172,6 +207,21 @@ class Table:
         except ValueError as error:
             raise self.fail(key, str(error)) from error
 
+    def read(self, cls: type[T], **given: Any) -> T:
+        """Return a dataclass with the values of this table, each by the type of its field.
+
+        A field is required unless it has a default, or is optional, a list, a flag or a kind. A required text is not
+        empty.
+
+        Args:
+            cls: The dataclass.
+            given: Its values that are not in the table, by field.
+        """
+        for name, key, get in _columns(cast("Any", cls)):
+            if name not in given:
+                given[name] = get(self, key)
+        return cls(**given)
+
     def only(self, known: Iterable[str]) -> None:
         """Raise an error about the first unknown key, with the most similar known one."""
         choices = list(known)
@@ -179,6 +229,125 @@ class Table:
             if key not in choices:
                 suggestion = nearest(key, choices)
                 raise self.fail(key, "unknown key", hint=suggestion or f"known keys: {', '.join(sorted(choices))}")
+
+
+@lru_cache(maxsize=256)
+def _columns(cls: Any) -> tuple[tuple[str, str, Getter], ...]:
+    """Return the fields of a dataclass, each with its key and its getter."""
+    types = get_type_hints(cls, include_extras=True)
+    rows = []
+    for field in fields(cls):
+        if field.init:
+            default = _REQUIRED if field.default is MISSING else field.default
+            default = default if field.default_factory is MISSING else field.default_factory()
+            rows.append((field.name, *_column(types[field.name], default, field.name)))
+    return tuple(rows)
+
+
+def _column(annotation: Any, default: Any, name: str) -> tuple[str, Getter]:
+    extra = next((one for one in get_args(annotation)[1:] if isinstance(one, Column)), Column())
+    kind = get_args(annotation)[0] if get_origin(annotation) is Annotated else annotation
+    name = extra.name or name
+    if extra.read:
+        return name, extra.read
+    default = default if extra.default is _REQUIRED else extra.default
+    return name, getter_of(kind, default)
+
+
+def getter_of(kind: Any, default: Any = _REQUIRED) -> Getter:
+    """Return the getter of a type, which takes a table and a key.
+
+    Args:
+        kind: The type: text, whole number, flag, `Version`, date, enumeration, pattern, dataclass, a tuple of these,
+            or one of them or None.
+        default: The value for a missing key; without one, it is an error unless the type has one.
+    """
+    if get_origin(kind) in (Union, UnionType):
+        default = None if default is _REQUIRED else default
+        (kind,) = (one for one in get_args(kind) if one is not NoneType)
+    if default is _REQUIRED and (kind is bool or get_origin(kind) is tuple):
+        default = kind()
+    if default is _REQUIRED and isinstance(kind, type) and issubclass(kind, Worded):
+        default = kind.read(None)
+    read = _reader(kind)
+
+    def get(table: Table, key: str) -> Any:
+        value = read(table, key) if table.data.get(key) is not None else None
+        if value not in (None, ""):
+            return value
+        if default is _REQUIRED:
+            raise table.fail(key, "is required")
+        return default
+
+    return get
+
+
+def _reader(kind: Any) -> Getter:
+    """Return what reads a value that is there."""
+    if get_origin(kind) is tuple:
+        return _list_reader(get_args(kind)[0])
+    if parse := _parser(kind):
+        return lambda table, key: table.parsed(key, parse, None)
+    if is_dataclass(kind):
+        return lambda table, key: table.table(key).read(cast("type", kind))
+    plain: dict[Any, Getter] = {str: Table.text, int: Table.number, bool: Table.flag}
+    return plain[kind]
+
+
+def _list_reader(item: Any) -> Getter:
+    if item is str:
+        return Table.strings
+    if item is int:
+        return _numbers
+    parse = _parser(item)
+    if parse is None:
+        return lambda table, key: tuple(row.read(item) for row in table.rows(key))
+
+    def read(table: Table, key: str) -> Any:
+        try:
+            return tuple(map(parse, table.strings(key)))
+        except ValueError as error:
+            raise table.fail(key, str(error)) from error
+
+    return read
+
+
+def _numbers(table: Table, key: str) -> tuple[int, ...]:
+    items = table.data[key]
+    if not isinstance(items, list) or any(type(item) is not int for item in items):
+        raise table.fail(key, "expected a list of numbers")
+    return tuple(items)
+
+
+def _parser(kind: Any) -> Callable[[str], Any] | None:
+    """Return what makes a value of a text, and raises ValueError for another text; None for other types."""
+    if kind is Version:
+        return _version
+    if kind is date:
+        return date.fromisoformat
+    if (get_origin(kind) or kind) is re.Pattern:
+        return _pattern
+    if isinstance(kind, type) and issubclass(kind, Worded):
+        return kind.read
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return lambda text: _member(kind, text)
+    return None
+
+
+_version = lru_cache(maxsize=1024)(Version)  # hundreds of GPUs share a few dozen
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise ValueError(f"no regular expression: {error}") from error
+
+
+def _member(kind: type[StrEnum], text: str) -> StrEnum:
+    if text not in list(kind):
+        raise ValueError(f"expected {' or '.join(kind)}, got `{text}`")
+    return kind(text)
 
 
 def _name(value: object) -> str:
@@ -193,7 +362,11 @@ def _name(value: object) -> str:
     return names.get(type(value), type(value).__name__)
 
 
-_parse = lru_cache(maxsize=64)(tomli.loads)  # a parent is read again for each of its children
+@lru_cache(maxsize=64)  # a parent is read again for each of its children
+def _parse(text: str) -> dict[str, Any]:
+    import tomli  # late: few commands that use an environment read a file of TOML
+
+    return tomli.loads(text)
 
 
 def read_toml(path: Path, error: type[TenvError] = ManifestError, name: str = "") -> Table:
@@ -206,12 +379,12 @@ def read_toml(path: Path, error: type[TenvError] = ManifestError, name: str = ""
         raise error(f"{name}: not UTF-8 text (byte {fault.start})") from fault
     except RecursionError as fault:
         raise error(f"{name}: not TOML: nested too deep") from fault
-    except tomli.TOMLDecodeError as fault:
-        if _CONFLICT.search(text):
+    except ValueError as fault:
+        if type(fault) is ValueError:  # of `int`
+            raise error(f"{name}: has a number with thousands of digits") from fault
+        if re.search(_CONFLICT, text, re.MULTILINE | re.DOTALL):
             hint = "merge both sides by hand and remove the lines with conflict markers"
             raise error(f"{name}: has conflict markers of an unresolved merge", hint=hint) from fault
         raise error(f"{name}: not TOML: {fault}") from fault
-    except ValueError as fault:  # int rejects so many digits
-        raise error(f"{name}: has a number with thousands of digits") from fault
     except OSError as fault:
         raise error(f"{name}: can't be read: {fault.strerror}") from fault

@@ -1,7 +1,8 @@
 """Validate values from others: a name, a path in a prefix, an address.
 
 Manifests and locks share these checks, so that neither passes a value to the disk or the network that the other
-rejects. Each function returns the fault as words that follow the value's key, or an empty string.
+rejects. Each function returns the fault as words that follow the value's key, or an empty string. The patterns are
+compiled when they are used first: every command loads this module to print.
 """
 
 import re
@@ -21,39 +22,47 @@ __all__ = [
     "place_fault",
     "printable",
     "text_fault",
+    "whole_number",
     "without_login",
 ]
 
 NAME_PATTERN = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
 """The name of a package, an archive or a feature."""
 
-_NAME = re.compile(NAME_PATTERN)
 _MOST = 200
 """Maximum characters of a name: a file system allows 255 bytes, and suffixes are added."""
 
-_CONDA_NAME = re.compile(r"[a-z0-9_.-]+")
-_CONDA_VERSION = re.compile(r"[A-Za-z0-9_.+!]+")
-_CONDA_BUILD = re.compile(r"[A-Za-z0-9_.+]*")
-_HIDDEN = re.compile(r"[\0-\x20\x7f-\xa0\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\\]")
-_CONTROL = re.compile(r"[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-_LOGIN = re.compile(r"://(?!git@)[^\s/@\"'`<>]*@(?=[^\s/])")
-_TOKEN = re.compile(r"(://[^\s/\"'`]+)/t/[^\s/\"'`]+/")
+_MOST_DIGITS = 20
+_CONDA_NAME = r"[a-z0-9_.-]+"
+_CONDA_VERSION = r"[A-Za-z0-9_.+!]+"
+_CONDA_BUILD = r"[A-Za-z0-9_.+]*"
+_HIDDEN = r"[\0-\x20\x7f-\xa0\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\\]"
+_CONTROL = r"[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+_LOGIN = r"://(?!git@)[^\s/@\"'`<>]*@(?=[^\s/])"
+_IN_PATH = r"(://[^\s/\"'`]+)/t/[^\s/\"'`]+/"
 """A token of a conda channel (anaconda-client's ``/t/TOKEN/``)."""
 
-_SECRET = re.compile(
-    r"(://[^\s\"'`<>?#]*\?[^\s\"'`<>#]*?)(?<=[?&])"
+_IN_QUERY = (
+    r"(?i)(://[^\s\"'`<>?#]*\?[^\s\"'`<>#]*?)(?<=[?&])"
     r"(?:[\w.-]*[._-])?(?:token|auth|apikey|api[_-]key|sig|signature|password|passwd|pwd|secret|credentials?|jwt)"
-    r"=[^&#\s\"'`<>]*&?",
-    re.IGNORECASE,
+    r"=[^&#\s\"'`<>]*&?"
 )
 """A value in the query of an address that lets its holder in, such as ``?token=…`` or ``X-Amz-Signature``."""
 
 _OWN_FOLDERS = (META, "conda-meta")
 
 
+def whole_number(text: str) -> int | None:
+    """Return the number that a text of at most 20 ASCII digits is; None for another text.
+
+    `str.isdigit` accepts ``²``, and `int` refuses that and more than 4,300 digits.
+    """
+    return int(text) if len(text) <= _MOST_DIGITS and text.isascii() and text.isdigit() else None
+
+
 def name_fault(text: str) -> str:
     """Return why a text is not a valid name of a package or an archive, which becomes a file name."""
-    if _NAME.fullmatch(text) and len(text) <= _MOST and ".." not in text:
+    if re.fullmatch(NAME_PATTERN, text) and len(text) <= _MOST and ".." not in text:
         return ""
     return f"`{text}` is not a package name"
 
@@ -65,7 +74,7 @@ def conda_file_fault(name: str, version: str, build: str) -> str:
         ("version", version, _CONDA_VERSION),
         ("build string", build, _CONDA_BUILD),
     ):
-        if not allowed.fullmatch(text) or ".." in text or len(text) > _MOST:
+        if not re.fullmatch(allowed, text) or ".." in text or len(text) > _MOST:
             return f"`{text}` is not a valid {what}"
     return ""
 
@@ -95,7 +104,7 @@ def address_fault(text: str, schemes: tuple[str, ...] = ("https", "http")) -> st
         return f"{expected}, without a user"
     if parts.scheme not in schemes or (not parts.hostname and parts.scheme != "file") or port == 0:
         return f"{expected}, without a user"
-    if "@" in parts.netloc or _HIDDEN.search(text) or not text.isprintable():
+    if "@" in parts.netloc or re.search(_HIDDEN, text) or not text.isprintable():
         return f"{expected}, without a user"
     if ".." in unquote(parts.path).split("/") or not parts.path.strip("/"):
         return f"{expected} and names a file"
@@ -107,10 +116,10 @@ def without_login(text: str) -> str:
 
     The user ``git`` of ssh stays, and so does a lone name at a host that no scheme stands before.
     """
-    text = _TOKEN.sub(r"\1/", _LOGIN.sub("://", text))
-    if not _SECRET.search(text):
+    text = re.sub(_IN_PATH, r"\1/", re.sub(_LOGIN, "://", text))
+    if not re.search(_IN_QUERY, text):
         return text
-    while text != (text := _SECRET.sub(r"\1", text)):  # a match takes one value of a query
+    while text != (text := re.sub(_IN_QUERY, r"\1", text)):  # a match takes one value of a query
         pass
     return re.sub(r"(://[^\s\"'`<>?#]*)(?:\?(?=[\s\"'`<>#]|$)|(\?[^\s\"'`<>#]*?)&(?=[\s\"'`<>#]|$))", r"\1\2", text)
 
@@ -127,7 +136,7 @@ def text_fault(text: str) -> str:
 
 def printable(text: str) -> str:
     """Escape control characters and direction marks of a text; line breaks and tabs stay."""
-    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+    return re.sub(_CONTROL, lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 STORAGE_PATTERN = r"gha|(https?|rediss?|s3|gs|memcached|file)://\S+"

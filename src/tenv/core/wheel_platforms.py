@@ -1,16 +1,18 @@
 """The wheel tags and the marker environment of a platform and a Python minor."""
 
 import functools
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from tenv.core.names import WheelFile
 from tenv.core.versions import Version
 
 if TYPE_CHECKING:
     from packaging.markers import Marker
 
-__all__ = ["DEFAULT_GLIBC", "MACHINES", "accepted_tags", "evaluated", "marker_values"]
+__all__ = ["DEFAULT_GLIBC", "MACHINES", "accepted_tags", "evaluated", "glibc_of", "marker_values", "platforms_of"]
 
 MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64", "win-64": "amd64"}
 DEFAULT_GLIBC = Version("2.28")
@@ -70,3 +72,29 @@ def evaluated(marker: "Marker", values: Mapping[str, str]) -> bool:
         return marker.evaluate(dict(values))
     except (UndefinedComparison, UndefinedEnvironmentName, ValueError):  # ValueError: a number of over 4,300 digits
         return True
+
+
+_OLD_NAMES = {"manylinux2014": "2.17", "manylinux2010": "2.12", "manylinux1": "2.5"}
+_MANYLINUX = re.compile(r"manylinux_(\d+)_(\d+)_|(manylinux(?:1|2010|2014))_")
+
+
+def glibc_of(file: str) -> Version | None:
+    """Return the oldest glibc that a wheel runs on, by its name; None for a wheel without such a tag."""
+    found = [
+        Version(_OLD_NAMES[match[3]] if match[3] else f"{match[1]}.{match[2]}") for match in _MANYLINUX.finditer(file)
+    ]
+    return min(found, default=None)
+
+
+def platforms_of(files: Iterable[WheelFile]) -> list[str]:
+    """Return the platforms that wheels are for: those that tenv has, ``any`` and ``macOS``."""
+    found: set[str] = set()
+    for file in files:
+        for tag in file.tags.rsplit("-", 1)[-1].split("."):
+            if tag == "any" or tag.startswith("macosx"):
+                found.add("any" if tag == "any" else "macOS")
+            elif "manylinux" in tag or tag.startswith(("linux_", "win_")):
+                system = "win_" if tag.startswith("win_") else "linux"
+                found |= {p for p, machine in MACHINES.items() if tag.endswith(f"_{machine}") and p[:3] == system[:3]}
+    order = ["any", *MACHINES, "macOS"]
+    return sorted(found, key=order.index)

@@ -27,6 +27,6 @@ class Worded(StrEnum):
 
     @classmethod
     def read(cls, value: str | None) -> Self:
-        """Return the kind of a value; `OTHER` if it is missing or only a newer tenv knows it."""
+        """Return the kind of a value; `OTHER` if it is missing or unknown to this tenv."""
         found = cls._value2member_map_.get(value)
         return found if isinstance(found, cls) else cls._member_map_["OTHER"]  # type: ignore[return-value]

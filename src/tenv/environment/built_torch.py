@@ -6,7 +6,7 @@ from typing import Any
 
 from tenv.core.dataclass import dataclass
 from tenv.core.names import infos_of
-from tenv.toolchain.discover import site_packages
+from tenv.core.prefix import site_packages
 
 __all__ = ["NOTE", "BuiltTorch", "built_torch", "read_built_torch"]
 

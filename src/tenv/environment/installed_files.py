@@ -15,29 +15,41 @@ from typing import Any, ClassVar, NamedTuple
 from tenv.core.dataclass import dataclass
 from tenv.core.files import read_regular
 
-__all__ = ["BYTECODE", "POINTER", "Expected", "NothingInstalled", "Records", "listed", "read_note"]
+__all__ = ["BYTECODE", "FOLDER", "LINK", "POINTER", "TEXT", "Expected", "NothingInstalled", "Records", "listed"]
+__all__ += ["read_note"]
 
+
+LINK = "link:"
+"""The prefix of the digest of a symbolic link to an existing path; the target follows."""
 
 POINTER = "pointer:"
-"""The prefix of the digest of a symbolic link that is compared by its target text."""
+"""The prefix of the digest of a symbolic link that may dangle; the target follows."""
+
+TEXT = "text:"
+"""The prefix of the digest of a symbolic link whose target is known by its sha256, which follows; empty for any."""
+
+FOLDER = "folder:"
+"""The digest of a folder."""
 
 BYTECODE = "__pycache__"
 """The folder of compiled Python files, which are not verified, since Python rewrites them."""
 
 
 class Expected(NamedTuple):  # tens of thousands are made by a command: a dataclass takes three times as long
-    """A file that a prefix must have.
+    """A path that a prefix must have.
 
     Attributes:
-        name: The file, relative to the prefix.
+        name: The path, relative to the prefix.
         owner: The package that owns it; empty for a file that tenv made.
-        digest: The algorithm and the digest in hex, such as ``sha256:12ab…``; ``link:`` and the target of a link;
-            ``pointer:`` and the target of a link that may dangle; empty if the content is not recorded.
+        digest: The algorithm and the digest of a regular file in hex, such as ``sha256:12ab…``, or empty where its
+            content is not recorded; for other kinds as `LINK`, `POINTER`, `TEXT` and `FOLDER` have it.
+        executable: Whether a regular file is executable; None where that is not recorded.
     """
 
     name: str
     owner: str
     digest: str = ""
+    executable: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,14 @@
-"""The last comparison of an environment with its lock, stored in ``tenv-meta/lock-note``.
+"""The last comparison of an environment with its lock, stored in ``tenv-meta/lock-note`` for the hooks of shells.
 
-The file has the time of last change that the lock had, so that a shell can tell without a program whether the lock is
-still the one that was looked at. Its lines: the path of the lock, what to say about it (empty while it has the files of
-the environment), the size of the lock in bytes, and the paths at which a lock that would count more may appear.
+A hook starts no program while the lock has the size and the time of the note; commands of tenv read the lock itself.
+The file has the time of last change of the lock. Its lines: the path of the lock, the sentence about it (empty while it
+has the files of the environment), the size of the lock in bytes, and the paths where a lock that would count more may
+appear.
 """
 
 import contextlib
 import os
+import time
 from pathlib import Path
 
 from tenv.core.dataclass import dataclass
@@ -15,9 +17,41 @@ from tenv.core.files import read_regular, write_atomic
 from tenv.core.prefix import LOCK_NOTE
 from tenv.environment.state import Environment
 
-__all__ = ["LockNote", "drop_note", "read_note_of_lock", "write_note_of_lock"]
+__all__ = ["LockNote", "LockStamp", "drop_lock_note", "read_lock_note", "write_lock_note"]
 
 _MOST = 64 * 1024
+_TICK = 20_000_000
+"""Nanoseconds within which two changes of a file may leave it the same time: file systems take it from a clock that
+ticks every 10 ms or faster.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LockStamp:
+    """The identity of a file and its content. Two equal ones, before and after a read, are the stamp of its bytes.
+
+    Attributes:
+        inode: The inode of the file.
+        size: Its bytes.
+        time: The time of the last change of its content, in nanoseconds.
+        changed: The time of the last change of its content or its inode, in nanoseconds.
+    """
+
+    inode: int
+    size: int
+    time: int
+    changed: int
+
+    @classmethod
+    def of(cls, lock: Path) -> "LockStamp | None":
+        """Return the stamp of a lock; None for a missing lock, and where its next change may leave the same stamp."""
+        try:
+            info = lock.stat()
+        except OSError:
+            return None
+        if abs(time.time_ns() - info.st_ctime_ns) < _TICK:
+            return None
+        return cls(info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,60 +60,41 @@ class LockNote:
 
     Attributes:
         lock: The lock's file.
-        size: Its bytes when it was looked at.
-        sentence: What to say about it; empty while it has the files of the environment.
+        size: The bytes of what was compared.
+        time: The time of its last change, in nanoseconds.
+        sentence: The sentence about it; empty while it has the files of the environment.
         nearer: The files, absent then, that would be the lock if they were there.
     """
 
     lock: Path
     size: int
+    time: int
     sentence: str
     nearer: tuple[Path, ...] = ()
 
-    def holds(self, lock: Path, nearer: tuple[Path, ...], file: Path) -> bool:
-        """Return whether the note is about the present lock.
 
-        Args:
-            lock: The lock that counts now.
-            nearer: The files that would count more.
-            file: The note's own file, which has the time of the lock.
-        """
-        if (self.lock, self.nearer) != (lock, nearer):
-            return False
-        try:
-            now, noted = lock.stat(), file.stat()
-        except OSError:
-            return False
-        return now.st_size == self.size and now.st_mtime_ns == noted.st_mtime_ns
-
-
-def read_note_of_lock(environment: Environment) -> LockNote | None:
+def read_lock_note(environment: Environment) -> LockNote | None:
     """Return the note; None if there is none, or it can't be read."""
+    file = environment.meta / LOCK_NOTE
     try:
-        lines = read_regular(environment.meta / LOCK_NOTE, _MOST).decode().split("\n")
+        lines = read_regular(file, _MOST).decode().split("\n")
         lock, sentence, size, *nearer = lines[:-1]
-        return LockNote(Path(lock), int(size), sentence, tuple(map(Path, nearer)))
+        return LockNote(Path(lock), int(size), file.stat().st_mtime_ns, sentence, tuple(map(Path, nearer)))
     except (OSError, ValueError):
         return None
 
 
-def write_note_of_lock(environment: Environment, note: LockNote, time: int) -> None:
-    """Write a note if possible; without one, the next command compares again.
-
-    Args:
-        environment: The environment.
-        note: The note.
-        time: When the lock was last changed, in nanoseconds.
-    """
+def write_lock_note(environment: Environment, note: LockNote) -> None:
+    """Write a note if possible and needed; without one, a hook asks tenv."""
     lines = (str(note.lock), note.sentence, str(note.size), *map(str, note.nearer))
-    if any("\n" in line or not line.isprintable() for line in lines):
+    if note == read_lock_note(environment) or any("\n" in line or not line.isprintable() for line in lines):
         return
     file = environment.meta / LOCK_NOTE
     with contextlib.suppress(StorageError, OSError):
         write_atomic(file, "".join(f"{line}\n" for line in lines), within=environment.prefix, parents=False)
-        os.utime(file, ns=(time, time))
+        os.utime(file, ns=(note.time, note.time))
 
 
-def drop_note(environment: Environment) -> None:
+def drop_lock_note(environment: Environment) -> None:
     """Remove the note, since the environment is about to change."""
     (environment.meta / LOCK_NOTE).unlink(missing_ok=True)

@@ -1,55 +1,91 @@
-"""The files that tenv makes in an environment: CUDA toolkit folder, activation, one script per shell.
+"""The files that tenv makes in an environment: virtual environment, CUDA toolkit folder, activation, shell scripts."""
 
-A script follows from ``activation.json``, so tenv can write a missing one at any time. An environment from before
-tenv supported a shell lacks that shell's script alone.
-"""
-
+import json
 import os
+import re
+import stat
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
-from tenv.activation.changes import ACTIVATION, Activation, read_activation
-from tenv.activation.shells.interface import SHELLS
-from tenv.core.files import digest_bytes, write_atomic
-from tenv.core.prefix import files_in
+from tenv.activation.changes import ACTIVATION, Activation
+from tenv.activation.shells.interface import STORED
+from tenv.core.files import digest_bytes, read_regular, write_atomic
+from tenv.core.prefix import META, files_in
 from tenv.environment.installed_files import Expected, read_note
 from tenv.environment.integrity import describe_made, expect_made
 from tenv.environment.state import Environment, State
 from tenv.environment.trust import MADE, needed_names
 from tenv.toolchain.discover import TOOLKIT
 
-__all__ = ["add_scripts", "expected_of_tenv", "lacks_scripts", "note_made", "store_scripts"]
-
-_OLDEST = (ACTIVATION, SHELLS[0].SCRIPT)
-"""The files that every environment has, even one older than ``made.json``."""
+__all__ = ["expected_of_tenv", "is_of_environment", "note_made", "read_programs", "store_scripts"]
 
 
-def note_made(environment: Environment, minor: str, records: Iterable[str], theirs: Collection[str]) -> str:
-    """Write down what tenv has made in an environment, and return the sha256 of that.
+_PROGRAMS = "programs.json"
+"""The file in `META` with the names of all executable files of the prefix, without those of tenv's own folder."""
 
-    The toolkit's folder, the activation, the Python, kept locks, and the records of packages, which vouch for the rest.
+_VENV_FILES = {"pyvenv.cfg", "lib64", "CACHEDIR.TAG", ".gitignore"}
+_VENV_PROGRAMS = re.compile(
+    r"pythonw?(\d(\.\d+)?)?[td]*(\.exe)?|activate(\.(bat|csh|fish|nu|ps1|xsh))?|Activate\.ps1|activate_this\.py"
+    r"|(deactivate|pydoc)\.bat"
+)
+"""The programs that uv puts into a virtual environment, and those of Python's own ``venv``."""
+_VENV_MODULES = ("_virtualenv.py", "_virtualenv.pth")
+
+
+def is_of_environment(path: Path) -> bool:
+    """Return whether a path, relative to a prefix, is one of a virtual environment, or of conda's layout."""
+    if len(path.parts) == 1:
+        return path.name in _VENV_FILES
+    if path.parts[0] in ("bin", "Scripts"):
+        return len(path.parts) == 2 and _VENV_PROGRAMS.fullmatch(path.name) is not None  # noqa: PLR2004 (no folder)
+    return path.name in _VENV_MODULES and path.parent.name == "site-packages"
+
+
+def note_made(
+    environment: Environment, minor: str, records: Iterable[str], theirs: Collection[str], *, renewed: bool
+) -> str:
+    """Write the list of the files that tenv has made in an environment, and return its sha256.
+
+    These are the toolkit's folder, the activation, the virtual environment, kept locks, and the records of packages,
+    which vouch for the rest.
 
     Args:
         environment: The environment.
         minor: Its Python minor; empty for one without a Python.
         records: The files of the records of its packages, relative to the prefix.
         theirs: The files of the user, relative to the prefix; some may lie in the toolkit's folder.
+        renewed: Whether the virtual environment was made now; else the old list decides on its files.
     """
     prefix = environment.prefix
-    scripts = _notes(environment, (ACTIVATION, *(shell.SCRIPT for shell in SHELLS)))
+    scripts = _notes(environment, (ACTIVATION, *(shell.SCRIPT for shell in STORED)))
     locks = (os.path.relpath(path, prefix) for path in environment.kept_locks())
-    needed = needed_names(prefix, minor)
-    config = [name for name in needed if name.endswith(".cfg")]
-    programs = [name for name in needed if not name.endswith((".cfg", ".json"))]
-    known = dict.fromkeys(programs, "")  # a link to the machine's Python, which may be updated
-    toolkit = {str(Path(TOOLKIT) / name) for name in files_in(prefix / TOOLKIT)}.difference(theirs)
-    return _write_made(environment, describe_made(prefix, (*toolkit, *scripts, *locks, *config, *records), known))
-
-
-def _write_made(environment: Environment, text: str) -> str:
-    write_atomic(environment.meta / MADE, text, within=environment.prefix, parents=False)
+    names, programs = [*files_in(prefix)], [name for name in needed_names(prefix, minor) if not name.startswith(META)]
+    before = {} if renewed else read_note(environment.meta / MADE)
+    known = {name: text for name, text in before.items() if is_of_environment(Path(name))}
+    own = [
+        name for name in (*programs, *filter(lambda name: is_of_environment(Path(name)), names)) if name not in known
+    ]
+    toolkit = {name for name in names if name.startswith(f"{TOOLKIT}/")}.difference(theirs)
+    executable = sorted(name for name in names if _is_executable(prefix / name))
+    write_atomic(environment.meta / _PROGRAMS, json.dumps(executable) + "\n", within=prefix, parents=False)
+    listed = (*toolkit, *scripts, *locks, *own, *records, *_notes(environment, (_PROGRAMS,)))
+    text = describe_made(prefix, listed, known)
+    write_atomic(environment.meta / MADE, text, within=prefix, parents=False)
     return digest_bytes(text.encode())
+
+
+def _is_executable(path: Path) -> bool:
+    mode = path.lstat().st_mode
+    return stat.S_ISREG(mode) and bool(mode & stat.S_IXUSR)
+
+
+def read_programs(environment: Environment) -> frozenset[str] | None:
+    """Return the names of the files that are to be executable; None where they are not noted."""
+    try:
+        names = json.loads(read_regular(environment.meta / _PROGRAMS))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return frozenset(map(str, names)) if isinstance(names, list) else None
 
 
 def _notes(environment: Environment, names: Iterable[str]) -> tuple[str, ...]:
@@ -57,40 +93,13 @@ def _notes(environment: Environment, names: Iterable[str]) -> tuple[str, ...]:
 
 
 def expected_of_tenv(environment: Environment, state: State) -> Iterator[Expected]:
-    """Yield the files that tenv made in an environment, with the scripts of the shells it supported then."""
-    yield from (Expected(name, "") for name in _notes(environment, _OLDEST))
-    if state.made:
-        yield Expected(f"{environment.meta.name}/{MADE}", "", f"sha256:{state.made}")
+    """Yield the files that tenv made in an environment."""
+    yield Expected(f"{environment.meta.name}/{MADE}", "", f"sha256:{state.made}")
     yield from expect_made(environment.meta / MADE, environment.prefix)
 
 
 def store_scripts(environment: Environment, activation: Activation) -> None:
     """Write the activation scripts of all shells."""
-    for shell in SHELLS:
+    for shell in STORED:
         script = os.fsencode(shell.render_activation(activation))
         write_atomic(environment.meta / shell.SCRIPT, script, within=environment.prefix, parents=False)
-
-
-def lacks_scripts(environment: Environment) -> bool:
-    """Return whether the script of a shell is missing."""
-    return not all(os.path.lexists(environment.meta / shell.SCRIPT) for shell in SHELLS)
-
-
-def add_scripts(environment: Environment) -> None:
-    """Write the scripts of all shells from the stored activation if one is missing, and record them.
-
-    All scripts are replaced: those of an older tenv may deactivate differently.
-
-    Raises:
-        EnvironmentBrokenError: The stored activation is missing or can't be read.
-    """
-    if not lacks_scripts(environment):
-        return
-    store_scripts(environment, read_activation(environment.meta / ACTIVATION))
-    rows = read_note(environment.meta / MADE)
-    if rows:  # an older tenv recorded no files
-        names = _notes(environment, (shell.SCRIPT for shell in SHELLS))
-        made = _write_made(environment, describe_made(environment.prefix, names, rows))
-        state = environment.state()
-        if state and state.made:
-            environment.write_state(replace(state, made=made))

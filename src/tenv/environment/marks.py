@@ -17,7 +17,6 @@ The file is written after the scripts of the prefix, so that a script that is ne
 import contextlib
 import os
 import re
-import secrets
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +25,7 @@ from typing import TYPE_CHECKING
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import StorageError
 from tenv.core.files import make_folder, read_regular, write_atomic
-from tenv.core.prefix import ID_FILE, MARKS, META, spelled
+from tenv.core.prefix import ID_FILE, MARKS, META
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,7 +103,7 @@ class Registry:
             if not _is_own(path):
                 return None
             lines = read_regular(path, _MOST).decode("utf-8", "surrogateescape").split("\n")
-            if len(lines) > _LINES:
+            if len(lines) > _LINES and "\0" not in lines[0]:
                 return Mark(Path(lines[0]), int(lines[1]), int(lines[2]))
         return None
 
@@ -130,11 +129,6 @@ class Registry:
         """Tell whether a prefix is another user's, or can't be written, so that no id is put there."""
         return not _is_own(prefix) or not os.access(prefix / META, os.W_OK)
 
-    def is_own_place(self, prefix: Path) -> bool:
-        """Tell whether a prefix lies where the user's environments outside projects are, to which no clone leads."""
-        home = self.data / "envs"
-        return spelled(prefix).parent == Path(os.path.realpath(home)) and _is_own(home) and _is_own(prefix)
-
     def mark(self, prefix: Path, needs: Sequence[str] = ()) -> None:
         """Mark a prefix as made by this user.
 
@@ -148,6 +142,8 @@ class Registry:
         Raises:
             StorageError: The mark can't be written, and the prefix lies in the data folder itself.
         """
+        import secrets  # late: few commands mark a prefix
+
         info = prefix.stat()
         known = self.find(prefix)
         name = self.read_id(prefix) if known and (known.is_at(prefix) or known.is_moved_to(prefix)) else ""
@@ -164,12 +160,6 @@ class Registry:
         except StorageError:
             if prefix.is_relative_to(self.data):
                 raise
-
-    def renew(self, prefix: Path) -> None:
-        """Give the mark of a prefix the time of now: its scripts have been made again."""
-        if self.is_marked(prefix):
-            with contextlib.suppress(OSError):
-                os.utime(self.folder / self.read_id(prefix))
 
     @contextlib.contextmanager
     def forgetting(self, prefix: Path) -> Iterator[None]:

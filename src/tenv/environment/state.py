@@ -18,13 +18,12 @@ from tenv import __version__
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBrokenError, EnvironmentMissingError, ForeignFolderError
 from tenv.core.files import read_regular, storage_errors, write_atomic
-from tenv.core.prefix import ARCHIVES, MARKER, META, OWN, spelled
+from tenv.core.prefix import ARCHIVES, MARKER, META, OWN, STATE_SCHEMA, spelled
 from tenv.core.toml_reader import Table, nearest
 from tenv.targets.sections import SECTIONS
 
 __all__ = ["Environment", "State", "Status", "digests_of", "environments_in", "put_aside"]
 
-_SCHEMA = 1
 _KEPT_LOCKS = 3
 _KEYS = {section.key: {"wheels": "packages"}.get(section.key, section.key) for section in SECTIONS if section.noun}
 """The key in the file for the packages of each source; for wheels it is ``packages``."""
@@ -57,8 +56,8 @@ class State:
             the build string, and digest.
         foreign: While creating: the unmanaged files, relative to the prefix, which must stay.
         bytes: Its size.
-        prefix: Where it was made; empty when an older tenv made it.
-        made: The sha256 of ``made.json``; empty when an older tenv made it.
+        prefix: Where it was made.
+        made: The sha256 of ``made.json``; empty while creating.
         written_by: The tenv version that made it.
         features: The features of the target that it holds, sorted.
     """
@@ -78,8 +77,8 @@ class State:
     features: tuple[str, ...] = ()
 
     def to_json(self) -> str:
-        """Return the text of ``state.json``: one line that starts with the status, since shell scripts match it."""
-        values: dict[str, Any] = {"state": self.status.value, "schema": _SCHEMA}
+        """Return the text of ``state.json``: one line that starts with status and schema, since shells compare them."""
+        values: dict[str, Any] = {"state": self.status.value, "schema": STATE_SCHEMA}
         values |= {name: getattr(self, name) for name in self.__slots__ if name not in ("status", "owned")}
         return json.dumps(values | {name: self.of(key) for key, name in _KEYS.items()}) + "\n"
 
@@ -89,22 +88,16 @@ class State:
 
     @classmethod
     def from_json(cls, text: str) -> "State":
-        """Read ``state.json``; a missing key has its default, so tenv reads older environments.
+        """Read ``state.json``.
 
         Raises:
-            EnvironmentBrokenError: A newer tenv wrote it with a newer schema.
-            ValueError, TypeError, KeyError: It is not a valid state.
+            EnvironmentBrokenError, ValueError, TypeError, KeyError: It is not a valid state, or has another schema.
         """
         table = Table(json.loads(text), error=EnvironmentBrokenError)
-        schema = table.data["schema"]
-        if schema > _SCHEMA:
-            raise EnvironmentBrokenError(
-                f"the environment was made by tenv {table.text('written_by')}, with a schema that is newer than "
-                f"tenv {__version__} reads",
-                hint="install that tenv or a newer one, or remove the environment's folder",
-            )
+        if table.data["schema"] != STATE_SCHEMA:
+            raise ValueError(table.data["schema"])
         size = table.data.get("bytes", 0)
-        if not isinstance(size, int):
+        if type(size) is not int or not 0 <= size < 1 << 63:
             raise TypeError(size)
         return cls(
             status=Status(table.text("state")),
@@ -153,16 +146,12 @@ class Environment:
         return self.prefix / META
 
     def state(self) -> State | None:
-        """Return the state; None if there is no state file. A file that can't be read counts as broken."""
+        """Return the state; None if there is no state file. An unreadable file, or another schema, counts as broken."""
         try:
             return State.from_json(read_regular(self.prefix / MARKER).decode())
         except (FileNotFoundError, NotADirectoryError):  # the latter: a lock file beside the prefixes
             return None
-        except EnvironmentBrokenError as error:
-            if error.hint:  # a newer schema: never repaired by this tenv
-                raise
-            return State(Status.BROKEN, target=self.prefix.name)
-        except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        except (EnvironmentBrokenError, OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
             return State(Status.BROKEN, target=self.prefix.name)
 
     def write_state(self, state: State) -> None:

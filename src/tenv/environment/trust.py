@@ -7,6 +7,7 @@ obeys nothing in the folder (its state, records, scripts) until the mark of the 
 import contextlib
 import json
 import os
+import re
 import shlex
 from collections.abc import Iterator
 from enum import StrEnum
@@ -16,10 +17,10 @@ from tenv.activation.changes import ACTIVATION
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.core.files import digest_bytes, read_regular
-from tenv.core.prefix import META, spelled
+from tenv.core.prefix import META, python_program, spelled
+from tenv.environment.installed_files import LINK
 from tenv.environment.marks import Registry
 from tenv.environment.state import Environment, State, Status
-from tenv.toolchain.discover import python_program
 
 __all__ = ["MADE", "Fault", "Reason", "find_fault", "made_names", "needed_names"]
 
@@ -27,6 +28,7 @@ MADE = "made.json"
 """The file with the digests of what tenv itself made, among tenv's notes in an environment."""
 
 _PYVENV = "pyvenv.cfg"
+_PYTHON = re.compile(r"python(3(\.\d+)?)?(\.exe)?")
 
 
 class Reason(StrEnum):
@@ -132,27 +134,19 @@ def _of_place(environment: Environment, state: State | None, registry: Registry,
     if registry.is_safe(prefix):
         stays = not state or not state.prefix or _is_same(Path(state.prefix), prefix)
         return None if stays else _moved(prefix, Path(state.prefix if state else ""), command)
-    if _is_unmarked(environment, state, registry) and (state is None or registry.is_own_place(prefix)):
-        return None
+    if state is None and not registry.read_id(prefix) and not environment.kept_locks():
+        return None  # no environment: left to `Environment.check_ours`
     accept = f"`TENV_SAFE_FOLDERS={shlex.quote(str(prefix))} {command}` accepts it if you made it yourself"
     return Fault(
         Reason.FOREIGN,
         f"{prefix} carries no mark of yours, so nothing in it is used: it came with a clone, an image or a cache, "
-        "belongs to another user, or was made by an older tenv",
+        "or belongs to another user",
         f"{anew}; {accept}",
     )
 
 
 def _moved(prefix: Path, made: Path, command: str) -> Fault:
     return Fault(Reason.MOVED, f"{prefix} was moved: it was made as {made}", f"`{command}` repairs it in its place")
-
-
-def _is_unmarked(environment: Environment, state: State | None, registry: Registry) -> bool:
-    """Tell whether a folder has never carried a mark: an older tenv made it, or it is no environment at all.
-
-    What is none is left to `Environment.check_ours`.
-    """
-    return not registry.read_id(environment.prefix) and (state is not None or not environment.kept_locks())
 
 
 def _is_same(one: Path, other: Path) -> bool:
@@ -163,10 +157,7 @@ def _is_same(one: Path, other: Path) -> bool:
 
 
 def made_names(environment: Environment) -> dict[str, str]:
-    """Return the digests that ``made.json`` holds, by file; raises ValueError where it is not what the state says.
-
-    An environment of a tenv that kept no digest of it has what is there.
-    """
+    """Return the digests that ``made.json`` holds, by file; raises ValueError if it differs from the state's digest."""
     state = environment.state()
     data = b""
     with contextlib.suppress(OSError):
@@ -182,7 +173,7 @@ def made_names(environment: Environment) -> dict[str, str]:
 def needed_names(prefix: Path, minor: str) -> tuple[str, ...]:
     """Return the files without which an environment can't be activated, or another Python would run than its own.
 
-    Notes of tenv and ``pyvenv.cfg`` are files that nobody changes, the others programs.
+    These are notes of tenv, ``pyvenv.cfg`` and programs.
 
     Args:
         prefix: The folder.
@@ -199,21 +190,22 @@ def needed_names(prefix: Path, minor: str) -> tuple[str, ...]:
 
 
 def _gutted(environment: Environment, state: State | None, command: str) -> Fault | None:
-    """Return what of the most necessary is not there, or is not what ``create`` made."""
+    """Return the first essential file that is missing or changed."""
     for what, renew in _gaps(environment, state):
         return Fault(Reason.GUTTED, f"{what}, so the environment can't be used", f"`{command}` repairs it", renew)
     return None
 
 
 def _gaps(environment: Environment, state: State | None) -> Iterator[tuple[str, bool]]:
-    """Yield what is not as it was made, and whether the packages have to be put there anew for it."""
+    """Yield each missing or changed essential file, and whether the packages have to be installed again for it."""
     prefix = environment.prefix
     if state is None:
         yield f"{prefix} has lost its state", True
     elif state.status is Status.BROKEN:
-        yield f"the state of {prefix} is broken or can't be read", True
+        yield f"the state of {prefix} is unreadable, or written by another version of tenv", True
     elif state.status is Status.READY:
-        if state.python and not os.access(program := python_program(prefix), os.X_OK):
+        program = python_program(prefix)
+        if state.python and not (program.is_file() and os.access(program, os.X_OK)):
             yield f"the Python of the environment is gone ({program})", True
         try:
             rows = made_names(environment)
@@ -226,19 +218,20 @@ def _gaps(environment: Environment, state: State | None) -> Iterator[tuple[str, 
 
 def _gap(path: Path, name: str, value: str) -> Iterator[tuple[str, bool]]:
     part = name.partition("/")[0]
-    if part in ("bin", "Scripts", _PYVENV) and not path.exists():
+    is_python = part in ("bin", "Scripts") and _PYTHON.fullmatch(path.name) is not None
+    if (is_python or part == _PYVENV) and not path.exists():
         yield f"{path} is gone", True
-    elif name == _PYVENV and not _is_of(path, value):
+    elif (is_python and not _is_program(path, value)) or (name == _PYVENV and not _is_of(path, value)):
         yield f"{path} is not what was written", True
-    elif part == META and path.name.startswith("activat") and not _is_script(path, value):
+    elif part == META and path.name.startswith("activat") and (path.is_symlink() or not _is_of(path, value)):
         yield f"{path} is not what was written", False
 
 
-def _is_script(path: Path, value: str) -> bool:
-    """Tell whether a script of the activation is what was written; one that is not there can be made from the data."""
-    if not os.path.lexists(path):
-        return path.suffix != ".json"
-    return not path.is_symlink() and _is_of(path, value)
+def _is_program(path: Path, value: str) -> bool:
+    """Return whether a path is a link to the noted target, or a file in the place of one; its bytes are not read."""
+    if path.is_symlink():
+        return value == f"{LINK}{os.readlink(path)}"  # noqa: PTH115 (the text of the link)
+    return path.is_file() and not value.startswith(LINK)
 
 
 def _is_of(path: Path, value: str) -> bool:

@@ -3,13 +3,16 @@
 import re
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Annotated
 
 from tenv.core.dataclass import dataclass
-from tenv.core.toml_reader import Table
-from tenv.facts.interface import Basis, number
+from tenv.core.toml_reader import Column, OptionalText
+from tenv.facts.interface import Basis
 from tenv.facts.table_files import Data
 
-__all__ = ["BuildFailure", "BuildFailureTable", "FailureKind", "LogMarks", "Remedy", "read"]
+__all__ = ["BuildFailure", "BuildFailureTable", "FailureKind", "LogMarks", "Remedy", "filled", "read"]
+
+_SLOT = re.compile(r"\{(?P<name>[a-z]+)\|(?P<other>[^{}|]+)\}")
 
 
 class FailureKind(StrEnum):
@@ -27,10 +30,10 @@ class Remedy:
 
     Attributes:
         when: The situation; empty for any.
-        do: A command or an edit.
+        do: A command or an edit; it may have slots, as in `filled`.
     """
 
-    when: str
+    when: OptionalText
     do: str
 
     def __str__(self) -> str:
@@ -60,45 +63,21 @@ class BuildFailure:
         basis: How certain this is.
     """
 
-    name: str
+    name: Annotated[str, Column("id")]
     code: str
     title: str
     cause: str
     of: tuple[str, ...]
-    phases: tuple[str, ...]
+    phases: Annotated[tuple[str, ...], Column("phase")]
     patterns: tuple[re.Pattern[str], ...]
     near: tuple[re.Pattern[str], ...]
     not_near: tuple[re.Pattern[str], ...]
     weak: bool
-    kind: FailureKind
-    versions: str
-    needs: str
-    remedies: tuple[Remedy, ...]
+    kind: Annotated[FailureKind, Column(default=FailureKind.ERROR)]
+    versions: OptionalText
+    needs: Annotated[str, Column("with", default="")]
+    remedies: Annotated[tuple[Remedy, ...], Column("fix")]
     basis: Basis
-
-    @classmethod
-    def read(cls, row: Table, sources: Mapping[str, str]) -> "BuildFailure":
-        """Read one row of the data file; raises FactsError with the row's path."""
-        kind = row.text("kind", "error")
-        if kind not in list(FailureKind):
-            raise row.fail("kind", f"expected {' or '.join(FailureKind)}, got `{kind}`")
-        return cls(
-            name=row.required_text("id"),
-            code=row.required_text("code"),
-            title=row.required_text("title"),
-            cause=row.required_text("cause"),
-            of=row.strings("of"),
-            phases=row.strings("phase"),
-            patterns=_patterns(row, "patterns"),
-            near=_patterns(row, "near"),
-            not_near=_patterns(row, "not_near"),
-            weak=row.flag("weak"),
-            kind=FailureKind(kind),
-            versions=row.text("versions"),
-            needs=row.text("with"),
-            remedies=tuple(Remedy(way.text("when"), way.required_text("do")) for way in row.rows("fix")),
-            basis=Basis.read(row, sources),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +88,7 @@ class LogMarks:
         window: How many lines before and after a line are near it.
         success: A line that makes earlier lines irrelevant.
         failed: A line that only a failed build has.
+        error: A line outside noise and probes that is an error, whether or not a frame of a build is around it.
         noise: Lines that never show a cause.
         probe_begin: The start of a compiler probe's output, which is unrelated to the build.
         probe_end: The end of that output.
@@ -117,15 +97,10 @@ class LogMarks:
     window: int
     success: tuple[re.Pattern[str], ...]
     failed: tuple[re.Pattern[str], ...]
+    error: tuple[re.Pattern[str], ...]
     noise: tuple[re.Pattern[str], ...]
     probe_begin: tuple[re.Pattern[str], ...]
     probe_end: tuple[re.Pattern[str], ...]
-
-    @classmethod
-    def read(cls, row: Table) -> "LogMarks":
-        """Read the table; raises FactsError with its path."""
-        names = ("success", "failed", "noise", "probe_begin", "probe_end")
-        return cls(number(row, "window"), *(_patterns(row, name) for name in names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,14 +116,16 @@ class BuildFailureTable:
     marks: LogMarks
 
 
-def _patterns(row: Table, key: str) -> tuple[re.Pattern[str], ...]:
-    try:
-        return tuple(re.compile(text) for text in row.strings(key))
-    except re.error as error:
-        raise row.fail(key, f"no regular expression: {error}") from error
+def filled(text: str, named: Mapping[str, str]) -> str:
+    """Return a text with the values of its slots.
+
+    Args:
+        text: A text of the table; a slot is ``{name|other}``.
+        named: The values by name; a slot without a value becomes its other words.
+    """
+    return _SLOT.sub(lambda slot: named.get(slot["name"], slot["other"]), text)
 
 
 def read(data: Data) -> BuildFailureTable:
     """Build the table from its rows; raises FactsError if one is invalid."""
-    failures = tuple(BuildFailure.read(*row) for row in data.rows("failure"))
-    return BuildFailureTable(failures, LogMarks.read(data.table("log")[0]))
+    return BuildFailureTable(data.read("failure", BuildFailure), data.tables["log"].table.read(LogMarks))

@@ -5,15 +5,15 @@ of that CUDA version. The *floor* is the oldest driver that runs programs built 
 releases of a major version share a floor, which is far below the native driver.
 """
 
-from collections.abc import Mapping
 from dataclasses import field, replace
+from typing import Annotated
 
 from tenv.core.dataclass import dataclass
-from tenv.core.toml_reader import Table
+from tenv.core.toml_reader import Column, Table
 from tenv.core.versions import Version
 from tenv.facts.forward_compat import ForwardTable
 from tenv.facts.forward_compat import read as read_forward
-from tenv.facts.interface import Basis, number, required_version
+from tenv.facts.interface import Basis
 from tenv.facts.table_files import Data
 
 __all__ = [
@@ -25,6 +25,17 @@ __all__ = [
 ]
 
 _ABSENT = ("", "N/A", "none")
+
+
+def _version(row: Table, key: str) -> Version | None:
+    def parse(text: str) -> Version | None:
+        return None if text in _ABSENT else Version(text.removeprefix("R"))
+
+    return row.parsed(key, parse, None)
+
+
+Driver = Annotated[Version | None, Column(read=_version)]
+"""A driver or its branch, as NVIDIA writes it; None where NVIDIA names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +63,9 @@ class MinorVersionFloor:
     """
 
     cuda_major: int
-    min_linux: Version | None
-    min_windows: Version | None
+    min_linux: Driver
+    min_windows: Driver
     basis: Basis
-
-    @classmethod
-    def read(cls, row: Table, sources: Mapping[str, str]) -> "MinorVersionFloor":
-        """Read one row of the data file; raises FactsError with the row's path."""
-        return cls(
-            cuda_major=number(row, "cuda_major"),
-            min_linux=_version(row, "min_linux"),
-            min_windows=_version(row, "min_windows"),
-            basis=Basis.read(row, sources),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,30 +87,14 @@ class ToolkitDriver:
 
     toolkit: Version
     major_minor: str
-    rn_linux: Version | None
-    rn_windows: Version | None
-    bundled_linux: Version | None
-    bundled_windows: Version | None
-    mvc_min_linux: Version | None
-    mvc_min_windows: Version | None
-    driver_branch: Version | None
+    rn_linux: Driver
+    rn_windows: Driver
+    bundled_linux: Driver
+    bundled_windows: Driver
+    mvc_min_linux: Driver
+    mvc_min_windows: Driver
+    driver_branch: Driver
     basis: Basis
-
-    @classmethod
-    def read(cls, row: Table, sources: Mapping[str, str]) -> "ToolkitDriver":
-        """Read one row of the data file; raises FactsError with the row's path."""
-        return cls(
-            toolkit=required_version(row, "toolkit"),
-            major_minor=row.required_text("major_minor"),
-            rn_linux=_version(row, "rn_linux"),
-            rn_windows=_version(row, "rn_windows"),
-            bundled_linux=_version(row, "bundled_linux"),
-            bundled_windows=_version(row, "bundled_windows"),
-            mvc_min_linux=_version(row, "mvc_min_linux"),
-            mvc_min_windows=_version(row, "mvc_min_windows"),
-            driver_branch=_version(row, "driver_branch"),
-            basis=Basis.read(row, sources),
-        )
 
     def shipped(self, windows: bool) -> Version | None:
         """Return the lower driver of the release notes and the installer; None if neither has one.
@@ -228,19 +213,10 @@ def _lowest(rows: list[ToolkitDriver], windows: bool) -> Minimum | None:
     return Minimum(driver, row.basis)
 
 
-def _version(row: Table, key: str) -> Version | None:
-    def parse(text: str) -> Version | None:
-        return None if text in _ABSENT else Version(text.removeprefix("R"))
-
-    return row.parsed(key, parse, None)
-
-
 def read(data: Data) -> CudaDriverTable:
     """Build the table from its rows; raises FactsError if one is invalid."""
-    floors = (MinorVersionFloor.read(*row) for row in data.rows("minor_version_compat"))
-    toolkits = (ToolkitDriver.read(*row) for row in data.rows("toolkit"))
     return CudaDriverTable(
-        floors=tuple(sorted(floors, key=lambda row: row.cuda_major, reverse=True)),
-        toolkits=tuple(sorted(toolkits, key=lambda row: row.toolkit, reverse=True)),
+        floors=data.read("minor_version_compat", MinorVersionFloor, by=lambda row: row.cuda_major)[::-1],
+        toolkits=data.read("toolkit", ToolkitDriver, by=lambda row: row.toolkit)[::-1],
         forward=read_forward(data),
     )

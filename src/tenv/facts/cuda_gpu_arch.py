@@ -1,15 +1,29 @@
-"""The GPU architectures that a CUDA toolkit compiles for, and the compute capabilities of GPUs."""
+"""The GPU architectures that a CUDA toolkit compiles for, the compute capabilities of GPUs, and their PCI ids."""
 
-from collections.abc import Mapping
+import re
 from enum import StrEnum
+from typing import Annotated
 
 from tenv.core.dataclass import dataclass
-from tenv.core.toml_reader import Table
+from tenv.core.toml_reader import Column
 from tenv.core.versions import Version
-from tenv.facts.interface import Basis, number, numbers, required_version, versions
+from tenv.facts.interface import Basis, MinorVersion
 from tenv.facts.table_files import Data
 
-__all__ = ["Family", "GpuArchTable", "GpuClass", "GpuModel", "ToolkitArchs", "class_of", "read", "sm_of"]
+__all__ = [
+    "Family",
+    "GpuArchTable",
+    "GpuClass",
+    "GpuModel",
+    "GpuPciTable",
+    "ToolkitArchs",
+    "class_of",
+    "read",
+    "read_pci",
+    "sm_of",
+]
+
+_ID = re.compile(r"(?:0x)?([0-9a-f]{4})[:\s]*(?:0x)?([0-9a-f]{4})", re.IGNORECASE)
 
 
 class GpuClass(StrEnum):
@@ -53,24 +67,12 @@ class ToolkitArchs:
         basis: How certain this is.
     """
 
-    major_minor: str
+    major_minor: MinorVersion
     sm: tuple[int, ...]
     min: int
     max: int
     variants: tuple[str, ...]
     basis: Basis
-
-    @classmethod
-    def read(cls, row: Table, sources: Mapping[str, str]) -> "ToolkitArchs":
-        """Read one row of the data file; raises FactsError with the row's path."""
-        return cls(
-            major_minor=required_version(row, "major_minor").major_minor,
-            sm=numbers(row, "sm"),
-            min=number(row, "min"),
-            max=number(row, "max"),
-            variants=row.strings("variants"),
-            basis=Basis.read(row, sources),
-        )
 
     def supports(self, capability: Version) -> bool:
         """Return whether the toolkit compiles for exactly this compute capability."""
@@ -96,13 +98,8 @@ class Family:
     """
 
     name: str
-    capabilities: tuple[Version, ...]
+    capabilities: Annotated[tuple[Version, ...], Column("cc")]
     basis: Basis
-
-    @classmethod
-    def read(cls, row: Table, sources: Mapping[str, str]) -> "Family":
-        """Read one row of the data file; raises FactsError with the row's path."""
-        return cls(row.required_text("name"), versions(row, "cc"), Basis.read(row, sources))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,16 +114,9 @@ class GpuModel:
     """
 
     name: str
-    capability: Version
+    capability: Annotated[Version, Column("cc")]
     kind: str
     basis: Basis
-
-    @classmethod
-    def read(cls, row: Table, sources: Mapping[str, str]) -> "GpuModel":
-        """Read one row of the data file; raises FactsError with the row's path."""
-        return cls(
-            row.required_text("name"), required_version(row, "cc"), row.required_text("kind"), Basis.read(row, sources)
-        )
 
     @property
     def gpu_class(self) -> GpuClass:
@@ -165,10 +155,49 @@ class GpuArchTable:
 
 def read(data: Data) -> GpuArchTable:
     """Build the table from its rows; raises FactsError if one is invalid."""
-    toolkits = (ToolkitArchs.read(*row) for row in data.rows("toolkit"))
-    gpus = (GpuModel.read(*row) for row in data.rows("gpu"))
     return GpuArchTable(
-        toolkits=tuple(sorted(toolkits, key=lambda row: Version(row.major_minor))),
-        families=tuple(Family.read(*row) for row in data.rows("family")),
-        gpus=tuple(gpus),
+        toolkits=data.read("toolkit", ToolkitArchs, by=lambda row: Version(row.major_minor)),
+        families=data.read("family", Family),
+        gpus=data.read("gpu", GpuModel),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PciDevice:
+    """A GPU on the PCI bus.
+
+    Attributes:
+        pci_id: Vendor and device, ``10de:2182``.
+        name: Its marketing name.
+        capability: The compute capability of its chip.
+        kind: The series that it is sold in, as in the table of GPUs.
+        basis: How certain this is.
+    """
+
+    pci_id: Annotated[str, Column("id", read=lambda row, key: row.required_text(key).lower())]
+    name: str
+    capability: Annotated[Version, Column("cc")]
+    kind: str
+    basis: Basis
+
+
+@dataclass(frozen=True, slots=True)
+class GpuPciTable:
+    """Every row of the table.
+
+    Attributes:
+        devices: One row per device.
+    """
+
+    devices: tuple[PciDevice, ...]
+
+    def device(self, pci_id: str) -> PciDevice | None:
+        """Return the device of an id such as ``10de:2182`` or ``0x10de 0x2182``, None if the table has none."""
+        match = _ID.fullmatch(pci_id.strip())
+        wanted = f"{match[1]}:{match[2]}".lower() if match else ""
+        return next((row for row in self.devices if row.pci_id == wanted), None)
+
+
+def read_pci(data: Data) -> GpuPciTable:
+    """Build the table of PCI devices from its rows; raises FactsError if one is invalid."""
+    return GpuPciTable(data.read("device", PciDevice))

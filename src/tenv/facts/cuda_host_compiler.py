@@ -1,11 +1,11 @@
 """The host compilers that nvcc accepts, and the glibc that its headers work with."""
 
-from collections.abc import Mapping
+from typing import Annotated
 
 from tenv.core.dataclass import dataclass
-from tenv.core.toml_reader import Table
+from tenv.core.toml_reader import Column, OptionalText
 from tenv.core.versions import Version
-from tenv.facts.interface import Basis, number, optional_version, required_version
+from tenv.facts.interface import Basis, MinorVersion
 from tenv.facts.table_files import Data
 
 __all__ = ["GccBreak", "GlibcConflict", "HostCompilerTable", "HostCompilers", "read"]
@@ -30,30 +30,15 @@ class HostCompilers:
         basis: How certain this is.
     """
 
-    major_minor: str
+    major_minor: MinorVersion
     gcc_min: int
     gcc_max: int
-    gcc_max_detail: str
+    gcc_max_detail: OptionalText
     clang_min: Version
     clang_max: Version
     msvc_min: int
     msvc_below: int
     basis: Basis
-
-    @classmethod
-    def read(cls, row: Table, sources: Mapping[str, str]) -> "HostCompilers":
-        """Read one row of the data file; raises FactsError with the row's path."""
-        return cls(
-            major_minor=required_version(row, "major_minor").major_minor,
-            gcc_min=number(row, "gcc_min"),
-            gcc_max=number(row, "gcc_max"),
-            gcc_max_detail=row.text("gcc_max_detail"),
-            clang_min=required_version(row, "clang_min"),
-            clang_max=required_version(row, "clang_max"),
-            msvc_min=number(row, "msvc_min"),
-            msvc_below=number(row, "msvc_below"),
-            basis=Basis.read(row, sources),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,32 +58,16 @@ class GccBreak:
         basis: How certain this is.
     """
 
-    first: Version
-    last: Version
-    since: Version
-    before: Version
-    snapshot: Version | None
+    first: Annotated[Version, Column("toolkit_from")]
+    last: Annotated[Version, Column("toolkit_to")]
+    since: Annotated[Version, Column("fails_from_gcc")]
+    before: Annotated[Version, Column("fails_below_gcc")]
+    snapshot: Annotated[Version | None, Column("snapshot_gcc")]
     snapshot_glibc: Version | None
     certain: bool
     certain_below_glibc: Version | None
     what: str
     basis: Basis
-
-    @classmethod
-    def read(cls, row: Table, sources: Mapping[str, str]) -> "GccBreak":
-        """Read one row of the data file; raises FactsError with the row's path."""
-        return cls(
-            first=required_version(row, "toolkit_from"),
-            last=required_version(row, "toolkit_to"),
-            since=required_version(row, "fails_from_gcc"),
-            before=required_version(row, "fails_below_gcc"),
-            snapshot=optional_version(row, "snapshot_gcc"),
-            snapshot_glibc=optional_version(row, "snapshot_glibc"),
-            certain=row.flag("certain"),
-            certain_below_glibc=optional_version(row, "certain_below_glibc"),
-            what=row.required_text("what"),
-            basis=Basis.read(row, sources),
-        )
 
     def hits(self, gcc: Version, glibc: Version | None) -> bool:
         """Return whether a GCC fails.
@@ -135,33 +104,19 @@ class GlibcConflict:
         basis: How certain this is.
     """
 
-    first: Version
-    last: Version
-    glibc: Version
+    first: Annotated[Version, Column("toolkit_from")]
+    last: Annotated[Version, Column("toolkit_to")]
+    glibc: Annotated[Version, Column("fails_from_glibc")]
     functions: tuple[str, ...]
     types: tuple[str, ...]
-    platform: str
-    gcc: Version | None
+    platform: OptionalText
+    gcc: Annotated[Version | None, Column("from_gcc")]
     basis: Basis
 
     def declared(self, glibc: Version) -> tuple[str, ...]:
         """Return the functions that this glibc declares; some came later: ``rsqrt (from glibc 2.42)``."""
         parts = ((name, *name.rstrip(")").partition(_SINCE)) for name in self.functions)
         return tuple(short for _, short, _, since in parts if not since or Version(since) <= glibc)
-
-    @classmethod
-    def read(cls, row: Table, sources: Mapping[str, str]) -> "GlibcConflict":
-        """Read one row of the data file; raises FactsError with the row's path."""
-        return cls(
-            first=required_version(row, "toolkit_from"),
-            last=required_version(row, "toolkit_to"),
-            glibc=required_version(row, "fails_from_glibc"),
-            functions=row.strings("functions"),
-            types=row.strings("types"),
-            platform=row.text("platform"),
-            gcc=optional_version(row, "from_gcc"),
-            basis=Basis.read(row, sources),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,18 +132,8 @@ class LastForSystem:
 
     system: str
     glibc: Version
-    last: Version
+    last: Annotated[Version, Column("last_toolkit")]
     basis: Basis
-
-    @classmethod
-    def read(cls, row: Table, sources: Mapping[str, str]) -> "LastForSystem":
-        """Read one row of the data file; raises FactsError with the row's path."""
-        return cls(
-            system=row.required_text("system"),
-            glibc=required_version(row, "glibc"),
-            last=required_version(row, "last_toolkit"),
-            basis=Basis.read(row, sources),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,10 +202,9 @@ class HostCompilerTable:
 
 def read(data: Data) -> HostCompilerTable:
     """Build the table from its rows; raises FactsError if one is invalid."""
-    toolkits = (HostCompilers.read(*row) for row in data.rows("toolkit"))
     return HostCompilerTable(
-        toolkits=tuple(sorted(toolkits, key=lambda row: Version(row.major_minor))),
-        breaks=tuple(GccBreak.read(*row) for row in data.rows("gcc_break")),
-        conflicts=tuple(GlibcConflict.read(*row) for row in data.rows("glibc_header_conflict")),
-        systems=tuple(LastForSystem.read(*row) for row in data.rows("last_for_system")),
+        toolkits=data.read("toolkit", HostCompilers, by=lambda row: Version(row.major_minor)),
+        breaks=data.read("gcc_break", GccBreak),
+        conflicts=data.read("glibc_header_conflict", GlibcConflict),
+        systems=data.read("last_for_system", LastForSystem),
     )

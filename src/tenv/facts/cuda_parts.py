@@ -1,14 +1,14 @@
-"""The parts of a CUDA toolkit that a build of PyTorch requires, and their packages."""
+"""The parts of a CUDA toolkit that a build of PyTorch requires, their packages, and NVIDIA's redist of them."""
 
-from collections.abc import Mapping
+from typing import Annotated
 
 from tenv.core.dataclass import dataclass
-from tenv.core.toml_reader import Table
+from tenv.core.toml_reader import Column, OptionalText
 from tenv.core.versions import Version
-from tenv.facts.interface import Basis, optional_version
+from tenv.facts.interface import Basis
 from tenv.facts.table_files import Data
 
-__all__ = ["CudaPartTable", "ToolkitPart", "read"]
+__all__ = ["CudaComponent", "CudaPartTable", "CudaRedistTable", "CudaRelease", "ToolkitPart", "read", "read_redist"]
 
 _NEW_NAMES = Version("11.0")
 _CUBLAS_LT = Version("10.1")
@@ -36,35 +36,17 @@ class ToolkitPart:
     """
 
     name: str
-    component: str
+    component: OptionalText
     files: tuple[str, ...]
     apt: str
-    apt_10: str
+    apt_10: OptionalText
     conda: str
-    first: Version | None
-    last: Version | None
+    first: Annotated[Version | None, Column("torch_from")]
+    last: Annotated[Version | None, Column("torch_to")]
     cuda_from: Version | None
-    switch: str
+    switch: OptionalText
     configures: bool
     basis: Basis
-
-    @classmethod
-    def read(cls, row: Table, sources: Mapping[str, str]) -> "ToolkitPart":
-        """Read one row of the data file; raises FactsError with the row's path."""
-        return cls(
-            name=row.required_text("name"),
-            component=row.text("component"),
-            files=row.strings("files"),
-            apt=row.required_text("apt"),
-            apt_10=row.text("apt_10"),
-            conda=row.required_text("conda"),
-            first=optional_version(row, "torch_from"),
-            last=optional_version(row, "torch_to"),
-            cuda_from=optional_version(row, "cuda_from"),
-            switch=row.text("switch"),
-            configures=row.flag("configures"),
-            basis=Basis.read(row, sources),
-        )
 
     def package(self, cuda: Version) -> str:
         """Return its package in NVIDIA's repository for apt."""
@@ -99,4 +81,74 @@ class CudaPartTable:
 
 def read(data: Data) -> CudaPartTable:
     """Build the table from its rows; raises FactsError if one is invalid."""
-    return CudaPartTable(tuple(ToolkitPart.read(*row) for row in data.rows("part")))
+    return CudaPartTable(data.read("part", ToolkitPart))
+
+
+@dataclass(frozen=True, slots=True)
+class CudaRelease:
+    """A release of CUDA in NVIDIA's redist.
+
+    Attributes:
+        label: The release, three numbers (12.4.1).
+        date: The day of the release, ``2024-04-02``; empty when the manifest does not say.
+        nvcc: The version of its compiler.
+        platforms: NVIDIA's names of the platforms that it has nvcc for.
+        basis: How certain this is.
+    """
+
+    label: Version
+    date: OptionalText
+    nvcc: Version
+    platforms: tuple[str, ...]
+    basis: Basis
+
+
+@dataclass(frozen=True, slots=True)
+class CudaComponent:
+    """A component of CUDA that a build of PyTorch uses.
+
+    Attributes:
+        name: Its name in the redist manifest.
+        since: The first release that it is needed of; None for the oldest.
+        before: The first release that it is no longer needed of; None for none.
+        platforms: NVIDIA's names of the platforms; empty for all.
+        use: What a build uses it for.
+        basis: How certain this is.
+    """
+
+    name: str
+    since: Version | None
+    before: Version | None
+    platforms: tuple[str, ...]
+    use: str
+    basis: Basis
+
+    def belongs_to(self, release: Version, platform: str) -> bool:
+        """Return whether a release has this component for one of NVIDIA's platforms."""
+        inside = (self.since is None or release >= self.since) and (self.before is None or release < self.before)
+        return inside and (not self.platforms or platform in self.platforms)
+
+
+@dataclass(frozen=True, slots=True)
+class CudaRedistTable:
+    """Every row of the table.
+
+    Attributes:
+        releases: The known releases, oldest first.
+        components: What a build of PyTorch uses, by name.
+    """
+
+    releases: tuple[CudaRelease, ...]
+    components: tuple[CudaComponent, ...]
+
+    def components_of(self, release: Version, platform: str) -> tuple[CudaComponent, ...]:
+        """Return the components of a release that a build of PyTorch uses on one of NVIDIA's platforms."""
+        return tuple(row for row in self.components if row.belongs_to(release, platform))
+
+
+def read_redist(data: Data) -> CudaRedistTable:
+    """Build the table of NVIDIA's redist from its rows; raises FactsError if one is invalid."""
+    return CudaRedistTable(
+        releases=data.read("release", CudaRelease, by=lambda row: row.label),
+        components=data.read("component", CudaComponent, by=lambda row: row.name),
+    )

@@ -5,9 +5,10 @@ from dataclasses import field
 from enum import StrEnum
 
 from tenv.core.dataclass import dataclass
-from tenv.core.toml_reader import Table
+from tenv.core.toml_reader import Table, getter_of
+from tenv.core.untrusted import whole_number
 from tenv.core.versions import Version
-from tenv.facts.interface import Basis, required_version
+from tenv.facts.interface import Basis
 from tenv.facts.table_files import Data
 
 __all__ = ["ForwardCompatibility", "ForwardTable", "ForwardVerdict", "read"]
@@ -105,10 +106,10 @@ class ForwardTable:
 
 def read(data: Data) -> ForwardTable:
     """Build the table from the rows of ``cuda_driver.toml``; raises FactsError if one is invalid."""
-    evaluation = {_branch(row): Basis.read(row, sources) for row, sources in data.rows("forward_compat_evaluation")}
+    evaluation = {_branch(row.table): row.basis() for row in data.sections["forward_compat_evaluation"]}
     fails = {
-        _branch(row): (required_version(row, "cuda_from"), Basis.read(row, sources))
-        for row, sources in data.rows("forward_compat_open")
+        _branch(row.table): (_version(row.table, "cuda_from"), row.basis())
+        for row in data.sections["forward_compat_open"]
     }
     return ForwardTable(tuple(_rows(data)), evaluation, fails)
 
@@ -116,30 +117,36 @@ def read(data: Data) -> ForwardTable:
 def _branch(row: Table) -> int:
     """Return a driver branch, which is written as a text; raises an error with the row's path."""
     text = row.required_text("driver_branch")
-    if not text.isdecimal():
+    branch = whole_number(text)
+    if branch is None:
         raise row.fail("driver_branch", f"expected a driver branch, got `{text}`")
-    return int(text)
+    return branch
 
 
 def _rows(data: Data) -> Iterator[ForwardCompatibility]:
     """Yield the pairs of package and branch, those of the current edition of NVIDIA's table first."""
-    current = data.table("forward_compat")[0].strings("driver_branches")
-    for row, sources in data.rows("forward_compat_row"):
-        marks = row.data.get("by_branch")
-        pairs = marks.items() if isinstance(marks, dict) else _pairs(row, current, row.text("by_branch"))
-        cuda, package = required_version(row, "cuda"), row.required_text("package")
+    current = data.tables["forward_compat"].table.strings("driver_branches")
+    for row in data.sections["forward_compat_row"]:
+        table, basis = row.table, row.basis()
+        marks = table.data.get("by_branch")
+        pairs = marks.items() if isinstance(marks, dict) else _pairs(table, current, table.text("by_branch"))
+        cuda, package = _version(table, "cuda"), table.required_text("package")
         for branch, mark in pairs:
-            yield _forward(row, package, cuda, branch, mark, Basis.read(row, sources))
-    older, sources = data.table("forward_compat_v575")
-    basis = Basis.read(older, sources)
+            yield _forward(table, package, cuda, branch, mark, basis)
+    older, basis = data.tables["forward_compat_v575"].table, data.tables["forward_compat_v575"].basis()
     rows = older.table("rows")
     for text in rows.data:
         for branch, mark in _pairs(older, older.strings("driver_branches"), rows.text(text)):
             yield _forward(older, _package(Version(text)), Version(text), branch, mark, basis)
-    for row, sources in data.rows("container_require"):
-        cuda = required_version(row, "cuda")
-        for branch in row.strings("fallback_branches"):
-            yield _forward(row, _package(cuda), cuda, branch, "C", Basis.read(row, sources))
+    for row in data.sections["container_require"]:
+        cuda = _version(row.table, "cuda")
+        for branch in row.table.strings("fallback_branches"):
+            yield _forward(row.table, _package(cuda), cuda, branch, "C", row.basis())
+
+
+def _version(row: Table, key: str) -> Version:
+    version: Version = getter_of(Version)(row, key)
+    return version
 
 
 def _package(cuda: Version) -> str:

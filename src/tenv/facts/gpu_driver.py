@@ -1,12 +1,12 @@
 """The driver branches and kernel modules that support a GPU, the CUDA of Jetsons, and the driver for WSL."""
 
-from collections.abc import Mapping
 from enum import StrEnum
+from typing import Annotated
 
 from tenv.core.dataclass import dataclass
-from tenv.core.toml_reader import Table
+from tenv.core.toml_reader import Column
 from tenv.core.versions import Version
-from tenv.facts.interface import Basis, optional_version, required_version, versions
+from tenv.facts.interface import Basis
 from tenv.facts.table_files import Data
 
 __all__ = ["Generation", "GpuDriverTable", "JetsonLinux", "NeededModule", "WslDriver", "read"]
@@ -36,27 +36,13 @@ class Generation:
     """
 
     name: str
-    capabilities: tuple[Version, ...]
+    capabilities: Annotated[tuple[Version, ...], Column("cc")]
     first_linux: Version | None
     ends_linux: Version | None
     ends_windows: Version | None
     module: NeededModule
     proprietary_before: Version | None
     basis: Basis
-
-    @classmethod
-    def read(cls, row: Table, sources: Mapping[str, str]) -> "Generation":
-        """Read one row of the data file; raises FactsError with the row's path."""
-        return cls(
-            name=row.required_text("name"),
-            capabilities=versions(row, "cc"),
-            first_linux=optional_version(row, "first_linux"),
-            ends_linux=optional_version(row, "ends_linux"),
-            ends_windows=optional_version(row, "ends_windows"),
-            module=NeededModule(row.required_text("module")),
-            proprietary_before=optional_version(row, "proprietary_before"),
-            basis=Basis.read(row, sources),
-        )
 
     def ends(self, windows: bool) -> Version | None:
         """Return the first branch without support of the GPUs; None if all have it."""
@@ -83,19 +69,8 @@ class JetsonLinux:
     l4t: Version
     cuda: Version
     driver: Version | None
-    capabilities: tuple[Version, ...]
+    capabilities: Annotated[tuple[Version, ...], Column("cc")]
     basis: Basis
-
-    @classmethod
-    def read(cls, row: Table, sources: Mapping[str, str]) -> "JetsonLinux":
-        """Read one row of the data file; raises FactsError with the row's path."""
-        return cls(
-            l4t=required_version(row, "l4t"),
-            cuda=required_version(row, "cuda"),
-            driver=optional_version(row, "driver"),
-            capabilities=versions(row, "cc"),
-            basis=Basis.read(row, sources),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +84,6 @@ class WslDriver:
 
     since: Version
     basis: Basis
-
-    @classmethod
-    def read(cls, row: Table, sources: Mapping[str, str]) -> "WslDriver":
-        """Read one row of the data file; raises FactsError with the row's path."""
-        return cls(required_version(row, "since"), Basis.read(row, sources))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +116,7 @@ class GpuDriverTable:
 def read(data: Data) -> GpuDriverTable:
     """Build the table from its rows; raises FactsError if one is invalid."""
     return GpuDriverTable(
-        generations=tuple(Generation.read(*row) for row in data.rows("generation")),
-        jetson=tuple(sorted((JetsonLinux.read(*row) for row in data.rows("jetson")), key=lambda row: row.l4t)),
-        wsl=tuple(WslDriver.read(*row) for row in data.rows("wsl")),
+        generations=data.read("generation", Generation),
+        jetson=data.read("jetson", JetsonLinux, by=lambda row: row.l4t),
+        wsl=data.read("wsl", WslDriver),
     )

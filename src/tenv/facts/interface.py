@@ -1,19 +1,26 @@
-"""What the rows of all tables share: how certain a row is, and the getters of its values."""
+"""The columns of all tables: how certain a row is."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
+from typing import Annotated
 
 from tenv.core.dataclass import dataclass
-from tenv.core.toml_reader import Table
+from tenv.core.toml_reader import Column, Table
 from tenv.core.versions import Version
 
-__all__ = ["Basis", "expand", "number", "numbers", "optional_version", "required_version", "versions"]
+__all__ = ["Basis", "MinorVersion", "expand"]
 
 _ABBREVIATION = re.compile(r"\b[A-Z]{2,}\d*\b")
 
-_version = lru_cache(maxsize=1024)(Version)  # hundreds of GPUs share a few dozen
+
+def _minor(row: Table, key: str) -> str:
+    row.required_text(key)
+    return row.parsed(key, lambda text: Version(text).major_minor, "")
+
+
+MinorVersion = Annotated[str, Column(read=_minor)]
+"""The first two numbers of a version, as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,40 +62,3 @@ class Basis:
 def expand(row: Table, sources: Mapping[str, str]) -> str:
     """Return a row's source with its abbreviations written out; raises an error when there is none."""
     return _ABBREVIATION.sub(lambda match: sources.get(match.group(), match.group()), row.required_text("source"))
-
-
-def required_version(row: Table, key: str) -> Version:
-    """Return a version that must be there."""
-    version = row.parsed(key, _version, None)
-    if version is None:
-        raise row.fail(key, "is required")
-    return version
-
-
-def optional_version(row: Table, key: str) -> Version | None:
-    """Return a version, None if the column is absent or empty."""
-    return row.parsed(key, _version, None)
-
-
-def versions(row: Table, key: str) -> tuple[Version, ...]:
-    """Return a list of versions."""
-    try:
-        return tuple(_version(text) for text in row.strings(key))
-    except ValueError as error:
-        raise row.fail(key, str(error)) from error
-
-
-def number(row: Table, key: str) -> int:
-    """Return a whole number that must be there."""
-    value = row.data.get(key)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise row.fail(key, "is required" if value is None else "expected a number")
-    return value
-
-
-def numbers(row: Table, key: str) -> tuple[int, ...]:
-    """Return a list of whole numbers, empty when it is not there."""
-    value = row.data.get(key, [])
-    if not isinstance(value, list) or not all(type(item) is int for item in value):
-        raise row.fail(key, "expected a list of numbers")
-    return tuple(value)

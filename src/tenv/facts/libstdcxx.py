@@ -1,12 +1,10 @@
 """The libstdc++ symbols that code from a GCC may need: its own, or those of the library that it links."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from tenv.core.dataclass import dataclass
-from tenv.core.toml_reader import Table
 from tenv.core.versions import Version
-from tenv.facts.interface import Basis, required_version
+from tenv.facts.interface import Basis
 from tenv.facts.table_files import Data
 
 __all__ = ["DistributionSymbols", "GccSymbols", "LibstdcxxTable", "read"]
@@ -28,16 +26,6 @@ class GccSymbols:
     cxxabi: Version
     basis: Basis
 
-    @classmethod
-    def read(cls, row: Table, sources: Mapping[str, str]) -> "GccSymbols":
-        """Read one row of the data file; raises FactsError with the row's path."""
-        return cls(
-            since=required_version(row, "since"),
-            glibcxx=required_version(row, "glibcxx"),
-            cxxabi=required_version(row, "cxxabi"),
-            basis=Basis.read(row, sources),
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class DistributionSymbols:
@@ -54,16 +42,6 @@ class DistributionSymbols:
     glibc: Version
     glibcxx: Version
     basis: Basis
-
-    @classmethod
-    def read(cls, row: Table, sources: Mapping[str, str]) -> "DistributionSymbols":
-        """Read one row of the data file; raises FactsError with the row's path."""
-        return cls(
-            name=row.required_text("name"),
-            glibc=required_version(row, "glibc"),
-            glibcxx=required_version(row, "glibcxx"),
-            basis=Basis.read(row, sources),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +85,7 @@ class LibstdcxxTable:
 
 def read(data: Data) -> LibstdcxxTable:
     """Build the table from its rows; raises FactsError if one is invalid."""
-    gccs = (GccSymbols.read(*row) for row in data.rows("gcc"))
-    distributions = (DistributionSymbols.read(*row) for row in data.rows("distro"))
-    return LibstdcxxTable(tuple(sorted(gccs, key=lambda row: row.since)), tuple(distributions))
+    return LibstdcxxTable(
+        gccs=data.read("gcc", GccSymbols, by=lambda row: row.since),
+        distributions=data.read("distro", DistributionSymbols),
+    )

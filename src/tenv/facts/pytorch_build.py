@@ -1,21 +1,82 @@
 """The requirements of each PyTorch release for a build from source."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date
+from typing import Annotated
 
 from tenv.core.dataclass import dataclass
-from tenv.core.toml_reader import Table
+from tenv.core.toml_reader import Column, OptionalText, Table
 from tenv.core.versions import Version
-from tenv.facts.interface import Basis, optional_version, required_version
+from tenv.facts.interface import Basis
 from tenv.facts.table_files import Data
-from tenv.facts.torch_companions import Companions, companions_of
 
-__all__ = ["ArchMatrix", "CusparseltNote", "EnvVariable", "PytorchBuildTable", "Release", "read"]
+__all__ = ["ArchMatrix", "Companions", "CusparseltNote", "EnvVariable", "PytorchBuildTable", "Release", "read"]
 
 _SCIKIT = Version("2.14")
 _WHEEL_ABI = Version("2.7")
+
+Archs = tuple[tuple[Version, tuple[str, ...]], ...]
+"""The GPU architectures of wheels by CUDA release."""
+
+
+def _cxx_standard(row: Table, key: str) -> int | None:
+    return row.parsed(key, lambda text: int(text.removeprefix("C++")), None)
+
+
+def _wheel_abi(row: Table, key: str) -> int | None:
+    return row.parsed(key, int, 1 if row.parsed("version", Version, _WHEEL_ABI) >= _WHEEL_ABI else None)
+
+
+def _cudas(row: Table, key: str) -> tuple[Version, ...]:
+    """Return the CUDA versions in a cell such as ``12.6 (cudnn 9.10.2.21); 12.8 (cudnn 9.10.2.21)``."""
+    plain = re.sub(r"\([^)]*\)", "", row.text(key))
+    return tuple(Version(text) for text in re.findall(r"\d+\.\d+", plain))
+
+
+def _cudnns(row: Table, _: str) -> tuple[tuple[Version, Version], ...]:
+    """Return the cuDNN versions of cells such as ``11.8; 12.1 (cudnn 9.1.0.70)``, each with every CUDA before it."""
+    text = f"{row.text('cuda_stable')}; {row.text('cuda_experimental')}"
+    found = []
+    waiting: list[Version] = []
+    for cuda, cudnn in re.findall(r"(\d+\.\d+)(?:\s*\(cudnn ([\d.]+))?", text):
+        waiting.append(Version(cuda))
+        if cudnn:
+            found += [(version, Version(cudnn.rstrip("."))) for version in waiting]
+            waiting = []
+    return tuple(found)
+
+
+def _optional_version(row: Table, key: str) -> str:
+    row.parsed(key, lambda text: Version(text.removeprefix("~=")), None)
+    return row.text(key)
+
+
+OptionalVersion = Annotated[str, Column(read=_optional_version)]
+"""A version as text, exact unless it begins with ``~=``; empty for none."""
+
+
+def _first(row: Table, key: str) -> Version:
+    try:
+        return Version(row.required_text(key).partition("-")[0])
+    except ValueError as error:
+        raise row.fail(key, f"expected a range such as 2.12-2.14: {error}") from error
+
+
+def _last(row: Table, key: str) -> Version:
+    try:
+        return Version(row.required_text(key).rpartition("-")[2])
+    except ValueError as error:
+        raise row.fail(key, f"expected a range such as 2.12-2.14: {error}") from error
+
+
+def _archs(row: Table, key: str) -> Archs:
+    table = row.table(key)
+    try:
+        return tuple((Version(cuda), tuple(table.text(cuda).split())) for cuda in table.data)
+    except ValueError as error:
+        raise table.fail("", str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,54 +108,26 @@ class Release:
     """
 
     version: Version
-    requires_python: str
-    python_before: str
+    requires_python: OptionalText
+    python_before: OptionalText
     python_day: date | None
     cmake_min: Version | None
     cmake_min_confirmed: bool
-    cuda_min: Version | None
-    cudnn_min: Version | None
-    gcc_min_header: Version | None
-    gcc_min_readme: Version | None
-    clang_min_header: Version | None
-    cxx_standard: int | None
-    wheel_abi: int | None
-    build_backend: str
-    cuda_stable: tuple[Version, ...]
-    cuda_experimental: tuple[Version, ...]
-    cudnn: tuple[tuple[Version, Version], ...]
+    cuda_min: Annotated[Version | None, Column("cuda_min_enforced")]
+    cudnn_min: Annotated[Version | None, Column("cudnn_min_enforced")]
+    gcc_min_header: Annotated[Version | None, Column("min_gcc_header")]
+    gcc_min_readme: Annotated[Version | None, Column("gcc_readme")]
+    clang_min_header: Annotated[Version | None, Column("min_clang_header")]
+    cxx_standard: Annotated[int | None, Column("cxx_config", read=_cxx_standard)]
+    wheel_abi: Annotated[int | None, Column(read=_wheel_abi)]
+    build_backend: OptionalText
+    cuda_stable: Annotated[tuple[Version, ...], Column(read=_cudas)]
+    cuda_experimental: Annotated[tuple[Version, ...], Column(read=_cudas)]
+    cudnn: Annotated[tuple[tuple[Version, Version], ...], Column(read=_cudnns)]
     has_find_cusparselt: bool
     wheel_cuda: Version | None
     wheel_cudnn: Version | None
     basis: Basis
-
-    @classmethod
-    def read(cls, row: Table, sources: Mapping[str, str]) -> "Release":
-        """Read one row of the data file; raises FactsError with the row's path."""
-        version = required_version(row, "version")
-        return cls(
-            version=version,
-            requires_python=row.text("requires_python"),
-            python_before=row.text("python_before"),
-            python_day=row.parsed("python_day", date.fromisoformat, None),
-            cmake_min=optional_version(row, "cmake_min"),
-            cmake_min_confirmed=row.flag("cmake_min_confirmed"),
-            cuda_min=optional_version(row, "cuda_min_enforced"),
-            cudnn_min=optional_version(row, "cudnn_min_enforced"),
-            gcc_min_header=optional_version(row, "min_gcc_header"),
-            gcc_min_readme=optional_version(row, "gcc_readme"),
-            clang_min_header=optional_version(row, "min_clang_header"),
-            cxx_standard=row.parsed("cxx_config", lambda text: int(text.removeprefix("C++")), None),
-            wheel_abi=row.parsed("wheel_abi", int, 1 if version >= _WHEEL_ABI else None),
-            build_backend=row.text("build_backend"),
-            cuda_stable=_cudas(row, "cuda_stable"),
-            cuda_experimental=_cudas(row, "cuda_experimental"),
-            cudnn=_cudnns(f"{row.text('cuda_stable')}; {row.text('cuda_experimental')}"),
-            has_find_cusparselt=row.flag("has_find_cusparselt"),
-            wheel_cuda=optional_version(row, "wheel_cuda"),
-            wheel_cudnn=optional_version(row, "wheel_cudnn"),
-            basis=Basis.read(row, sources),
-        )
 
     @property
     def gcc_min(self) -> Version | None:
@@ -142,14 +175,9 @@ class EnvVariable:
     """
 
     name: str
-    meaning: str
-    read_in: str
+    meaning: OptionalText
+    read_in: OptionalText
     basis: Basis
-
-    @classmethod
-    def read(cls, row: Table, sources: Mapping[str, str]) -> "EnvVariable":
-        """Read one row of the data file; raises FactsError with the row's path."""
-        return cls(row.required_text("name"), row.text("meaning"), row.text("read_in"), Basis.read(row, sources))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +194,6 @@ class CusparseltNote:
     below: Version | None
     basis: Basis
 
-    @classmethod
-    def read(cls, row: Table, sources: Mapping[str, str]) -> "CusparseltNote":
-        """Read one row of the data file; raises FactsError with the row's path."""
-        return cls(required_version(row, "torch"), optional_version(row, "below"), Basis.read(row, sources))
-
 
 @dataclass(frozen=True, slots=True)
 class ArchMatrix:
@@ -184,22 +207,11 @@ class ArchMatrix:
         basis: How certain this is.
     """
 
-    first: Version
-    last: Version
-    x86_64: tuple[tuple[Version, tuple[str, ...]], ...]
-    aarch64: tuple[tuple[Version, tuple[str, ...]], ...]
+    first: Annotated[Version, Column("torch", read=_first)]
+    last: Annotated[Version, Column("torch", read=_last)]
+    x86_64: Annotated[Archs, Column("linux_x86_and_windows", read=_archs)]
+    aarch64: Annotated[Archs, Column("linux_aarch64", read=_archs)]
     basis: Basis
-
-    @classmethod
-    def read(cls, row: Table, sources: Mapping[str, str]) -> "ArchMatrix":
-        """Read one row of the data file; raises FactsError with the row's path."""
-        first, _, last = row.required_text("torch").partition("-")
-        try:
-            span = Version(first), Version(last or first)
-        except ValueError as error:
-            raise row.fail("torch", f"expected a range such as 2.12-2.14: {error}") from error
-        x86_64, aarch64 = (_archs(row.table(key)) for key in ("linux_x86_and_windows", "linux_aarch64"))
-        return cls(*span, x86_64, aarch64, Basis.read(row, sources))
 
     def archs(self, cuda: Version, machine: str) -> tuple[str, ...] | None:
         """Return the architectures of the wheels of a CUDA minor version; None if there are no such wheels.
@@ -210,6 +222,30 @@ class ArchMatrix:
         """
         rows = self.aarch64 if machine == "aarch64" else self.x86_64
         return next((archs for release, archs in rows if release.major_minor == cuda.major_minor), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Companions:
+    """The packages that go with a release of torch.
+
+    Attributes:
+        torch: The release.
+        torchvision: The torchvision whose wheel requires exactly this torch; empty if there is none.
+        torchaudio: The same for torchaudio, which requires no torch from 2.11 on.
+        triton: The triton that the wheel of torch requires, exact unless it begins with ``~=``; empty before 2.0.
+        basis: How certain this is.
+    """
+
+    torch: Version
+    torchvision: OptionalVersion
+    torchaudio: OptionalVersion
+    triton: OptionalVersion
+    basis: Basis
+
+    def minors(self) -> dict[str, str]:
+        """Return the minor version of each package that there is, by its name."""
+        found = {"torchvision": self.torchvision, "torchaudio": self.torchaudio, "triton": self.triton}
+        return {name: Version(text.removeprefix("~=")).major_minor for name, text in found.items() if text}
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +303,10 @@ class PytorchBuildTable:
         Returns:
             The row; None for a minor version that the table lacks, since nothing was released for it yet.
         """
-        return companions_of(self.companions, version)
+        match = re.match(r"\d+\.\d+(\.\d+)*", version)
+        asked = Version(match.group()) if match else Version("0")
+        same = [row for row in self.companions if row.torch.major_minor == asked.major_minor]
+        return next((row for row in same if row.torch == asked), same[-1] if same else None)
 
     def cusparselt_notes(self, version: str) -> tuple[CusparseltNote, ...]:
         """Return what there is to know about cuSPARSELt in a release: the notes on it and on its minor version."""
@@ -313,38 +352,12 @@ class PytorchBuildTable:
         return None
 
 
-def _cudas(row: Table, key: str) -> tuple[Version, ...]:
-    """Return the CUDA versions in a cell such as ``12.6 (cudnn 9.10.2.21); 12.8 (cudnn 9.10.2.21)``."""
-    plain = re.sub(r"\([^)]*\)", "", row.text(key))
-    return tuple(Version(text) for text in re.findall(r"\d+\.\d+", plain))
-
-
-def _cudnns(text: str) -> tuple[tuple[Version, Version], ...]:
-    """Return the cuDNN versions of cells such as ``11.8; 12.1 (cudnn 9.1.0.70)``, each with every CUDA before it."""
-    found = []
-    waiting: list[Version] = []
-    for cuda, cudnn in re.findall(r"(\d+\.\d+)(?:\s*\(cudnn ([\d.]+))?", text):
-        waiting.append(Version(cuda))
-        if cudnn:
-            found += [(version, Version(cudnn.rstrip("."))) for version in waiting]
-            waiting = []
-    return tuple(found)
-
-
-def _archs(table: Table) -> tuple[tuple[Version, tuple[str, ...]], ...]:
-    try:
-        return tuple((Version(cuda), tuple(table.text(cuda).split())) for cuda in table.data)
-    except ValueError as error:
-        raise table.fail("", str(error)) from error
-
-
 def read(data: Data) -> PytorchBuildTable:
     """Build the table from its rows; raises FactsError if one is invalid."""
-    releases = (Release.read(*row) for row in data.rows("release"))
     return PytorchBuildTable(
-        releases=tuple(sorted(releases, key=lambda row: row.version)),
-        variables=tuple(EnvVariable.read(*row) for row in data.rows("env")),
-        companions=tuple(sorted((Companions.read(*row) for row in data.rows("companion")), key=lambda row: row.torch)),
-        cusparselt=tuple(CusparseltNote.read(*row) for row in data.rows("cusparselt_compat")),
-        matrices=tuple(ArchMatrix.read(*row) for row in data.rows("cuda_arch_matrix")),
+        releases=data.read("release", Release, by=lambda row: row.version),
+        variables=data.read("env", EnvVariable),
+        companions=data.read("companion", Companions, by=lambda row: row.torch),
+        cusparselt=data.read("cusparselt_compat", CusparseltNote),
+        matrices=data.read("cuda_arch_matrix", ArchMatrix),
     )

@@ -1,17 +1,26 @@
-"""What a revision of PyTorch is known to fail with: a CUDA, a GCC, a Python, a CMake, a driver: too new or too old."""
+"""The CUDA, GCC, Python, CMake or driver that a revision of PyTorch fails with, and environments that were created."""
 
 import re
-from collections.abc import Mapping
 from datetime import date
 from enum import StrEnum
+from typing import Annotated
 
 from tenv.core.dataclass import dataclass
-from tenv.core.toml_reader import Table
+from tenv.core.toml_reader import Column, OptionalText, Table
 from tenv.core.versions import Version
-from tenv.facts.interface import Basis, optional_version, required_version
+from tenv.facts.interface import Basis
 from tenv.facts.table_files import Data
 
-__all__ = ["KnownFailure", "Part", "PytorchTriedTable", "Trunk", "nightly_day", "read"]
+__all__ = [
+    "CreatedTargetTable",
+    "KnownFailure",
+    "Part",
+    "PytorchTriedTable",
+    "Trunk",
+    "nightly_day",
+    "read",
+    "read_created",
+]
 
 _NIGHTLY = re.compile(r"\d+(?:\.\d+)*\.dev(\d{4})(\d\d)(\d\d)(?!\d)")
 """A nightly build, which has its day in its version: ``2.9.0.dev20250623``."""
@@ -36,6 +45,10 @@ class Trunk(StrEnum):
     """It failed on all of these days."""
     OPEN = "open"
     """It changed in these days: the version alone does not tell."""
+
+
+def _trunk_from(row: Table, key: str) -> Version | None:
+    return row.parsed(key, Version, None) or row.parsed("torch_below", Version, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,47 +77,21 @@ class KnownFailure:
 
     id: str
     part: Part
-    first: Version | None
+    first: Annotated[Version | None, Column("from")]
     below: Version | None
     torch_from: Version | None
     torch_below: Version
-    trunk: Trunk
-    trunk_from: Version
+    trunk: Annotated[Trunk, Column(default=Trunk.OPEN)]
+    trunk_from: Annotated[Version, Column(read=_trunk_from)]
     failed_from: date | None
     failed_on: date | None
     worked_on: date | None
-    platform: str
+    platform: OptionalText
     with_cuda: bool
     cuda_from: Version | None
     what: str
-    fix: str
+    fix: OptionalText
     basis: Basis
-
-    @classmethod
-    def read(cls, row: Table, sources: Mapping[str, str]) -> "KnownFailure":
-        """Read one row of the data file; raises FactsError with the row's path."""
-        part, trunk = row.parsed("part", Part, None), row.parsed("trunk", Trunk, Trunk.OPEN)
-        if part is None:
-            raise row.fail("part", "is required")
-        return cls(
-            id=row.required_text("id"),
-            part=part,
-            first=optional_version(row, "from"),
-            below=optional_version(row, "below"),
-            torch_from=optional_version(row, "torch_from"),
-            torch_below=required_version(row, "torch_below"),
-            trunk=trunk,
-            trunk_from=optional_version(row, "trunk_from") or required_version(row, "torch_below"),
-            failed_from=row.parsed("failed_from", date.fromisoformat, None),
-            failed_on=row.parsed("failed_on", date.fromisoformat, None),
-            worked_on=row.parsed("worked_on", date.fromisoformat, None),
-            platform=row.text("platform"),
-            with_cuda=row.flag("with_cuda"),
-            cuda_from=optional_version(row, "cuda_from"),
-            what=row.required_text("what"),
-            fix=row.text("fix"),
-            basis=Basis.read(row, sources),
-        )
 
     def has(self, version: Version) -> bool:
         """Return whether a version of the part is one of those that fail."""
@@ -186,6 +173,43 @@ class PytorchTriedTable:
         return open_
 
 
+@dataclass(frozen=True, slots=True)
+class CreatedEnvironment:
+    """An environment that was created from the lock of a built-in target.
+
+    Attributes:
+        target: The name of the target.
+        platform: The platform.
+        place: The system that it was made on.
+        basis: How certain this is.
+    """
+
+    target: str
+    platform: str
+    place: str
+    basis: Basis
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedTargetTable:
+    """Every row of the table.
+
+    Attributes:
+        environments: The environments.
+    """
+
+    environments: tuple[CreatedEnvironment, ...]
+
+    def places(self, target: str) -> dict[str, str]:
+        """Return where environments of a target were created: the system, by platform."""
+        return {row.platform: row.place for row in self.environments if row.target == target}
+
+
 def read(data: Data) -> PytorchTriedTable:
-    """Make the table of its rows; raises FactsError when one is damaged."""
-    return PytorchTriedTable(tuple(KnownFailure.read(*row) for row in data.rows("tried")))
+    """Build the table from its rows; raises FactsError if one is invalid."""
+    return PytorchTriedTable(data.read("tried", KnownFailure))
+
+
+def read_created(data: Data) -> CreatedTargetTable:
+    """Build the table of created environments from its rows; raises FactsError if one is invalid."""
+    return CreatedTargetTable(data.read("environment", CreatedEnvironment))

@@ -6,17 +6,19 @@ key, or is added if there is none; a plain table (``[forward_compat]``) is repla
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import FactsError
 from tenv.core.toml_reader import Table, nearest, read_toml
-from tenv.facts.interface import expand
+from tenv.facts.interface import Basis, expand
 
 __all__ = ["LAYOUTS", "Data", "Layout", "Row", "Section", "default_overrides", "find_overrides", "read_data"]
+
+T = TypeVar("T")
 
 _SCHEMA = 1
 _DATA = Path(__file__).parent / "data"
@@ -179,6 +181,19 @@ class Row:
         """Where its values were read, without abbreviations."""
         return expand(self.table, self.sources)
 
+    def basis(self) -> Basis:
+        """Return how certain it is."""
+        return Basis.read(self.table, self.sources)
+
+    def read(self, cls: type[T], **given: Any) -> T:
+        """Return it as a dataclass with a `Basis`; raises FactsError with its path.
+
+        Args:
+            cls: The dataclass.
+            given: The values that are not in the row alone.
+        """
+        return self.table.read(cls, basis=self.basis(), **given)
+
 
 @dataclass(frozen=True, slots=True)
 class Data:
@@ -198,15 +213,16 @@ class Data:
     base: str
     date: str = ""
 
-    def rows(self, section: str) -> Iterator[tuple[Table, Mapping[str, str]]]:
-        """Yield the rows of an array of tables, each with the meaning of its abbreviations."""
-        for row in self.sections[section]:
-            yield row.table, row.sources
+    def read(self, section: str, cls: type[T], by: Callable[[T], Any] | None = None) -> tuple[T, ...]:
+        """Return the rows of an array of tables as dataclasses; raises FactsError with the path of a faulty row.
 
-    def table(self, name: str) -> tuple[Table, Mapping[str, str]]:
-        """Return a plain table, with the meaning of its abbreviations."""
-        row = self.tables[name]
-        return row.table, row.sources
+        Args:
+            section: The array of tables.
+            cls: The dataclass.
+            by: The key to sort by; None for the order of the file.
+        """
+        rows = [row.read(cls) for row in self.sections[section]]
+        return tuple(sorted(rows, key=by) if by else rows)
 
 
 @dataclass(frozen=True, slots=True)

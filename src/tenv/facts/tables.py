@@ -10,21 +10,16 @@ from tenv.facts.table_files import Data, default_overrides, find_overrides, read
 
 if TYPE_CHECKING:
     from tenv.facts.build_failures import BuildFailureTable
-    from tenv.facts.created_targets import CreatedTargetTable
     from tenv.facts.cuda_driver import CudaDriverTable
-    from tenv.facts.cuda_gpu_arch import GpuArchTable
+    from tenv.facts.cuda_gpu_arch import GpuArchTable, GpuPciTable
     from tenv.facts.cuda_host_compiler import HostCompilerTable
-    from tenv.facts.cuda_parts import CudaPartTable
-    from tenv.facts.cuda_redist import CudaRedistTable
-    from tenv.facts.cudnn import CudnnTable
-    from tenv.facts.cusparselt import CusparseltTable
+    from tenv.facts.cuda_parts import CudaPartTable, CudaRedistTable
     from tenv.facts.gpu_driver import GpuDriverTable
     from tenv.facts.gpu_names import NamedGpu
-    from tenv.facts.gpu_pci import GpuPciTable
+    from tenv.facts.library_releases import CudnnTable, CusparseltTable, MagmaTable
     from tenv.facts.libstdcxx import LibstdcxxTable
-    from tenv.facts.magma import MagmaTable
     from tenv.facts.pytorch_build import PytorchBuildTable
-    from tenv.facts.pytorch_tried import PytorchTriedTable
+    from tenv.facts.pytorch_tried import CreatedTargetTable, PytorchTriedTable
 
 __all__ = ["Facts", "default_overrides", "load_facts"]
 
@@ -69,9 +64,9 @@ class Facts:
     @cached_property
     def gpu_pci(self) -> "GpuPciTable":
         """The GPU behind a PCI device id."""
-        from tenv.facts.gpu_pci import read
+        from tenv.facts.cuda_gpu_arch import read_pci
 
-        return read(self.data("gpu_pci"))
+        return read_pci(self.data("gpu_pci"))
 
     @cached_property
     def gpu_answers(self) -> "dict[str, NamedGpu | None]":
@@ -88,9 +83,9 @@ class Facts:
     @cached_property
     def created_targets(self) -> "CreatedTargetTable":
         """Where environments of the built-in targets were created."""
-        from tenv.facts.created_targets import read
+        from tenv.facts.pytorch_tried import read_created
 
-        return read(self.data("created_targets"))
+        return read_created(self.data("created_targets"))
 
     @cached_property
     def cuda_parts(self) -> "CudaPartTable":
@@ -123,16 +118,16 @@ class Facts:
     @cached_property
     def cusparselt(self) -> "CusparseltTable":
         """The releases of cuSPARSELt."""
-        from tenv.facts.cusparselt import read
+        from tenv.facts.library_releases import read_cusparselt
 
-        return read(self.data("cusparselt"))
+        return read_cusparselt(self.data("cusparselt"))
 
     @cached_property
     def cudnn(self) -> "CudnnTable":
         """The releases of cuDNN."""
-        from tenv.facts.cudnn import read
+        from tenv.facts.library_releases import read_cudnn
 
-        return read(self.data("cudnn"))
+        return read_cudnn(self.data("cudnn"))
 
     @cached_property
     def build_failures(self) -> "BuildFailureTable":
@@ -144,16 +139,16 @@ class Facts:
     @cached_property
     def cuda_redist(self) -> "CudaRedistTable":
         """The releases of CUDA in NVIDIA's redist and their components."""
-        from tenv.facts.cuda_redist import read
+        from tenv.facts.cuda_parts import read_redist
 
-        return read(self.data("cuda_redist"))
+        return read_redist(self.data("cuda_redist"))
 
     @cached_property
     def magma(self) -> "MagmaTable":
         """The MAGMA binaries that PyTorch builds use."""
-        from tenv.facts.magma import read
+        from tenv.facts.library_releases import read_magma
 
-        return read(self.data("magma"))
+        return read_magma(self.data("magma"))
 
 
 def load_facts(overrides: Sequence[Path] = ()) -> Facts:

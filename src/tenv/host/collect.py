@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tenv.core.threads import ahead
-from tenv.host.field import Lane
-from tenv.host.fields import host_fields
+from tenv.host.field import Lane, host_fields
 from tenv.host.interface import Fact, Missing
 from tenv.host.places import Places
 from tenv.host.report import HostReport

@@ -4,7 +4,6 @@ import os
 import re
 from pathlib import Path
 
-from tenv.core.json_reader import Values
 from tenv.core.versions import Version
 from tenv.host.field import HostField, Lane
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
@@ -71,18 +70,11 @@ def _version(library: Path) -> Version | None:
     return versions.pop() if len(versions) == 1 else None
 
 
-def _read(values: Values, key: str) -> Compat:
-    found = values.object(key)
-    kind = LibcudaKind.read(found.optional(found.text, "kind"))
-    return Compat(found.text("path"), found.version("version"), kind)
-
-
 COMPAT = HostField(
     label="cuda-compat",
     meaning="a libcuda that is loaded before the driver's own: cuda-compat, or a leftover of another driver",
     form="`path`, `version`, `kind`",
     probe=lambda scan: probe(scan.loader, scan.driver),
-    read=_read,
     show=lambda compat: [f"{compat.version}  {compat.path}"],
     lane=Lane.DRIVER,
 )

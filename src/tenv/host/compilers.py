@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from tenv.core.json_reader import Values
 from tenv.core.threads import each
 from tenv.core.versions import Version
 from tenv.host import msvc
 from tenv.host.field import HostField, Lane
-from tenv.host.found_by import read_found_by
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.places import Places, is_folder, is_link
 from tenv.host.report import Compiler, FoundBy, Lead
@@ -251,21 +249,6 @@ def _ask_kind(candidate: _Candidate, places: Places) -> str | None:
     return None if isinstance(done, Missing) else parse_kind(done.stdout, candidate.language)
 
 
-def _read(values: Values, key: str) -> tuple[Compiler, ...]:
-    return tuple(
-        Compiler(
-            kind=one.text("kind"),
-            path=one.text("path"),
-            version=one.version("version"),
-            default=one.flag("default"),
-            found_by=read_found_by(one, "found_by"),
-            nvcc=one.optional(one.flag, "nvcc") or False,
-            glibcxx=one.optional(one.version, "glibcxx"),
-        )
-        for one in values.objects(key)
-    )
-
-
 def _show(compiler: Compiler) -> str:
     mark = ", default" if compiler.default else ""
     mark += ", used by nvcc" if compiler.nvcc else ""
@@ -284,7 +267,6 @@ COMPILERS = HostField(
         "null)"
     ),
     probe=lambda scan: probe(scan.places),
-    read=_read,
     show=lambda compilers: list(map(_show, compilers)),
     lane=Lane.ALONE,
 )

@@ -2,7 +2,6 @@
 
 import re
 
-from tenv.core.json_reader import Values
 from tenv.host.field import HostField
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.places import Places, exists, read
@@ -61,6 +60,5 @@ CONTAINER = HostField(
     meaning="the kind of container that tenv runs in",
     form='`"docker"`',
     probe=lambda scan: probe(scan.places),
-    read=Values.text,
     show=lambda kind: [kind],
 )

@@ -6,7 +6,6 @@ This is the version of conda's ``__cuda``. cuda-compat raises it, and it is unre
 import re
 from collections.abc import Mapping
 
-from tenv.core.json_reader import Values
 from tenv.core.versions import Version
 from tenv.host.answer import cuda_version
 from tenv.host.field import HostField, Lane
@@ -88,7 +87,6 @@ CUDA = HostField(
     meaning="the newest CUDA version that the driver's library (libcuda) offers; not that of a toolkit",
     form='`"12.4"`',
     probe=lambda scan: probe(nvidia=scan.nvidia),
-    read=Values.version,
     show=lambda version: [str(version)],
     lane=Lane.DRIVER,
 )

@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Callable
 
-from tenv.core.json_reader import Values
 from tenv.core.versions import Version
 from tenv.host.answer import Answer, driver_version, quoted
 from tenv.host.field import HostField, Lane
@@ -122,7 +121,6 @@ DRIVER = HostField(
     ),
     form='`"550.54.15"`',
     probe=lambda scan: scan.driver,
-    read=Values.version,
     show=lambda version: [str(version)],
     lane=Lane.DRIVER,
 )
@@ -132,7 +130,6 @@ L4T = HostField(
     meaning="the release of Jetson Linux, which determines the CUDA of a Jetson's driver",
     form='`"36.4.3"`',
     probe=lambda scan: jetson_linux(scan.places),
-    read=Values.version,
     show=lambda release: [str(release)],
     lane=Lane.DRIVER,
 )

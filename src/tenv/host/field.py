@@ -1,19 +1,22 @@
-"""A field of the host report: how its value is probed, read from JSON, shown and documented."""
+"""The fields of the host report: how each value is probed, read from JSON, shown and documented."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args, get_type_hints
 
+from tenv.core.toml_reader import Table, getter_of
 from tenv.core.versions import Version
 from tenv.core.worded import Worded
+from tenv.host.report import HostReport
 
 if TYPE_CHECKING:
-    from tenv.core.json_reader import Values
     from tenv.host.interface import Fact, Missing
     from tenv.host.scan import Scan
 
-__all__ = ["HostField", "Lane", "plain"]
+__all__ = ["HostField", "Lane", "host_fields", "plain"]
 
 T = TypeVar("T")
 
@@ -49,20 +52,35 @@ class HostField(Generic[T]):
         meaning: Its description in the table of ``docs/host.md``.
         form: Its form in JSON, for the same table.
         probe: Reads it from the machine.
-        read: Reads it from JSON: from an object, by a key. The getters of `Values` are such functions.
-        read_plain: Returns it from a JSON value without a fault as `read` would, and None where it is not sure: for a
-            value that differs on each host of a fleet, where the getters take too long.
         show: Its lines in the output of ``tenv host``; none if there is nothing to show.
         write: Converts it to JSON values.
         lane: When it is probed.
+        read: Reads it from JSON, from a table by a key; `host_fields` sets it by the type in the report.
     """
 
     label: str
     meaning: str
     form: str
     probe: "Callable[[Scan], Fact[T] | Missing]"
-    read: "Callable[[Values, str], T]"
     show: Callable[[T], list[str]]
     write: Callable[[T], Any] = plain
-    read_plain: Callable[[object], T | None] | None = None
     lane: Lane = Lane.HERE
+    read: Callable[[Table, str], Any] = Table.text
+
+
+@cache
+def host_fields() -> dict[str, HostField[Any]]:
+    """Return the fields by name, in the order of the report.
+
+    Their modules are loaded here and not with the report, since judging a driver needs only a few of them.
+    """
+    types = get_type_hints(HostReport, include_extras=True)
+    return {line.name: _field(line.metadata["field"], types[line.name]) for line in fields(HostReport)}
+
+
+def _field(where: str, kind: Any) -> HostField[Any]:
+    module, _, name = where.partition(":")
+    found: HostField[Any] = getattr(import_module(f"tenv.host.{module}"), name)
+    fact, _ = get_args(kind)  # or `Missing`
+    (value,) = get_args(fact)
+    return replace(found, read=Table.text if value is str else getter_of(value))  # an empty text is a value here

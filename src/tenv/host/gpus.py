@@ -7,7 +7,6 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from tenv.core.json_reader import Values
 from tenv.core.size_text import format_bytes
 from tenv.core.versions import Version
 from tenv.host.answer import pci_address
@@ -156,20 +155,6 @@ def _word(path: Path) -> str:
     return "" if isinstance(text, Missing) else text.strip().lower()
 
 
-def _read(values: Values, key: str) -> tuple[Gpu, ...]:
-    return tuple(
-        Gpu(
-            name=one.text("name"),
-            compute_capability=one.optional(one.version, "compute_capability"),
-            memory=one.optional(one.number, "memory"),
-            pci_id=one.optional(one.text, "pci_id") or "",
-            pci_address=one.optional(one.text, "pci_address") or "",
-            mig=one.optional(one.flag, "mig") or False,
-        )
-        for one in values.objects(key)
-    )
-
-
 def _show(gpu: Gpu) -> str:
     words = [
         gpu.name or "a GPU without a name",
@@ -190,7 +175,6 @@ GPUS = HostField(
         "`mig`"
     ),
     probe=lambda scan: probe(nvidia=scan.nvidia),
-    read=_read,
     show=lambda gpus: list(map(_show, gpus)),
     lane=Lane.DRIVER,
 )

@@ -3,7 +3,6 @@
 The open module supports only Turing and newer GPUs, some GPUs require it, and a vGPU host driver has no CUDA.
 """
 
-from tenv.core.json_reader import Values
 from tenv.host.field import HostField, Lane
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.places import Places, exists, read
@@ -41,20 +40,11 @@ def driver_kind(places: Places) -> Fact[DriverKind] | Missing:
     return Missing(f"{_VGPU} does not exist", ReasonKind.NONE)
 
 
-def _read_module(values: Values, key: str) -> ModuleKind:
-    return ModuleKind.read(values.text(key))
-
-
-def _read_kind(values: Values, key: str) -> DriverKind:
-    return DriverKind.read(values.text(key))
-
-
 MODULE = HostField(
     label="module",
     meaning="the kind of the loaded kernel module of NVIDIA's driver",
     form='`"open"` or `"proprietary"`',
     probe=lambda scan: module(scan.places),
-    read=_read_module,
     show=lambda kind: [kind],
     lane=Lane.DRIVER,
 )
@@ -64,7 +54,6 @@ DRIVER_KIND = HostField(
     meaning="the purpose of the driver if it is not the usual one: a vGPU host driver has no CUDA",
     form='`"vgpu-kvm"`',
     probe=lambda scan: driver_kind(scan.places),
-    read=_read_kind,
     show=lambda kind: [kind],
     lane=Lane.DRIVER,
 )

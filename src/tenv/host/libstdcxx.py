@@ -6,7 +6,6 @@ Distributions ship a libstdc++ that is newer than their gcc, so the file is read
 import os
 from pathlib import Path
 
-from tenv.core.json_reader import Values
 from tenv.host.field import HostField
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.loader import Loader
@@ -37,16 +36,10 @@ def probe(loader: Loader) -> Fact[Libstdcxx] | Missing:
     return Fact(Libstdcxx(path, glibcxx, cxxabi), library.origin, OriginKind.LOADER)
 
 
-def _read(values: Values, key: str) -> Libstdcxx:
-    found = values.object(key)
-    return Libstdcxx(path=found.text("path"), glibcxx=found.version("glibcxx"), cxxabi=found.version("cxxabi"))
-
-
 LIBSTDCXX = HostField(
     label="libstdc++",
     meaning="the libstdc++ that the loader finds, with the highest GLIBCXX and CXXABI that its file defines",
     form="`path`, `glibcxx`, `cxxabi`",
     probe=lambda scan: probe(scan.loader),
-    read=_read,
     show=lambda library: [f"GLIBCXX_{library.glibcxx}, CXXABI_{library.cxxabi}  {library.path}"],
 )

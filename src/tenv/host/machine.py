@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tenv.core.dataclass import dataclass
 from tenv.core.files import read_regular
-from tenv.core.json_reader import Values
 from tenv.core.size_text import format_bytes
+from tenv.core.untrusted import whole_number
 from tenv.core.versions import Version
 from tenv.host.field import HostField
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
@@ -105,22 +105,21 @@ def _quota(group: Path) -> int | None:
     text = _read(group / "cpu.max").split()  # version 2: "QUOTA PERIOD" or "max PERIOD"
     if not text:
         text = [_read(group / "cpu.cfs_quota_us"), _read(group / "cpu.cfs_period_us")]  # version 1; -1 for no limit
-    if len(text) > 1 and text[0].isdigit() and text[1].isdigit() and int(text[1]):
-        return -(-int(text[0]) // int(text[1]))
-    return None
+    quota, period = map(whole_number, (*text, "", "")[:2])
+    return None if quota is None or not period else -(-quota // period)
 
 
 def _memory(root: Path) -> Fact[int] | Missing:
     total: Fact[int] | Missing = Missing("/proc/meminfo has no MemTotal", ReasonKind.NONE)
     for line in _read(root / "proc/meminfo").splitlines():
         name, _, rest = line.partition(":")
-        if name == "MemTotal" and rest.split()[:1] and rest.split()[0].isdigit():
-            total = Fact(int(rest.split()[0]) * 1024, "MemTotal of /proc/meminfo", OriginKind.SYSTEM)
+        if name == "MemTotal" and (size := whole_number(rest.strip().partition(" ")[0])) is not None:
+            total = Fact(size * 1024, "MemTotal of /proc/meminfo", OriginKind.SYSTEM)
     for group in _groups(root, "memory"):
         for name in ("memory.max", "memory.limit_in_bytes"):  # versions 2 and 1
-            limit = _read(group / name)
-            if limit.isdigit() and (isinstance(total, Missing) or int(limit) < total.value):
-                total = Fact(int(limit), f"{name} of {group}", OriginKind.CGROUP)
+            limit = whole_number(_read(group / name))
+            if limit is not None and (isinstance(total, Missing) or limit < total.value):
+                total = Fact(limit, f"{name} of {group}", OriginKind.CGROUP)
     return total
 
 
@@ -152,7 +151,6 @@ LIBC = HostField(
     meaning="the version of the GNU C library",
     form='`"2.35"`',
     probe=lambda _: glibc(),
-    read=Values.version,
     show=lambda version: [str(version)],
 )
 
@@ -161,7 +159,6 @@ CORES = HostField(
     meaning="the processors that this process may use, with the limits of its control group",
     form="a number",
     probe=lambda scan: _cores(scan.places.root),
-    read=Values.number,
     show=lambda count: [str(count)],
 )
 
@@ -170,6 +167,5 @@ MEMORY = HostField(
     meaning="the memory that this process may use, with the limits of its control group",
     form="a number of bytes",
     probe=lambda scan: _memory(scan.places.root),
-    read=Values.number,
     show=lambda size: [format_bytes(size)],
 )

@@ -1,5 +1,6 @@
-"""Query NVML, the driver's management library, in a child process."""
+"""Query NVML, the driver's management library, through nvidia-ml-py in a child process."""
 
+import importlib.util
 import json
 import os
 from pathlib import Path
@@ -13,9 +14,7 @@ from tenv.host.report import Gpu
 
 __all__ = ["ask", "parse"]
 
-_FOLDER = str(Path(__file__).parent)
-_CHILD = "import sys; sys.path.append(sys.argv[1]); import nvml_child; nvml_child.main(sys.argv[2])"
-"""A module, since Python keeps no byte code of a script."""
+_CHILD = Path(__file__).with_name("nvml_child.py")
 
 
 def ask(loader: Loader) -> Answer | Missing:
@@ -25,10 +24,13 @@ def ask(loader: Loader) -> Answer | Missing:
     if isinstance(library, Missing):
         return library
     changes = {}
-    if not library.known:  # it loads further ones by their bare names
+    if not library.known:  # nvidia-ml-py loads the bare name
         known = places.environ.get("LD_LIBRARY_PATH")
         changes["LD_LIBRARY_PATH"] = os.pathsep.join([str(library.path.parent), *([known] if known else [])])
-    output = library.ask(places, "-c", _CHILD, _FOLDER, str(library.path), **changes)
+    module = importlib.util.find_spec("pynvml")
+    if module is None:
+        return Missing("nvidia-ml-py is not installed", ReasonKind.NONE)
+    output = library.ask(places, str(_CHILD), str(Path(str(module.origin)).parent), **changes)
     return output if isinstance(output, Missing) else parse(output)
 
 

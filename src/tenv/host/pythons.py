@@ -11,39 +11,20 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tenv.core.dataclass import dataclass
 from tenv.core.files import open_regular
-from tenv.core.json_reader import Values
 from tenv.core.versions import Version
 from tenv.host.field import HostField, Lane
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.places import Places, environment_of, exists, is_file, is_folder
+from tenv.host.report import FoundPython
 
-__all__ = ["PYTHONS", "FoundPython", "probe"]
+__all__ = ["PYTHONS", "probe"]
 
 _PROGRAM = re.compile(r"python(3\.\d{1,2})(d|-dbg|-debug|)")
 """A debug build has a name of its own in Debian (python3.11-dbg) and Fedora (python3.11d)."""
 _ASK = 'import sys, sysconfig; print("%d.%d" % sys.version_info[:2], sysconfig.get_path("include"))'
 _ABIS = ("", "m", "d", "dm")
 """What follows the minor in the folder of the headers: ``m`` up to Python 3.7, ``d`` in debug builds."""
-
-
-@dataclass(frozen=True, slots=True)
-class FoundPython:
-    """A Python on a machine.
-
-    Attributes:
-        path: Its program; of a virtual environment, the one behind it.
-        version: Its version, at least the minor.
-        headers: Whether ``Python.h`` is there, without which no extension can be compiled.
-        debug: Whether it is a debug build, which only a target that asks for one is made with; None in reports of a
-            tenv that listed none of them.
-    """
-
-    path: str
-    version: Version
-    headers: bool
-    debug: bool | None = False
 
 
 def probe(places: Places | None = None) -> Fact[tuple[FoundPython, ...]] | Missing:
@@ -139,25 +120,12 @@ def _is_debug(program: Path, minor: str) -> bool:
     return alone and not named
 
 
-def _read(values: Values, key: str) -> tuple[FoundPython, ...]:
-    return tuple(
-        FoundPython(
-            path=row.text("path"),
-            version=row.version("version"),
-            headers=row.flag("headers"),
-            debug=row.optional(row.flag, "debug"),
-        )
-        for row in values.objects(key)
-    )
-
-
 PYTHONS = HostField(
     label="pythons",
     meaning="the Pythons that an environment may be made with, and whether their headers are there",
     form="a list of `path`, `version`, `headers`, `debug`",
     lane=Lane.ALONE,
     probe=lambda scan: probe(scan.places),
-    read=_read,
     show=lambda found: [
         f"{python.version}  {python.path}{'  (debug build)' if python.debug else ''}"
         f"{'' if python.headers else '  (without Python.h)'}"

@@ -5,15 +5,13 @@ Rules read it, so it holds plain values, and a kind if a decision depends on the
 """
 
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 from tenv.core.dataclass import dataclass
+from tenv.core.toml_reader import Column, OptionalText, Table
 from tenv.core.versions import Version
 from tenv.core.worded import Worded
 from tenv.host.interface import Fact, Missing, ReasonKind
-
-if TYPE_CHECKING:
-    from tenv.host.pythons import FoundPython
 
 __all__ = [
     "Compat",
@@ -22,6 +20,7 @@ __all__ = [
     "Disk",
     "DriverKind",
     "FoundBy",
+    "FoundPython",
     "Gpu",
     "HostReport",
     "Lead",
@@ -133,7 +132,7 @@ class Gpu:
         mig: Whether it is split into instances (MIG).
     """
 
-    name: str
+    name: str = ""
     compute_capability: Version | None = None
     memory: int | None = None
     pci_id: str = ""
@@ -175,12 +174,17 @@ class CompilerLimits:
     msvc_below: int | None = None
 
 
+def _by_name(row: Table, key: str) -> tuple[tuple[str, str], ...]:
+    table = row.table(key)
+    return tuple((name, table.text(name)) for name in table.data)
+
+
 @dataclass(frozen=True, slots=True)
 class Toolkit:
     """An installed CUDA toolkit.
 
     Attributes:
-        path: Its folder, links resolved.
+        path: Its folder, links resolved; empty if a pasted text does not name it.
         found_by: Every way it was found, such as ``/usr/local/cuda``, ``CUDA_HOME``, ``nvcc on PATH``.
         version: The release that nvcc reports, with the update if ``version.json`` agrees, else ``version.json``'s;
             None if neither has one.
@@ -194,10 +198,10 @@ class Toolkit:
         absent: The parts that PyTorch builds need and it lacks (`tenv.host.absent_parts`); None if not searched.
     """
 
-    path: str
+    path: OptionalText
     found_by: tuple[FoundBy, ...]
     version: Version | None
-    components: tuple[tuple[str, str], ...] = ()
+    components: Annotated[tuple[tuple[str, str], ...], Column(read=_by_name)] = ()
     problems: tuple[ToolkitProblem, ...] = ()
     compiles: bool = True
     home: str = ""
@@ -250,6 +254,24 @@ class Compiler:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundPython:
+    """A Python on a machine.
+
+    Attributes:
+        path: Its program; of a virtual environment, the one behind it.
+        version: Its version, at least the minor.
+        headers: Whether ``Python.h`` is there, without which no extension can be compiled.
+        debug: Whether it is a debug build, which only a target that asks for one is made with; None if the report does
+            not have it.
+    """
+
+    path: str
+    version: Version
+    headers: bool
+    debug: Annotated[bool | None, Column(default=None)] = False
+
+
+@dataclass(frozen=True, slots=True)
 class Libstdcxx:
     """The libstdc++ that the loader finds.
 
@@ -280,7 +302,7 @@ class Disk:
 
 
 def _row(field_of: str) -> dict[str, str]:
-    """Return the module and the name by which `tenv.host.fields` finds a row's `HostField`."""
+    """Return the module and the name by which `tenv.host.field` finds a row's `HostField`."""
     return {"field": field_of}
 
 
@@ -288,9 +310,10 @@ def _row(field_of: str) -> dict[str, str]:
 class HostReport:
     """The values of a host, in the order in which they are printed.
 
-    This is the table of fields: each line has a value's name, its type, and its `tenv.host.field.HostField`, which
-    defines how it is probed, read from JSON, shown and documented. Collecting, both directions of JSON, ``tenv host``
-    and the table in ``docs/host.md`` use these lines, so that a new value is one line here and one file.
+    This is the table of fields: each line has a value's name, its type, by which it is read from JSON, and its
+    `tenv.host.field.HostField`, which defines how it is probed, shown and documented. Collecting, both directions of
+    JSON, ``tenv host`` and the table in ``docs/host.md`` use these lines, so that a new value is one line here and one
+    file.
     """
 
     hostname: Fact[str] | Missing = field(metadata=_row("system:HOSTNAME"))
@@ -306,7 +329,7 @@ class HostReport:
     compilers: Fact[tuple[Compiler, ...]] | Missing = field(metadata=_row("compilers:COMPILERS"))
     libc: Fact[Version] | Missing = field(metadata=_row("machine:LIBC"))
     libstdcxx: Fact[Libstdcxx] | Missing = field(metadata=_row("libstdcxx:LIBSTDCXX"))
-    pythons: "Fact[tuple[FoundPython, ...]] | Missing" = field(metadata=_row("pythons:PYTHONS"))
+    pythons: Fact[tuple[FoundPython, ...]] | Missing = field(metadata=_row("pythons:PYTHONS"))
     cores: Fact[int] | Missing = field(metadata=_row("machine:CORES"))
     memory: Fact[int] | Missing = field(metadata=_row("machine:MEMORY"))
     disk: Fact[Disk] | Missing = field(metadata=_row("storage:DISK"))

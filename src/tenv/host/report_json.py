@@ -8,17 +8,17 @@ from typing import Any
 
 from tenv import __version__
 from tenv.core.errors import HostReportError
-from tenv.core.json_reader import MOST, Values
-from tenv.host import schema_1
-from tenv.host.field import HostField
-from tenv.host.fields import host_fields
+from tenv.core.toml_reader import Table
+from tenv.host.field import HostField, host_fields
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind, fact_to_json
 from tenv.host.report import HostReport
 
 __all__ = ["SCHEMA", "UNREPORTED", "from_json", "read_value", "to_json", "unwrap"]
 
 SCHEMA = 2
-"""The written schema. Since 2, each value has its kind; reports of schema 1 are read too."""
+"""The number of the form of a report. A change that makes another reading of a value raises it."""
+
+_HINT = "`tenv host --json > FILE` writes one; docs/host.md has the form"
 
 UNREPORTED = Missing.because(ReasonKind.UNREPORTED)
 """What stands for a field that a report does not have."""
@@ -42,12 +42,19 @@ def from_json(data: object, source: str = "the report") -> HostReport:
         source: Where it was read, for messages.
 
     Raises:
-        HostReportError: It is not a report, or only a newer tenv knows its schema.
+        HostReportError: It is not a report, or has another schema.
     """
-    report = _report_of(data, source)
-    if report.data["schema"] == 1:
-        report = schema_1.upgrade(report)
-    return HostReport(**{name: _read(report, name, field) for name, field in host_fields().items()})
+    try:
+        report = _report_of(data, source)
+        known = report.data
+        values = {
+            name: read_value(known[name], name, field, report) if name in known else UNREPORTED
+            for name, field in host_fields().items()
+        }
+    except HostReportError as error:
+        error.hint = error.hint or _HINT
+        raise
+    return HostReport(**values)
 
 
 def unwrap(data: object) -> dict[str, Any]:
@@ -56,34 +63,33 @@ def unwrap(data: object) -> dict[str, Any]:
     return inner if isinstance(inner, dict) else {}
 
 
-def _report_of(data: object, source: str) -> Values:
+def _report_of(data: object, source: str) -> Table:
     """Return the report itself, without an envelope, after a check of its schema."""
-    values = Values.of(data, source)
+    values = _table(data, source)
     writer = values.data.get("tenv")
     if "command" in values.data and "data" in values.data:
         if values.data["command"] != "host":
             raise HostReportError(f"{source}: the output of `tenv {values.data['command']}`, not of `tenv host`")
-        values = Values.of(values.data["data"], source, "data")
+        values = values.table("data")
         writer = values.data.get("tenv", writer)
     schema = values.data.get("schema")
-    hint = "`tenv host --json` writes one"
-    if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
-        raise HostReportError(f"{source}: not a host report: it has no `schema`", hint=hint)
-    if schema > SCHEMA:
+    if not isinstance(schema, int) or isinstance(schema, bool):
+        raise HostReportError(f"{source}: not a host report: it has no `schema`")
+    if schema != SCHEMA:
         raise HostReportError(
             f"{source}: tenv {writer or '(of unknown version)'} wrote it in form {schema}; "
-            f"this is tenv {__version__}, which reads form {SCHEMA}",
-            hint="update tenv here, or write the report with this version",
+            f"this is tenv {__version__}, which reads form {SCHEMA}"
         )
     return values
 
 
-def _read(report: Values, name: str, field: HostField[Any]) -> Fact[Any] | Missing:
-    """Return the value of a field of a report; raises HostReportError if it is none."""
-    return read_value(report.data[name], name, field, report) if name in report.data else UNREPORTED
+def _table(data: object, source: str) -> Table:
+    if not isinstance(data, dict):
+        raise HostReportError(f"{source}: not a host report: it is no JSON object")
+    return Table(data, file=source, error=HostReportError)
 
 
-def read_value(value: object, name: str, field: HostField[Any], report: Values | None = None) -> Fact[Any] | Missing:
+def read_value(value: object, name: str, field: HostField[Any], report: Table | None = None) -> Fact[Any] | Missing:
     """Return the value of a field from the member of its name; raises HostReportError if it is none.
 
     Args:
@@ -92,24 +98,11 @@ def read_value(value: object, name: str, field: HostField[Any], report: Values |
         field: The field.
         report: The report that it stands in, for messages; None where nobody sees a message.
     """
-    if (plain := _plain(value, field)) is not None:
-        return plain
-    answer = (report or Values({name: value}, "")).object(name)
-    kind = answer.text("kind") if "kind" in answer.data else None
+    answer = (report or _table({name: value}, "")).table(name)
+    kind = answer.text("kind") or None
     if "missing" in answer.data:
         return Missing(answer.text("missing"), ReasonKind.read(kind))
+    for key in ("value", "origin"):
+        if answer.data.get(key) is None:
+            raise answer.fail(key, "is required")
     return Fact(field.read(answer, "value"), answer.text("origin"), OriginKind.read(kind))
-
-
-def _plain(answer: object, field: HostField[Any]) -> Fact[Any] | None:
-    """Return the value of a field that is simple and has no fault, as the getters of `Values` would."""
-    if type(answer) is not dict or "missing" in answer:
-        return None
-    value, origin, kind = answer.get("value"), answer.get("origin"), answer.get("kind", "")
-    if type(origin) is not str or type(kind) is not str:
-        return None
-    is_text = field.read is Values.text and type(value) is str
-    if is_text or (field.read is Values.number and type(value) is int and 0 <= value <= MOST):
-        return Fact(value, origin, OriginKind.read(kind))
-    found = field.read_plain(value) if field.read_plain else None
-    return None if found is None else Fact(found, origin, OriginKind.read(kind))

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 
 from tenv.core.process import Completed
+from tenv.core.untrusted import whole_number
 from tenv.core.versions import Version
 from tenv.host.answer import Answer, driver_version, is_driver, pci_address, pci_id, quoted
 from tenv.host.interface import Missing, ReasonKind
@@ -74,7 +75,7 @@ def _gpu(row: dict[str, str]) -> Gpu:
     return Gpu(
         name=known["name"],
         compute_capability=Version(capability) if re.fullmatch(r"\d+\.\d+", capability) else None,
-        memory=int(memory) * _MIB if memory.isdecimal() else None,
+        memory=None if (size := whole_number(memory)) is None else size * _MIB,
         pci_id=pci_id(int(device, 16)) if re.fullmatch(r"0x[0-9a-fA-F]{1,8}", device) else "",
         pci_address=pci_address(known["pci.bus_id"]),
         mig=known.get("mig.mode.current") == "Enabled",

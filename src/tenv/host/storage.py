@@ -4,7 +4,6 @@ import os
 import re
 from pathlib import Path
 
-from tenv.core.json_reader import MOST, Values
 from tenv.core.size_text import format_bytes
 from tenv.host.field import HostField
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
@@ -59,26 +58,10 @@ def probe(folder: Path, places: Places | None = None) -> Fact[Disk] | Missing:
     return Fact(disk, origin, OriginKind.SYSTEM)
 
 
-def _read(values: Values, key: str) -> Disk:
-    found = values.object(key)
-    return Disk(path=found.text("path"), free=found.number("free"), file_system=found.text("file_system"))
-
-
-def _read_plain(value: object) -> Disk | None:
-    if type(value) is not dict:
-        return None
-    path, free, file_system = value.get("path"), value.get("free"), value.get("file_system")
-    if type(path) is str and type(free) is int and 0 <= free <= MOST and type(file_system) is str:
-        return Disk(path, free, file_system)
-    return None
-
-
 DISK = HostField(
     label="disk",
     meaning="free bytes and file system of the environments' folder",
     form="`path`, `free`, `file_system`",
     probe=lambda scan: probe(scan.folder, scan.places),
-    read=_read,
-    read_plain=_read_plain,
     show=lambda disk: [f"{format_bytes(disk.free)} free on {disk.file_system}  {disk.path}"],
 )

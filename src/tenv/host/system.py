@@ -2,7 +2,7 @@
 
 import platform
 
-from tenv.core.json_reader import Values
+from tenv.core.untrusted import whole_number
 from tenv.host.field import HostField
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.machine import platform_name
@@ -20,9 +20,10 @@ def ptrace_scope(places: Places) -> Fact[int] | Missing:
     text = read(places.at(_SCOPE))
     if isinstance(text, Missing):
         return Missing(f"{_SCOPE}: {text.reason}", text.kind)
-    if not text.strip().isdecimal():
+    scope = whole_number(text.strip())
+    if scope is None:
         return Missing(f"{_SCOPE} holds `{text.strip()}`", ReasonKind.UNREADABLE)
-    return Fact(int(text), _SCOPE, OriginKind.SYSTEM)
+    return Fact(scope, _SCOPE, OriginKind.SYSTEM)
 
 
 def hostname(places: Places) -> Fact[str] | Missing:
@@ -49,7 +50,6 @@ HOSTNAME = HostField(
     meaning="the machine's name",
     form="a text",
     probe=lambda scan: hostname(scan.places),
-    read=Values.text,
     show=lambda name: [name],
 )
 
@@ -58,7 +58,6 @@ PLATFORM = HostField(
     meaning="the platform by its conda name",
     form='`"linux-64"`',
     probe=lambda scan: host_platform(scan.places),
-    read=Values.text,
     show=lambda name: [name],
 )
 
@@ -67,7 +66,6 @@ WSL = HostField(
     meaning="whether this is Linux under Windows",
     form="true or false",
     probe=lambda scan: wsl(scan.places),
-    read=Values.flag,
     show=lambda under_windows: ["yes" if under_windows else "no"],
 )
 
@@ -76,6 +74,5 @@ PTRACE_SCOPE = HostField(
     meaning="which processes may be traced (`kernel.yama.ptrace_scope`)",
     form="a number, 0 to 3",
     probe=lambda scan: ptrace_scope(scan.places),
-    read=Values.number,
     show=lambda scope: [f"scope {scope}"],
 )

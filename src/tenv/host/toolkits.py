@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tenv.core.dataclass import dataclass
 from tenv.core.files import open_regular
@@ -17,12 +18,11 @@ from tenv.core.threads import each
 from tenv.core.versions import Version
 from tenv.host.absent_parts import absent
 from tenv.host.answer import first_line
-from tenv.host.field import HostField, Lane
+from tenv.host.field import HostField, Lane, plain
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.places import Places, environment_of, exists, is_file, is_folder, is_link, read
 from tenv.host.report import FoundBy, Lead, ProblemKind, Toolkit, ToolkitProblem
 from tenv.host.toolkit_headers import compiler_limits, patched
-from tenv.host.toolkit_json import read_toolkits, show_toolkits, write_toolkits
 from tenv.host.toolkit_ways import LOOKED_AT, PROGRAMS, ToolkitCandidate, ways
 
 __all__ = ["TOOLKITS", "Nvcc", "parse_nvcc", "parse_version_json", "probe"]
@@ -269,6 +269,25 @@ def _library_files(home: Path) -> dict[str, str]:
     return found
 
 
+def _write(found: tuple[Toolkit, ...]) -> list[dict[str, Any]]:
+    """Return the JSON of toolkits; their components are an object by name."""
+    return [{**plain(one), "components": dict(one.components)} for one in found]
+
+
+def _show_all(found: tuple[Toolkit, ...]) -> list[str]:
+    """Return the lines of toolkits in the output of ``tenv host``."""
+    return [line for one in found for line in _show(one)]
+
+
+def _show(toolkit: Toolkit) -> list[str]:
+    lines = [f"{toolkit.version or 'unknown'}  {toolkit.path}, by {toolkit.ways}"]
+    if toolkit.components:
+        lines.append("  " + ", ".join(f"{name} {version}" for name, version in toolkit.components))
+    if toolkit.absent:
+        lines.append(f"  without {', '.join(toolkit.absent)}")
+    return [*lines, *(f"  problem: {problem.text}" for problem in toolkit.problems)]
+
+
 TOOLKITS = HostField(
     label="toolkits",
     meaning=(
@@ -282,8 +301,7 @@ TOOLKITS = HostField(
         "null)"
     ),
     probe=lambda scan: probe(scan.places),
-    read=read_toolkits,
-    show=show_toolkits,
-    write=write_toolkits,
+    show=_show_all,
+    write=_write,
     lane=Lane.ALONE,
 )

@@ -12,15 +12,7 @@ from tenv.host.places import Places
 from tenv.host.scan import Scan
 from tenv.install.creation import Creation
 
-__all__ = ["chosen_archs", "load_tables"]
-
-
-def load_tables(job: Creation) -> None:
-    """Read the tables that `chosen_archs` may ask, while another program works."""
-    if job.manifest.requirements.cuda:
-        facts = job.context.facts()
-        facts.cuda_gpu_arch.archs(job.manifest.requirements.cuda)
-        facts.pytorch_build.newest_archs(job.manifest.requirements.cuda, "x86_64")
+__all__ = ["chosen_archs"]
 
 
 def chosen_archs(job: Creation) -> Archs | None:

@@ -1,9 +1,11 @@
-"""The job of one `tenv create`: the environment, host, lock and findings, each read once."""
+"""The request for `tenv create`, and its job: the environment, host, lock and findings, each read once."""
 
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import TenvError
 from tenv.core.files import digest_bytes
 from tenv.environment.state import Environment, State, Status, digests_of
@@ -21,71 +23,119 @@ if TYPE_CHECKING:
     from tenv.checks.lock_verdict import JudgedLock
     from tenv.checks.rules.interface import Finding
 
-__all__ = ["Creation"]
+__all__ = ["CreateRequest", "Creation", "LockMode"]
+
+
+class LockMode(StrEnum):
+    """How `create` treats the lock."""
+
+    UPDATE = "update"
+    LOCKED = "locked"
+    FROZEN = "frozen"
+    KEPT = "kept"
+    """Like `FROZEN`, for a lock kept in the environment, which need not satisfy the present manifest."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateRequest:
+    """The request for `create`.
+
+    Attributes:
+        target: The target's name.
+        prefix: The prefix; None for the target's default one.
+        mode: How to treat the lock.
+        lock_file: A lock to use in place of the target's own; None for its own.
+        python: A Python minor or program; None to select one.
+        exact: Remove unmanaged files.
+        wait: Wait for another process that uses the same environment.
+        check: Stop if a rule reports an error about building.
+        around: The host and PyTorch to judge by; None for this host and the checkout in the working folder, if any.
+        repair: Verify every file, and reinstall packages with changed or missing files.
+        anew: Put the existing environment aside, and make a new one.
+        features: The features of the target to install; None for those that the environment has.
+    """
+
+    target: str
+    prefix: Path | None = None
+    mode: LockMode = LockMode.UPDATE
+    lock_file: Path | None = None
+    python: str | None = None
+    exact: bool = False
+    wait: bool = True
+    check: bool = True
+    around: "Surroundings | None" = None
+    repair: bool = False
+    anew: bool = False
+    features: tuple[str, ...] | None = None
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the lock is taken as it is, whatever the rules find in its packages."""
+        return self.mode in (LockMode.FROZEN, LockMode.KEPT)
+
+    @property
+    def kept(self) -> bool:
+        """Whether the lock is one that the environment was made from before; the manifest may be newer."""
+        return self.mode is LockMode.KEPT
+
+    @property
+    def may_lock(self) -> bool:
+        """Whether an unusable lock may be replaced."""
+        return self.mode is LockMode.UPDATE and self.lock_file is None
 
 
 class Creation(Job):
     """The job of one `tenv create`.
 
     Attributes:
-        context: What every verb is given.
-        frozen: The lock is taken as it is, whatever the rules say of its packages.
-        features_wanted: The features that it shall hold; None for those that it holds.
-        kept: The lock is one that the environment was made from before; the manifest may ask for something else now.
-        written: A lock that can't be used as it is may be made anew.
-        check: Stop if a rule reports an error about building.
-        tell: Hears what the rules have to say.
-        judged: The lock that is there, held against the manifest; from the step on that checks.
-        findings: What the rules had to say.
-        state: The state of the environment when it is ready; None until then.
-        aside: Where the folder is that was put aside for this one; None mostly.
-        begun: Whether the prefix was begun before the rules had an answer, and no step has changed it since.
-        unfinished: A sentence for each activation script that did not end, and for what CMake did not find.
+        context: The context of the verb.
+        request: The request.
+        report: Receives the findings of the rules.
+        judged: The existing lock and its differences from the manifest; set by the step `checking`.
+        findings: The findings of the rules; set by `checking` and `locking`.
+        aside: The folder to which `--anew` renamed the existing environment, or None.
+        unfinished: A sentence for each activation script that failed, and for the parts that CMake did not find; set by
+            `activating` and `probing`.
+        state: The state of the ready environment, or None; set by `finishing`.
     """
 
     context: Context
-    state: State | None = None
     judged: "JudgedLock"
     findings: "tuple[Finding, ...]" = ()
-    unfinished: "Sequence[str]" = ()
     aside: Path | None = None
-    begun: bool = False
+    unfinished: "Sequence[str]" = ()
+    state: State | None = None
 
     def __init__(
         self,
         context: Context,
+        request: CreateRequest,
         target: Target,
         environment: Environment,
         platform: str,
-        *,
-        python: str | None,
-        exact: bool,
-        repair: bool,
-        frozen: bool,
-        kept: bool,
-        written: bool,
-        check: bool,
-        around: "Surroundings | None",
-        tell: "Callable[[Sequence[Finding]], None]",
-        features: tuple[str, ...] | None = None,
+        report: "Callable[[Sequence[Finding]], None]",
     ) -> None:
         """Store the request; nothing is read yet."""
-        super().__init__(context, target, environment, platform, python=python, exact=exact, repair=repair)
-        self.frozen = frozen
-        self.kept = kept
-        self.written = written
-        self.check = check
-        self.tell = tell
-        self.features_wanted = features
-        if around is not None:
-            self.around = around
+        super().__init__(
+            context,
+            target,
+            environment,
+            platform,
+            python=request.python,
+            exact=request.exact,
+            repair=request.repair,
+        )
+        self.request = request
+        self.report = report
+        if request.around is not None:
+            self.around = request.around
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The features that the environment shall hold, sorted; one that the manifest no longer has is dropped."""
+        """The features to install, sorted; one that the manifest no longer has is dropped."""
         held = self.old.features if self.old else ()
-        wanted = held if self.features_wanted is None else self.features_wanted
-        known = wanted if self.kept else self.target.manifest.features
+        wanted = held if self.request.features is None else self.request.features
+        known = wanted if self.request.kept else self.target.manifest.features
         return tuple(sorted(name for name in set(wanted) if name in known))
 
     @cached_property
@@ -100,7 +150,7 @@ class Creation(Job):
         """The Python minors of the target not to choose, since the revision of PyTorch can't be built with them."""
         from tenv.checks import before_create  # late: as above
 
-        return before_create.unfit_pythons(self.target, self.around) if self.check else ()
+        return before_create.unfit_pythons(self.target, self.around) if self.request.check else ()
 
     @cached_property
     def machine(self) -> BuildResources:
@@ -115,17 +165,17 @@ class Creation(Job):
     @cached_property
     def lock_read(self) -> bytes | TenvError:
         """The bytes of the lock's file, or the error of reading it."""
-        from tenv.locks.lock_file import read_lock_bytes  # late: as above
-
-        try:
-            return read_lock_bytes(self.target.lock_file, self.target.name)
-        except TenvError as error:
-            return error
+        return _read_lock(self.target)
 
     @cached_property
     def lock_digest(self) -> str:
         """The sha256 of the lock's bytes; empty if it can't be read."""
         return digest_bytes(self.lock_read) if isinstance(self.lock_read, bytes) else ""
+
+    def has_other_lock(self) -> bool:
+        """Return whether the lock's file has changed since it was read."""
+        now = _read_lock(self.target)
+        return isinstance(now, TenvError) or now != self.lock_read
 
     def take_lock(self, lock: Lock, target: Target) -> None:
         """Set the lock that the step `locking` wrote, and its target."""
@@ -146,14 +196,14 @@ class Creation(Job):
 
         known = self.findings
         there = digests_of(self.old)
-        restoring = self.repair or self.kept
+        restoring = self.repair or self.request.kept
         found = (
             before_create.require_build(self.target, self.around, lock, there, restoring=restoring)
-            if self.check
+            if self.request.check
             else ()
         )
         self.findings = tuple(finding for finding in found if not (finding.code == PYTHON and self._avoids_unfit()))
-        self.tell([finding for finding in self.findings if finding not in known])
+        self.report([finding for finding in self.findings if finding not in known])
 
     def _avoids_unfit(self) -> bool:
         """Return whether the Python is still to be chosen, from those that the revision can be built with."""
@@ -162,7 +212,7 @@ class Creation(Job):
         return bool(self.unfit_pythons) and not named and kept not in self.unfit_pythons
 
     def look(self) -> State | None:
-        """Look at what is in the prefix, and note its fault and its state, which is not read where it is not ours."""
+        """Read the fault and the state of the existing environment; the state of a foreign one is not read."""
         self.fault = self.context.fault_of(self.environment, self.target.name)
         state = self.environment.state() if self.fault is None or self.fault.is_ours else None
         if state is None and self.fault and self.fault.is_ours:
@@ -173,3 +223,12 @@ class Creation(Job):
     def forget_prefix(self) -> None:
         """Forget the content of the prefix, since another process has changed it."""
         self.__dict__.pop("before", None)
+
+
+def _read_lock(target: Target) -> bytes | TenvError:
+    from tenv.locks.lock_file import read_lock_bytes  # late: as above
+
+    try:
+        return read_lock_bytes(target.lock_file, target.name)
+    except TenvError as error:
+        return error

@@ -1,33 +1,128 @@
-"""Makes the environment of a target: installs the files of its lock, assembles, activates, marks it as ready."""
+"""Makes the environment of a target in named steps, in one order: check, lock, plan, stage, install, finish.
+
+Progress shows the name of the running step, and an error names the step that failed.
+"""
 
 import contextlib
+import os
 import re
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from tenv.activation.changes import ACTIVATION, Activation, read_activation
 from tenv.activation.conda_scripts import run_scripts
+from tenv.activation.shells.interface import STORED
 from tenv.activation.variables import derive
+from tenv.checks.lock_verdict import judge_lock
 from tenv.checks.rules.toolkit import check_lock
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import NetworkError, StorageError, TenvError, UnsafePackageError
-from tenv.core.files import flush, remove_tree, write_atomic
-from tenv.core.folder_size import MeasuredFolder, folder_size
-from tenv.core.prefix import MARKER, clear
+from tenv.core.file_stamps import set_executable
+from tenv.core.files import flush, remove_tree, storage_errors, write_atomic
+from tenv.core.folder_size import folder_size
+from tenv.core.prefix import MARKER, clear, files_in
 from tenv.core.progress import Joined
-from tenv.core.threads import ahead
-from tenv.environment.lock_note import drop_note
+from tenv.environment.lock_note import drop_lock_note
 from tenv.environment.made_files import note_made, store_scripts
-from tenv.environment.state import Environment, State, Status
+from tenv.environment.state import Environment, State, Status, put_aside
 from tenv.environment.trust import Reason, needed_names
-from tenv.install.architectures import chosen_archs, load_tables
-from tenv.install.creating import write_creating
+from tenv.install.architectures import chosen_archs
 from tenv.install.creation import Creation
 from tenv.install.plan import make_plan
-from tenv.install.steps import Step, run_steps
 from tenv.sources.owners import record_files
 from tenv.toolchain.cuda_folder import assemble, assemble_beside
 
-__all__ = ["STEPS", "make", "notes"]
+__all__ = ["STEPS", "Step", "check", "make", "notes", "put_aside_for", "run_steps"]
+
+
+def _always(_: Creation) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step.
+
+    Attributes:
+        name: The name, one word.
+        do: Runs the step.
+        needed: Returns whether the step has work.
+        named: Whether an error names the step; false for a step whose purpose is to find the error.
+    """
+
+    name: str
+    do: Callable[[Creation], None]
+    needed: Callable[[Creation], bool] = _always
+    named: bool = True
+
+
+def run_steps(job: Creation, steps: Sequence[Step]) -> None:
+    """Run the steps that have work, in order; an error names its step."""
+    for step in steps:
+        if not step.needed(job):
+            continue
+        job.context.progress.phase(f"{step.name} {job.target.name}")
+        try:
+            step.do(job)
+        except TenvError as error:
+            error.step = step.name if step.named else ""
+            raise
+
+
+def check(job: Creation) -> None:
+    """Judge the lock, and apply the rules before locking: a host that can't build must not spend the minutes.
+
+    Raises:
+        TenvError: There is no lock to install, or a rule forbids it.
+    """
+    request = job.request
+    job.judged = judge_lock(job.target, job.lock_read, features=job.features)
+    lock = job.judged.usable(job.target, frozen=request.frozen, written=request.may_lock, kept=request.kept)
+    job.ask_rules(lock)
+    if lock:
+        job.lock = lock
+
+
+@contextlib.contextmanager
+def put_aside_for(job: Creation) -> Iterator[None]:
+    """Put the existing environment aside while the body makes a new one; put it back if the body fails.
+
+    The caller holds the lock on the prefix, so that after a failure the prefix is the work of the body.
+
+    Raises:
+        ForeignFolderError: The folder holds no notes of tenv.
+        StorageError: It can't be renamed.
+    """
+    job.aside = put_aside(job.environment)
+    try:
+        yield
+    except BaseException:
+        if job.aside:
+            _put_back(job)
+        raise
+
+
+def _put_back(job: Creation) -> None:
+    """Remove the failed environment, and rename the old one to its old name, or report where it is."""
+    prefix, aside, say = job.prefix, job.aside, job.context.progress.say
+    assert aside is not None  # noqa: S101 (the caller has checked)
+    try:
+        with storage_errors(f"can't put {aside} back"):
+            if (prefix / MARKER).exists():
+                with job.context.registry().forgetting(prefix):
+                    remove_tree(prefix, MARKER)
+            elif os.path.lexists(prefix):  # it failed before it wrote the first state
+                with contextlib.suppress(FileNotFoundError):
+                    job.environment.meta.rmdir()
+                prefix.rmdir()
+            aside.rename(prefix)
+    except TenvError as error:
+        say(f"the environment of {prefix} is in {aside}: {error.message}")
+    else:
+        job.aside = None
+        say(f"restored {prefix}")
 
 
 def make(job: Creation) -> None:
@@ -49,8 +144,7 @@ def make(job: Creation) -> None:
 
 
 def _plan(job: Creation) -> None:
-    if not job.begun:
-        job.plan = make_plan(job)
+    job.plan = make_plan(job)
 
 
 def _stage(job: Creation) -> None:
@@ -72,28 +166,87 @@ def _stage(job: Creation) -> None:
 
 def _install(job: Creation) -> None:
     """Change the prefix as planned."""
-    begun, job.begun = job.begun, False
-    if not begun:
-        write_creating(job)
+    _unblock(job)
+    _write_creating(job)
     try:
-        if job.plan.scratch and not begun:
+        if job.plan.scratch:
             clear(job.prefix, job.plan.unmanaged)
-        if begun:
-            load_tables(job)  # while an installer works
         for work in job.works:
             work.prepare()
         for work in job.works:
             work.put()
+        _restore_rights(job)
     except TenvError as error:
         _after_failure(job, error)
         raise
+
+
+def _write_creating(job: Creation) -> None:
+    """Write the state `creating`, with the unmanaged files of the prefix."""
+    environment, plan, old = job.environment, job.plan, job.old
+    with storage_errors(f"can't create {environment.prefix}"):
+        environment.meta.mkdir(parents=True, exist_ok=True)
+        environment.tidy()
+    job.context.registry().mark(environment.prefix)
+    python = old.python if old else plan.minor
+    owned = {key: plan.ours(key) for key in plan.wanted}
+    environment.write_state(
+        State(
+            Status.CREATING,
+            job.target.name,
+            owned=owned,
+            foreign=plan.unmanaged,
+            python=python,
+            features=job.features,
+            prefix=str(environment.prefix),
+        )
+    )
+    with storage_errors(f"can't create {environment.prefix}"):
+        for shell in STORED:  # only now: after a loss of power no ready environment lacks one
+            (environment.meta / shell.SCRIPT).unlink(missing_ok=True)
+
+
+def _unblock(job: Creation) -> None:
+    """Put aside each path of the wrong kind, with the files of the user in it; remove an empty folder or a link."""
+    renamed = {}
+    for name in job.plan.blocked:
+        path = job.prefix / name
+        with storage_errors(f"can't remove {path}"):
+            if path.is_symlink():
+                path.unlink()
+            elif path.is_dir() and not any(files_in(path)):
+                shutil.rmtree(path)
+            elif os.path.lexists(path):
+                renamed[name] = _put_beside(path).relative_to(job.prefix)
+                job.context.progress.say(f"{name} is in the way of a file of tenv: it is {renamed[name]} now")
+    kept = []
+    for name in job.plan.unmanaged:
+        blocked = next((old for old in renamed if name == old or name.startswith(f"{old}/")), None)
+        kept.append(name if blocked is None else f"{renamed[blocked]}{name.removeprefix(blocked)}")
+    job.plan = replace(job.plan, unmanaged=tuple(kept))
+
+
+def _put_beside(path: Path) -> Path:
+    """Rename a path to a free name beside it, and return that."""
+    number = 1
+    while os.path.lexists(aside := path.with_name(f"{path.name}.aside-{number}")):
+        number += 1
+    return path.rename(aside)
+
+
+def _restore_rights(job: Creation) -> None:
+    """Make files executable, or no longer, as they were installed."""
+    for name, executable in job.plan.rights.items():
+        path = job.prefix / name
+        with storage_errors(f"can't change the rights of {path}"), contextlib.suppress(FileNotFoundError):
+            set_executable(path, executable=executable)
 
 
 def _after_failure(job: Creation, error: TenvError) -> None:
     """Keep an untouched environment ready, and remove a prefix that did not exist before."""
     environment = job.environment
     if isinstance(error, UnsafePackageError):  # a package may have put a state and an id of its own there
-        write_creating(job)
+        _write_creating(job)
     if isinstance(error, NetworkError) and error.untouched and job.ready:
         _store_activation(environment, read_activation(environment.meta / ACTIVATION))
         flush(environment.prefix)
@@ -164,47 +317,25 @@ def _finish(job: Creation) -> None:
     environment = job.environment
     environment.keep_lock(job.lock.text, job.target.lock_file)
     records = record_files(job.prefix, job.plan.wanted)
-    made = note_made(environment, job.plan.minor, records, job.plan.unmanaged)
-    drop_note(environment)
-    flushed = ahead(lambda: _flush(job))  # while the disk works, the files are counted
+    renewed = job.plan.scratch or job.plan.own_python
+    made = note_made(environment, job.plan.minor, records, job.plan.unmanaged, renewed=renewed)
+    drop_lock_note(environment)
     job.state = State(
         Status.READY,
         job.target.name,
         lock=job.lock.digest(),
-        manifest="" if job.kept else job.target.manifest.settings_digest(),
+        manifest="" if job.request.kept else job.target.manifest.settings_digest(),
         platform=job.platform,
         python=job.plan.minor,
         owned=job.plan.wanted,
-        bytes=folder_size(environment.prefix, apart=_measured(job), known=_linked(job)),
+        bytes=folder_size(environment.prefix),
         features=job.features,
         prefix=str(environment.prefix),
         made=made,
     )
-    flushed()
+    flush(environment.prefix)
     job.context.registry().mark(environment.prefix, needed_names(environment.prefix, job.plan.minor))
     environment.write_state(job.state)
-
-
-def _flush(job: Creation) -> None:
-    """Wait until the disk has all files; what it could not take is reported once, by the first of two waits."""
-    if job.flushing:
-        job.flushing()
-    flush(job.prefix)
-
-
-def _measured(job: Creation) -> MeasuredFolder | None:
-    """Return the folder of Python packages as it was measured, unless an archive or a script may have changed it."""
-    return job.measured if _is_as_installed(job) else None
-
-
-def _linked(job: Creation) -> Mapping[str, int]:
-    """Return the sizes of the files that were linked early, unless an archive or a script may have changed one."""
-    return job.linked if _is_as_installed(job) else {}
-
-
-def _is_as_installed(job: Creation) -> bool:
-    scripts = job.prefix / "etc" / "conda" / "activate.d"
-    return job.plan.changed <= {"conda", "wheels"} and not scripts.exists()
 
 
 STEPS = (
@@ -227,7 +358,7 @@ def notes(job: Creation) -> Iterator[str]:
             f"{python.path} has no Python.h, so PyTorch can't be built with it: "
             f"`apt install python{python.version.major_minor}-dev` installs it on Debian and Ubuntu"
         )
-    if job.frozen:
+    if job.request.frozen:
         yield from (f"{found.subject} {found.message} ({found.code})" for found in check_lock(job.lock))
     if job.fault and job.fault.reason is Reason.MOVED:
         yield (
@@ -241,7 +372,7 @@ def notes(job: Creation) -> Iterator[str]:
             f"set TENV_SAFE_FOLDERS={job.prefix} to use it"
         )
     if job.aside:
-        yield f"what was there is in {job.aside}; remove it when nothing in it is needed"
+        yield f"the old environment is in {job.aside}; remove it when nothing in it is needed"
     if job.plan.dropped:
         before = job.old.python if job.old else ""
         yield f"unmanaged packages for Python {before} were removed with that Python"

@@ -1,23 +1,29 @@
 """The plan of an environment: which files of its prefix stay, decided before any download."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tenv.core.errors import NetworkError, UsageError
+from tenv.core.errors import EnvironmentBrokenError, NetworkError, UsageError
 from tenv.core.prefix import leads_out
 from tenv.core.versions import Version
+from tenv.environment.integrity import Defect, Faults
+from tenv.environment.made_files import is_of_environment
 from tenv.environment.state import Owned, State, Status
-from tenv.install.python import choose_python
 from tenv.sources.interface import owned_by_lock, sources
 from tenv.sources.job import Job, Plan
-from tenv.sources.owners import claimed_twice, find_deep_faults, find_faults, join_faults, unmanaged_while
+from tenv.sources.owners import claimed_twice, find_deep_faults, find_faults, unmanaged_while
 from tenv.sources.wheels.interpreters import Interpreter
 from tenv.toolchain.discover import python_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["make_plan"]
+    from tenv.locks.lock import Lock
+    from tenv.sources.wheels.uv import Uv
+    from tenv.targets.search import Target
+
+__all__ = ["choose_python", "make_plan"]
 
 _NAMED = 8
 """The number of files that `--repair` names."""
@@ -38,10 +44,12 @@ def make_plan(job: Job) -> Plan:
     had: Mapping[str, Owned] = old.owned if old else {}
     wanted = owned_by_lock(job.lock, job.platform, minor)
     ours = {key: {*had.get(key, {}), *rows} for key, rows in wanted.items()}
-    damaged = _damaged(job, old, wanted) if job.repair and old else frozenset()
+    faults = _faults(job, old, wanted) if old else Faults({}, {}, {})
+    damaged = faults.damaged if job.repair else frozenset[str]()
     same_python = not old or old.python in ("", minor)
     renew = job.fault is not None and job.fault.renew
     scratch = renew or job.exact or not job.has_python() or not (same_python and _is_whole(job, python, own_python))
+    scratch = scratch or (not own_python and any(map(_is_of_environment, faults.defects.items())))
     scratch = scratch or _shares_paths(job, had, wanted, damaged)
     unmanaged = () if job.exact or not old else unmanaged_while(old, job.prefix, ours)
     kept = unmanaged if same_python else tuple(name for name in unmanaged if "site-packages" not in Path(name).parts)
@@ -53,29 +61,40 @@ def make_plan(job: Job) -> Plan:
         unmanaged=kept,
         dropped=len(kept) < len(unmanaged),
         damaged=damaged,
+        blocked=tuple(name for name, defect in faults.defects.items() if defect is Defect.KIND),
+        rights=faults.programs,
         python=python,
         own_python=own_python,
     )
 
 
-def _damaged(job: Job, old: State, wanted: "Mapping[str, Owned]") -> frozenset[str]:
-    """Return the packages with missing or changed files.
+def _faults(job: Job, old: State, wanted: "Mapping[str, Owned]") -> Faults:
+    """Return the missing and changed files of an environment for `--repair`, and report them.
 
-    Where the records find none, the files are compared with those of the lock, which has to fetch them again.
+    Where the records find none, the files are compared with those of the lock, which has to fetch them again. Without
+    `--repair`, only an environment with a fault is examined, since a folder may be in the way of its files.
     """
+    if not job.repair:
+        gutted = old.status is Status.READY and job.fault is not None
+        return find_faults(job.environment, old) if gutted else Faults({}, {}, {})
     faults, say = find_faults(job.environment, old), job.context.progress.say
     same = all(old.of(key) == rows for key, rows in wanted.items())
     if not faults.owners and same and not job.context.offline:
         try:
-            faults = join_faults(faults, find_deep_faults(job.context, job.environment, old, job.lock))
+            faults |= find_deep_faults(job.context, job.environment, old, job.lock)
         except NetworkError as error:
             say(f"not compared with the files of the lock: {error.message}")
     for what, names in (("missing", faults.missing), ("changed", faults.changed)):
         if names:
             say(f"{what}: {', '.join(names[:_NAMED])}{f' and {len(names) - _NAMED} more' if names[_NAMED:] else ''}")
     owners = ", ".join(faults.owners) or "what tenv made"
-    say(f"repairing {owners}" if faults.missing or faults.changed else "every file is intact")
-    return frozenset(faults.owners)
+    say(f"repairing {owners}" if faults.defects else "every file is intact")
+    return faults
+
+
+def _is_of_environment(row: tuple[str, Defect]) -> bool:
+    """Return whether a defect is one of a virtual environment, which can only be made as a whole."""
+    return row[1] > Defect.RIGHTS and is_of_environment(Path(row[0]))
 
 
 def _shares_paths(job: Job, had: "Mapping[str, Owned]", wanted: "Mapping[str, Owned]", damaged: frozenset[str]) -> bool:
@@ -105,6 +124,68 @@ def _python(job: Job) -> tuple[Interpreter | None, bool]:
     wanted = taken or asked
     unfit = () if wanted else job.unfit_pythons
     return choose_python(job.uv, job.target, lock, platform, wanted, job.old, unfit), False
+
+
+def choose_python(
+    uv: "Uv",
+    target: "Target",
+    lock: "Lock",
+    platform: str,
+    wanted: str | None,
+    old: State | None,
+    unfit: Collection[str] = (),
+) -> Interpreter:
+    """Return the Python to use: the requested one, the environment's, the best of the host, or a downloaded one.
+
+    Args:
+        uv: Finds and downloads Pythons.
+        target: The target.
+        lock: Its lock.
+        platform: The platform.
+        wanted: The requested minor or program; None to choose.
+        old: The state of the environment; None without one.
+        unfit: The minors not to choose if the lock serves others.
+    """
+    minors = lock.python_minors(platform) or target.manifest.python_minors()
+    hint = f"`tenv create {target.name} --python {max(minors, key=Version)}` takes the newest of them" if minors else ""
+    if wanted and (Path(wanted).is_file() or "/" in wanted):
+        found = uv.inspect(Path(wanted).absolute())
+        if found is None or found.version.major_minor not in minors:
+            have = f"is Python {found.version}" if found else "is not a working Python"
+            raise UsageError(
+                f"`--python {wanted}` {have}; the lock of {target.name} serves {', '.join(minors)}", hint=hint
+            )
+        return found
+    if wanted and wanted not in minors:
+        raise UsageError(f"`--python {wanted}`: the lock of {target.name} serves {', '.join(minors)}", hint=hint)
+    preferred = wanted or (old.python if old and old.python in minors else "")
+    open_ = [minor for minor in minors if minor not in unfit] or minors
+    here = uv.interpreters([preferred] if preferred else open_)
+    if here:
+        return here[0]
+    minor = preferred or max(open_, key=Version)
+    try:
+        program = uv.fetch_python(minor)
+    except NetworkError as error:
+        if not (unfit and (others := uv.interpreters(minors))):
+            error.hint = _with_others(uv, target.name, [one for one in minors if one != minor], error.hint)
+            raise
+        other = others[0].version.major_minor
+        error.hint = f"install Python {minor}, or use `--python {other}`, with which this PyTorch can't be built"
+        raise
+    fetched = uv.inspect(program)
+    if fetched is None:
+        raise EnvironmentBrokenError(f"the downloaded Python {program} does not run")
+    return fetched
+
+
+def _with_others(uv: "Uv", target: str, minors: Collection[str], hint: str) -> str:
+    """Return a hint with the minors that this machine has, newest last, before the given hint."""
+    here = sorted((minor for minor in minors if uv.interpreters([minor])), key=Version)
+    if not here:
+        return hint
+    have = f"this machine has Python {', '.join(here)}: `tenv create {target} --python {here[-1]}` takes it"
+    return f"{have}; or {hint}" if hint else have
 
 
 def _is_whole(job: Job, python: Interpreter | None, own_python: bool) -> bool:

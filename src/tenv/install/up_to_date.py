@@ -1,22 +1,13 @@
 """Whether an environment already is what is asked for, so that `create` has nothing to do."""
 
-import os
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-
 from tenv import __version__
-from tenv.activation.changes import ACTIVATION, read_activation
-from tenv.activation.shells.interface import SHELLS
-from tenv.core.errors import EnvironmentBrokenError
-from tenv.core.prefix import MARKER
-from tenv.environment.create_note import note_files
-from tenv.environment.made_files import lacks_scripts
+from tenv.activation.changes import ACTIVATION
+from tenv.activation.shells.interface import STORED
 from tenv.environment.state import Environment, State, Status
 from tenv.install.creation import Creation
 from tenv.sources.owners import holds
 
-__all__ = ["is_current", "note_current_files"]
+__all__ = ["is_current"]
 
 
 def is_current(job: Creation) -> bool:
@@ -50,7 +41,7 @@ def _is_made_from(state: State, job: Creation) -> bool:
         state.platform == job.platform
         and state.lock == job.lock_digest != ""
         and state.features == job.features
-        and (job.kept or state.manifest == job.target.manifest.settings_digest())
+        and (job.request.kept or state.manifest == job.target.manifest.settings_digest())
     )
 
 
@@ -64,37 +55,5 @@ def _is_there(state: State, job: Creation) -> bool:
 
 
 def _can_be_activated(environment: Environment) -> bool:
-    """Return whether the stored activation exists; missing scripts of shells are made from it."""
-    scripts = [environment.meta / shell.SCRIPT for shell in SHELLS]
-    if not (environment.meta / ACTIVATION).is_file() or any(os.path.lexists(f) and not f.is_file() for f in scripts):
-        return False
-    if lacks_scripts(environment):
-        try:
-            read_activation(environment.meta / ACTIVATION)
-        except EnvironmentBrokenError:
-            return False
-    return True
-
-
-def note_current_files(job: Creation, state: State) -> None:
-    """Note what decided that there is nothing to do, where files alone decide.
-
-    Archives are left out, since each of their files was looked for, and cuda-compat, which depends on the driver.
-
-    Args:
-        job: A job for which `is_current` is true.
-        state: The state of its environment.
-    """
-    further = any(work.looks_further() for work in job.works) or job.before.compat or state.of("archives")
-    if sys.platform == "linux" and not further and job.context.registry().is_marked(job.prefix):
-        searched = [place.folder for place in job.context.places.places]
-        note_files(job.environment, __version__, searched, _looked_at(job, searched))
-
-
-def _looked_at(job: Creation, searched: list[Path]) -> Iterator[Path]:
-    """Yield the files and folders that `is_current` has looked at."""
-    yield from (job.target.lock_file, *job.target.files, job.prefix / MARKER)
-    for folder in searched:
-        yield from (folder / "manifests", folder / "locks" / f"{job.target.name}.lock")
-    yield from (job.environment.meta / shell.SCRIPT for shell in SHELLS)
-    yield from (job.prefix / "conda-meta", job.prefix / "lib", *job.prefix.glob("lib/python3*/site-packages"))
+    """Return whether the stored activation and the stored scripts exist."""
+    return all((environment.meta / name).is_file() for name in (ACTIVATION, *(shell.SCRIPT for shell in STORED)))

@@ -14,18 +14,30 @@ from typing import TYPE_CHECKING, Any
 from tenv.core.errors import FormatError, LockCorruptError, TenvError
 from tenv.core.names import channel_of, channel_url, normalize
 from tenv.interop.environment_yml import read_environment
-from tenv.interop.interface import Draft, Exported, ForeignLock, Format, GivenFile, Imported, Subject, minor_of
-from tenv.interop.markers import holds
-from tenv.interop.package_rows import (
+from tenv.interop.interface import (
+    Draft,
+    Exported,
+    ForeignLock,
+    Format,
+    GivenFile,
+    Imported,
+    Located,
+    Subject,
+    load_yaml,
+    minor_of,
+    read_source,
+)
+from tenv.interop.requests import (
+    asked_wheels,
     channel_words,
+    holds,
     left_out,
     not_known,
     other_channels,
+    top_level,
     wheel_at,
     words_of,
 )
-from tenv.interop.reading import load_yaml, read_source
-from tenv.interop.requests import asked_wheels, top_level
 from tenv.locks.lock import CondaPackage, Wheel
 from tenv.targets.manifest import CondaRequest
 
@@ -57,7 +69,8 @@ def _export(subject: Subject) -> Exported:
     packages = []
     for platform in subject.platforms:
         packages += [_conda(package, platform) for package in subject.lock.conda.get(platform, ())]
-        packages += [_pip(subject, wheel, platform) for wheel in subject.wheels(platform)]
+        minor = subject.minor(platform)
+        packages += [_pip(wheel, subject.located[wheel.sha256], platform, minor) for wheel in subject.wheels(platform)]
     metadata = LockMeta(
         content_hash=dict.fromkeys(subject.platforms, subject.manifest.digest()),
         channels=[Channel.from_string(word) for word in channel_words(subject)],
@@ -99,18 +112,17 @@ def _dependencies(depends: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def _pip(subject: Subject, wheel: Wheel, platform: str) -> "LockedDependency":
+def _pip(wheel: Wheel, found: Located, platform: str, minor: str) -> "LockedDependency":
     from conda_lock.lockfile.v2prelim.models import HashModel, LockedDependency
     from packaging.requirements import InvalidRequirement, Requirement  # late: 34 ms
 
-    found = subject.located[wheel.sha256]
     needs = {}
     for line in found.requires_dist:
         try:
             need = Requirement(line)
         except InvalidRequirement:  # as in old packages; pip ignores them, too
             continue
-        if holds(need.marker, platform, subject.minor(platform)) is not False:
+        if holds(need.marker, platform, minor) is not False:
             needs[normalize(need.name)] = str(need.specifier) or "*"
     return LockedDependency(
         name=wheel.name,
@@ -153,8 +165,8 @@ def _parse(source: GivenFile) -> "Lockfile":
 def _read(source: GivenFile) -> Imported:
     found = _parse(source)
     lost: list[str] = []
-    said = list(dict.fromkeys([*found.metadata.platforms, *(package.platform for package in found.package)]))
-    platforms = source.take(said, lost)
+    named = list(dict.fromkeys([*found.metadata.platforms, *(package.platform for package in found.package)]))
+    platforms = source.take(named, lost)
     categories = sorted({category for package in found.package for category in package.categories} - {"main"})
     if categories:
         lost.append(f"a target has no categories: packages in {', '.join(categories)} are imported with the rest")

@@ -1,23 +1,35 @@
-"""What it takes to have a target in a container: the image that it begins with, and the commands.
+"""A target in a container: the image that it begins with, the commands, and the tenv that runs, as a wheel.
 
-The commands are shell lines that need root and a folder with what is carried along, `CONTEXT`. A container on an image
-whose Python is too old for tenv takes the environment from a stage on another image, at the same path.
+The commands are shell lines that need root and a folder with the files to carry along, `CONTEXT`. A container on an
+image whose Python is too old for tenv takes the environment from a stage on another image, at the same path. Containers
+install the wheel of this tenv, whatever an index calls by its name.
 """
 
-from collections.abc import Mapping
+import base64
+import hashlib
+import importlib.metadata
+import io
+import re
+import shlex
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
+import tenv
 from tenv import __version__
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import FormatError
+from tenv.core.names import METADATA, normalize, pure_wheel
+from tenv.core.own_distribution import DISTRIBUTION, own_distribution
 from tenv.core.versions import Version
 from tenv.interop.interface import Subject
-from tenv.interop.own_wheel import constraints, own_wheel
 from tenv.targets.manifest import DEBUG_PYTHON
 
-__all__ = ["CONTEXT", "USER", "WORK", "Recipe", "header", "make_recipe"]
+__all__ = ["CONTEXT", "USER", "WORK", "Recipe", "constraints", "header", "make_recipe", "own_wheel"]
 
 CONTEXT = "/opt/tenv"
-"""Where what is carried along stands in a container; it is a project of tenv."""
+"""The folder of the carried files in a container; it is a project of tenv."""
 
 USER = "dev"
 """The user that work is done as."""
@@ -26,7 +38,7 @@ WORK = "/work"
 """Where the checkout is mounted."""
 
 CONSTRAINTS = "constraints.txt"
-"""The versions of what tenv needs, as they are where the container was exported."""
+"""The versions of tenv's dependencies on the machine of the export."""
 
 _PROGRAM = "/opt/tenv-program"
 _PYTHON = ("python3", "python3-dev", "python3-venv")
@@ -34,7 +46,7 @@ _DEBUG_PYTHON = "python3-dbg"
 """The package of Debian and Ubuntu with the debug build of their Python."""
 
 _INSTALLED = frozenset({"gcc", "gdb", DEBUG_PYTHON})
-"""What a container installs of a target's requests to the system."""
+"""The requests to the system that a container installs."""
 
 _TENV_PYTHON = Version("3.11")
 """The oldest Python that runs tenv (`requires-python`)."""
@@ -69,7 +81,7 @@ class Recipe:
         target: The target.
         base: The image of the container.
         builder: The image of the stage that makes the environment; empty if the container makes it itself.
-        files: What is carried along, by name relative to `CONTEXT`.
+        files: The carried files, by name relative to `CONTEXT`.
         packages: The packages of the image's own system; they need the network.
         variables: Variables for the commands and for the container.
         cuda: The CUDA release of the target, or an empty text.
@@ -112,7 +124,7 @@ class Recipe:
         )
 
     def user(self) -> tuple[str, ...]:
-        """Return the commands that make the user, its folder for work and that of the environment."""
+        """Return the commands that make the user, its folder for work and the folder of the environment."""
         return (
             f'useradd --non-unique --uid "${{USER_ID:-1000}}" --create-home --shell /bin/bash {USER}',
             f"echo '{self.activate}' >>/home/{USER}/.bashrc",
@@ -131,16 +143,16 @@ class Recipe:
         )
 
     def environment(self) -> tuple[str, ...]:
-        """Return the commands that make the environment; they fetch what the lock names."""
+        """Return the commands that make the environment; they fetch the files of the lock."""
         # The rules would judge the image of the stage, not the one that the environment is for.
         check = " --no-check" if self.builder else ""
         return (f"cd {CONTEXT}", f"{_PROGRAM}/bin/tenv create {self.target} --frozen{check}")
 
     def needs(self, runtime: str) -> tuple[str, ...]:
-        """Return what the host needs to run the container.
+        """Return the needs of the host to run the container.
 
         Args:
-            runtime: What makes a GPU visible in it.
+            runtime: The software that makes a GPU visible in it.
         """
         if not self.cuda:
             return ()
@@ -220,11 +232,84 @@ def _variables(gcc: str, *, cuda: bool) -> dict[str, str]:
     values = (
         {"CC": f"/usr/bin/gcc-{gcc}", "CXX": f"/usr/bin/g++-{gcc}", "CUDAHOSTCXX": f"/usr/bin/g++-{gcc}"} if gcc else {}
     )
-    # What NVIDIA's container runtime reads: which GPUs and which parts of the driver it brings in.
+    # For NVIDIA's container runtime: the GPUs and the parts of the driver that it brings in.
     gpu = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"} if cuda else {}
     return {**values, **gpu}
 
 
 def header(recipe: Recipe, format_name: str) -> str:
-    """Return the comment that says what made a file."""
+    """Return the comment with the command that made a file."""
     return f"# Made by `tenv export {format_name} {recipe.target}` of tenv {__version__}.\n"
+
+
+_EARLIEST = (1980, 1, 1, 0, 0, 0)
+"""The date of every file, so that the same tenv makes the same wheel."""
+
+_BESIDE = {"manifests": "manifests", "locks": "locks", "rules": "docs/rules"}
+"""The folders of a wheel below `tenv/builtin`, each with its place in a checkout."""
+
+
+def own_wheel() -> tuple[str, bytes]:
+    """Return the file name of the wheel and its bytes."""
+    package = Path(tenv.__file__).parent
+    files = dict(_files(package, "tenv"))
+    if not (package / "builtin").is_dir():  # an editable install of a checkout
+        for name, place in _BESIDE.items():
+            files |= dict(_files(package.parent.parent / place, f"tenv/builtin/{name}"))
+    distribution = own_distribution()
+    if distribution is None:
+        raise FormatError(
+            f"tenv runs from {package} without being installed, so it can't be put into a container",
+            hint=f"`{shlex.join([sys.executable, '-m', 'pip', 'install', '-e', str(package.parent.parent)])}`",
+        )
+    file = DISTRIBUTION.replace("-", "_")
+    info, _, metadata = f"{file}-{__version__}{METADATA}".partition("/")
+    for name in (metadata, "entry_points.txt"):
+        text = distribution.read_text(name) or ""
+        # An installation may be older than the name; installers compare it with the name of the file.
+        files[f"{info}/{name}"] = re.sub(
+            r"\AMetadata-Version: (.*)\nName: .*", rf"Metadata-Version: \1\nName: {DISTRIBUTION}", text
+        ).encode()
+    files[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: tenv\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    rows = [f"{name},sha256={_digest(data)},{len(data)}" for name, data in sorted(files.items())]
+    files[f"{info}/RECORD"] = "".join(f"{row}\n" for row in [*rows, f"{info}/RECORD,,"]).encode()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in sorted(files.items()):
+            archive.writestr(zipfile.ZipInfo(name, _EARLIEST), data, zipfile.ZIP_DEFLATED)
+    return pure_wheel(file, __version__), buffer.getvalue()
+
+
+def _files(folder: Path, name: str) -> Iterator[tuple[str, bytes]]:
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            yield f"{name}/{path.relative_to(folder).as_posix()}", path.read_bytes()
+
+
+def _digest(data: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
+
+
+def constraints() -> bytes:
+    """Return the versions of tenv's dependencies here, for pip's `--constraint`."""
+    from packaging.requirements import Requirement  # late: 34 ms
+
+    found: dict[str, str] = {}
+    own = own_distribution()
+    waiting = [own.metadata["Name"]] if own else []
+    while waiting:
+        try:
+            distribution = importlib.metadata.distribution(waiting.pop())
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        for text in distribution.requires or ():
+            requirement = Requirement(text)
+            name = normalize(requirement.name)
+            if name in found or (requirement.marker and not requirement.marker.evaluate({"extra": ""})):
+                continue
+            try:
+                found[name] = importlib.metadata.version(name)
+            except importlib.metadata.PackageNotFoundError:
+                continue
+            waiting.append(name)
+    return "".join(f"{name}=={version}\n" for name, version in sorted(found.items())).encode()

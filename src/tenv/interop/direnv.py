@@ -2,8 +2,7 @@
 
 from tenv.activation.shells import posix
 from tenv.core.prefix import META
-from tenv.interop.interface import Exported, Format, Subject
-from tenv.interop.marked_block import add_block, block
+from tenv.interop.interface import Exported, Format, Subject, add_block, block
 
 __all__ = ["FORMAT"]
 

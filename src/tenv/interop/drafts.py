@@ -1,21 +1,21 @@
-"""Write the manifest of an import as a user would write it."""
+"""Write the manifest of an import as a user would write it, without the logins of the imported file."""
 
 import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tenv.core.names import CondaFile, normalize
+from tenv.core.untrusted import without_login
 from tenv.core.versions import CondaRange, Range
-from tenv.interop.interface import Draft, ForeignLock
-from tenv.interop.reading import quoted
+from tenv.interop.interface import Draft, ForeignLock, Imported, quoted
 from tenv.interop.requests import split
 from tenv.targets.manifest import CondaRequest, WheelRequest, tool_of
 from tenv.targets.tree_request import TreeRequest
 
-__all__ = ["render_draft", "tree_text", "with_cuda", "without_doubles"]
+__all__ = ["render_draft", "tree_text", "with_cuda", "without_doubles", "without_logins"]
 
 T = TypeVar("T")
 
@@ -122,7 +122,7 @@ def with_cuda(draft: Draft, part: ForeignLock | None) -> tuple[Draft, list[str]]
 
 
 def _bound(draft: Draft, release: str) -> list[str]:
-    """Return what is lost of the bound that a file sets for drivers, where that is not the toolkit's release."""
+    """Return the loss of the bound that a file sets for drivers, where it differs from the toolkit's release."""
     if not draft.cuda or draft.cuda == release:
         return []
     packages = f"its packages are of CUDA {release}, and the oldest driver follows from that"
@@ -167,3 +167,31 @@ def without_doubles(draft: Draft) -> tuple[Draft, list[str]]:
         python = _DEFAULT_PYTHON
         lost.append(f"the file does not state the Python of its wheels: `python` is set to {python}")
     return replace(draft, wheels=wheels, python="" if conda_python else python), lost
+
+
+def without_logins(found: Imported) -> Imported:
+    """Return an import without the logins in the addresses of channels and packages; a note reports them."""
+    draft = replace(
+        found.draft,
+        channels=tuple(dict.fromkeys(map(without_login, found.draft.channels))),
+        dependencies={
+            platform: {name: replace(row, channel=without_login(row.channel)) for name, row in rows.items()}
+            for platform, rows in found.draft.dependencies.items()
+        },
+    )
+    part = found.part and ForeignLock(
+        tuple(dict.fromkeys(map(without_login, found.part.channels))),
+        {platform: tuple(map(_plain_row, rows)) for platform, rows in found.part.conda.items()},
+        found.part.wheels,
+        found.part.options,
+    )
+    if (draft, part) == (found.draft, found.part):
+        return found
+    note = "the login of a channel, which belongs in ~/.netrc or in rattler's store of logins"
+    return replace(found, draft=draft, part=part, lost=(*found.lost, note))
+
+
+def _plain_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the row of a conda package with an address that has no login."""
+    url = row.get("conda")
+    return {**row, "conda": without_login(url)} if isinstance(url, str) else row

@@ -1,7 +1,7 @@
 """The format of explicit lists (``@EXPLICIT``): the URL of each conda package with its hash, one file per platform.
 
-``conda create --file``, ``micromamba create -f`` and ``mamba`` install them without a solver. What follows ``#`` is an
-MD5, which every version of conda reads, or ``sha256:`` and a sha256, which conda reads since 23.11 and micromamba
+``conda create --file``, ``micromamba create -f`` and ``mamba`` install them without a solver. The part after ``#`` is
+an MD5, which every version of conda reads, or ``sha256:`` and a sha256, which conda reads since 23.11 and micromamba
 since 1.0. Wheels are in comments, ``# pip NAME @ URL#sha256=…``, as conda-lock writes them: ``conda-lock install`` and
 micromamba install them, conda ignores them.
 """
@@ -13,10 +13,8 @@ from typing import Any
 from tenv.core.errors import FormatError, LockCorruptError
 from tenv.core.names import CondaFile, Digest, WheelFile, channel_of, channel_word
 from tenv.core.untrusted import address_fault, without_login
-from tenv.interop.interface import Draft, Exported, ForeignLock, Format, GivenFile, Imported, Subject, minor_of
-from tenv.interop.package_rows import left_out, other_channels, wheel_at
-from tenv.interop.reading import text_of
-from tenv.interop.requests import asked_as, pin
+from tenv.interop.interface import Draft, Exported, ForeignLock, Format, GivenFile, Imported, Subject, minor_of, text_of
+from tenv.interop.requests import asked_as, left_out, other_channels, pin, wheel_at
 from tenv.locks.lock import CondaPackage, Wheel
 from tenv.targets.manifest import PLATFORMS, WheelRequest
 
@@ -120,11 +118,11 @@ def _row(source: GivenFile, number: int, line: str) -> dict[str, Any]:
     return {"conda": url, **({digest.kind: digest.value} if digest else {})}
 
 
-def _platform(source: GivenFile, said: str, rows: list[dict[str, Any]]) -> str:
+def _platform(source: GivenFile, named: str, rows: list[dict[str, Any]]) -> str:
     subdirs = {row["conda"].rsplit("/", 2)[1] for row in rows} - {"noarch"}
-    known: list[str] = [name for name in (said, *source.platforms, *sorted(subdirs)) if name]
+    known: list[str] = [name for name in (named, *source.platforms, *sorted(subdirs)) if name]
     if not known or known[0] not in PLATFORMS or not subdirs <= {known[0]}:
-        listed = ", ".join(sorted({*subdirs, *([said] if said else [])})) or "none"
+        listed = ", ".join(sorted({*subdirs, *([named] if named else [])})) or "none"
         raise FormatError(
             f"{source.path}: is not for one platform that tenv supports, but for {listed}",
             hint=f"known: {', '.join(PLATFORMS)}; `--platform` sets one if the list has none",

@@ -3,8 +3,8 @@
 from tenv import __version__
 from tenv.core.errors import FormatError
 from tenv.core.versions import Version
+from tenv.interop.container_recipe import constraints, own_wheel
 from tenv.interop.interface import Exported, Format, Subject
-from tenv.interop.own_wheel import constraints, own_wheel
 
 __all__ = ["FORMAT"]
 

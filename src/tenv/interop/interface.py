@@ -1,8 +1,10 @@
-"""The interface of formats: their inputs and results.
+"""The interface of formats: their inputs and results; the files of other tools, read and completed.
 
-A format is a module with one `Format`. Elsewhere, it has only a name in `tenv.interop.formats`.
+A format is a module with one `Format`. Elsewhere, it has only a name in `tenv.interop.formats`. Any content of a file
+of another tool leads to at most one error. Of a file of the user, tenv replaces the block between two lines.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from pathlib import Path
@@ -11,8 +13,11 @@ from typing import Any
 from tenv.activation.changes import Activation
 from tenv.core import process
 from tenv.core.dataclass import dataclass
-from tenv.core.errors import FormatError
+from tenv.core.errors import FormatError, TenvError
+from tenv.core.files import read_regular
+from tenv.core.toml_reader import nearest
 from tenv.core.versions import Version
+from tenv.core.yaml_reader import load
 from tenv.locks.lock import Lock, Wheel
 from tenv.targets.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
 from tenv.targets.variable_requests import VariableRequest
@@ -29,7 +34,13 @@ __all__ = [
     "Located",
     "Site",
     "Subject",
+    "add_block",
+    "block",
+    "load_yaml",
     "minor_of",
+    "quoted",
+    "read_source",
+    "text_of",
 ]
 
 
@@ -56,7 +67,7 @@ class Site:
 
     Attributes:
         folder: The folder that the files are for, such as the one that an editor opens.
-        activation: What activating the environment changes.
+        activation: The changes of the environment's activation.
         environ: The variables of the environment when it is active here.
         toolchain: Where things are in it.
         python: The minor version of its Python.
@@ -115,7 +126,7 @@ class Subject:
     base: str = ""
 
     def minor(self, platform: str) -> str:
-        """Return the Python minor of a platform: that of its conda package, the requested one, or an empty string."""
+        """Return the Python minor of a platform: of its conda package, else the requested one, else an empty string."""
         found = [p.version for p in self.lock.conda.get(platform, ()) if p.name == "python"]
         return minor_of(found[0]) if found else self.python
 
@@ -148,8 +159,8 @@ class Exported:
 
     Attributes:
         files: The bytes of each file, by name.
-        lost: What the format can't express, one sentence each.
-        notes: What to do with the files, and what they need, a line each.
+        lost: The losses in the format, one sentence each.
+        notes: The use of the files and their needs, a line each.
     """
 
     files: Mapping[str, bytes]
@@ -159,7 +170,7 @@ class Exported:
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """A file that is there, after what an export holds was added to it.
+    """An existing file with the content of an export added to it.
 
     Attributes:
         data: Its bytes.
@@ -264,7 +275,7 @@ class Imported:
         name: The file's name for the environment; empty if it has none.
         draft: The manifest.
         part: The content of its lock; None if the file has no hashes for it.
-        lost: What tenv can't express, one sentence each.
+        lost: The losses of the import, one sentence each.
     """
 
     name: str
@@ -285,11 +296,11 @@ class Format:
         needs_urls: Returns whether an export writes the URLs of a subject's wheels, which need queries to indexes.
         needs_metadata: Whether it also writes the requirements of wheels.
         needs_environment: Whether an export names the environment on this machine.
-        holds_lock: Whether an export stands for what is locked, so that what is not in it has to be said.
+        holds_lock: Whether the export represents the lock, so that omissions are listed.
         carries: Whether an export takes the manifests and the lock along.
         alone: Writes a format that is about no target; None for all others.
-        add: Adds an export to a file that is there (its name, its bytes, those of the export, whether to replace what
-            differs); None if a file is only ever written whole. Raises ValueError for a file that it can't read.
+        add: Adds an export to an existing file (its name, its bytes, the export's bytes, whether to replace
+            differences); None if a file is only ever written whole. Raises ValueError for a file that it can't read.
     """
 
     name: str
@@ -309,3 +320,92 @@ def minor_of(version: str) -> str:
     """Return the minor of a Python version, such as ``3.11`` of ``3.11.9``."""
     found = Version.find(version)
     return found.major_minor if found else ""
+
+
+_USUAL = ("environment.yml", "environment.yaml", "pixi.toml", "pyproject.toml", "pixi.lock", "pylock.toml")
+"""Common names of other tools' files."""
+
+_MAX_BYTES = 200 * 1024 * 1024
+"""Maximum bytes; the largest lock in public repositories has 10 MB."""
+
+
+def read_source(path: Path, environment: str = "", platforms: tuple[str, ...] = ()) -> GivenFile:
+    """Read a file to import.
+
+    Raises:
+        FormatError: It is missing, not a regular file, unreadable or too large.
+    """
+    try:
+        raw = read_regular(path, _MAX_BYTES)
+    except FileNotFoundError:
+        raise FormatError(f"{path}: no such file", hint=_hint(path)) from None
+    except OSError as error:
+        raise FormatError(f"{path}: can't be read: {error.strerror}") from error
+    return GivenFile(path, raw, environment, platforms)
+
+
+def _hint(path: Path) -> str:
+    """Return a hint at similar names in the folder of a missing file, or at those that other tools give theirs."""
+    try:
+        there = sorted(entry.name for entry in path.absolute().parent.iterdir() if entry.is_file())
+    except OSError:
+        return ""
+    if similar := nearest(path.name, there):
+        return similar
+    usual = [name for name in there if name in _USUAL or name.endswith(("requirements.txt", "conda-lock.yml"))]
+    return f"did you mean {' or '.join(f'`{name}`' for name in usual)}?" if usual else ""
+
+
+def text_of(source: GivenFile, error: type[TenvError]) -> str:
+    """Return the file's text."""
+    try:
+        return source.raw.decode("utf-8-sig")
+    except UnicodeDecodeError as fault:
+        raise error(f"{source.path}: not UTF-8 text (byte {fault.start})") from fault
+
+
+def load_yaml(source: GivenFile, error: type[TenvError]) -> dict[str, Any]:
+    """Return the mapping in a YAML file.
+
+    Content that other parsers read differently, or that exhausts them, is rejected.
+    """
+    try:
+        data = load(text_of(source, error))
+    except ValueError as fault:
+        raise error(f"{source.path}: unsupported YAML: {fault}") from fault
+    if not isinstance(data, dict):
+        raise error(f"{source.path}: expected a mapping, got {_kind(data)}")
+    return data
+
+
+def _kind(data: object) -> str:
+    return "nothing" if data is None else f"a {type(data).__name__}"
+
+
+def quoted(text: str) -> str:
+    """Return a text as a TOML string."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+_BEGIN, _END = "# >>> tenv >>>", "# <<< tenv <<<"
+
+
+def block(text: str) -> bytes:
+    """Return a text between the two lines."""
+    return f"{_BEGIN}\n{text}{_END}\n".encode()
+
+
+def add_block(name: str, old: bytes, new: bytes, force: bool) -> Addition:  # noqa: ARG001 (the signature of all formats)
+    """Put a block in the place of the one before, or at the end.
+
+    Raises:
+        ValueError: The file has the line that begins a block and none that ends it.
+    """
+    text = old.decode("utf-8")
+    start = text.find(_BEGIN)
+    if start < 0:
+        return Addition((f"{text}\n" if text and not text.endswith("\n") else text).encode() + new)
+    end = text.find(f"{_END}\n", start)
+    if end < 0:
+        raise ValueError(f"a line `{_BEGIN}` without its `{_END}`")
+    return Addition((text[:start] + new.decode() + text[end + len(_END) + 1 :]).encode())

@@ -11,20 +11,27 @@ from typing import Any
 from tenv.core.errors import FormatError, LockCorruptError
 from tenv.core.names import CondaFile, channel_of, channel_word, file_at, normalize
 from tenv.core.yaml_reader import load
-from tenv.interop.interface import Draft, Exported, ForeignLock, Format, GivenFile, Imported, Subject, minor_of
-from tenv.interop.package_rows import channel_words, left_out, not_known, other_channels, wheel_at
-from tenv.interop.pixi_toml import render_workspace
-from tenv.interop.pixi_workspace import Workspace, read_workspace
-from tenv.interop.reading import load_yaml
-from tenv.interop.requests import asked_wheels, top_level
+from tenv.interop.interface import (
+    Draft,
+    Exported,
+    ForeignLock,
+    Format,
+    GivenFile,
+    Imported,
+    Subject,
+    load_yaml,
+    minor_of,
+)
+from tenv.interop.pixi_workspace import Workspace, read_workspace, render_workspace
+from tenv.interop.requests import asked_wheels, channel_words, left_out, not_known, other_channels, top_level, wheel_at
 from tenv.locks.lock import Wheel
-from tenv.rattler_api.foreign_locks import to_current
+from tenv.rattler_api.lockfile import to_current
 from tenv.targets.manifest import CondaRequest, Manifest
 
 __all__ = ["FORMAT", "conda_rows", "lock_text", "virtual_packages"]
 
 _DEFAULT_GLIBC = "2.28"
-"""What pixi assumes of every Linux (its ``pixi_default_versions``), which needs no declaration."""
+"""The virtual packages that pixi assumes on every Linux (``pixi_default_versions``), without a declaration."""
 
 
 def virtual_packages(manifest: Manifest, platform: str) -> dict[str, str]:
@@ -113,8 +120,8 @@ def _lock(subject: Subject, lost: list[str]) -> str:
         declared = virtual_packages(subject.manifest, platform)
         entry: dict[str, Any] = {"name": platform}
         if declared:  # under a short name, as pixi writes it: pixi matches platforms by their declarations
-            said = [f"__{name}={version}" for name, version in declared.items()]
-            entry = {"name": f"p{number}", "subdir": platform, "virtual-packages": said}
+            packages = [f"__{name}={version}" for name, version in declared.items()]
+            entry = {"name": f"p{number}", "subdir": platform, "virtual-packages": packages}
         wheels = tuple(_pypi_row(subject, wheel) for wheel in subject.wheels(platform))
         platforms[platform] = (entry, (*conda_rows(data, subject.lock.target, platform), *wheels))
     lost += not_known(subject)
@@ -181,7 +188,7 @@ def _name(workspace: Workspace | None, environment: str) -> str:
 
 
 def _read_lock(source: GivenFile) -> Imported:
-    load_yaml(source, LockCorruptError)  # rejects what must not reach rattler's parser
+    load_yaml(source, LockCorruptError)  # rejects content that must not reach rattler's parser
     try:
         text = to_current(source.raw)
     except ValueError as error:

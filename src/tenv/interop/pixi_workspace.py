@@ -1,4 +1,4 @@
-"""Read the requests of an environment from a ``pixi.toml``.
+"""The requests of an environment in a ``pixi.toml``, read and written.
 
 Source: pixi's reference, https://pixi.prefix.dev/latest/reference/pixi_manifest/.
 """
@@ -14,15 +14,15 @@ from tenv.core.errors import FormatError, ManifestError, TenvError
 from tenv.core.names import normalize
 from tenv.core.toml_reader import Table, read_toml
 from tenv.core.versions import Range
-from tenv.interop.interface import Draft, GivenFile
-from tenv.interop.package_rows import words_of
-from tenv.interop.requests import conda_request, wheel_request
-from tenv.targets.manifest import CondaRequest, WheelRequest
+from tenv.interop.drafts import tree_text
+from tenv.interop.interface import Draft, GivenFile, Subject, quoted
+from tenv.interop.requests import conda_request, split, wheel_request, words_of
+from tenv.targets.manifest import CondaRequest, Manifest, WheelRequest
 from tenv.targets.reserved_names import reserved
 from tenv.targets.tree_request import TREE_KEYS, read_tree
 from tenv.targets.variable_requests import Action, VariableRequest, is_list, separator_of
 
-__all__ = ["Workspace", "read_workspace"]
+__all__ = ["Workspace", "read_workspace", "render_workspace"]
 
 _TABLES = ("dependencies", "host-dependencies", "build-dependencies")
 """The tables of packages that pixi installs; the last two are an older form."""
@@ -60,8 +60,8 @@ class Workspace:
         Args:
             source: The file that is imported.
             environment: The environment.
-            lost: Receives what a manifest can't express.
-            platforms: The platforms to import; empty for those of the environment.
+            lost: Receives the losses in a manifest.
+            platforms: The platforms to import; empty for all platforms of the environment.
 
         Raises:
             FormatError: It has no such environment, or none for a supported platform.
@@ -289,3 +289,131 @@ def _variable(name: str, value: str) -> VariableRequest | None:
     if "`" in rest or "$(" in rest or "%" in rest or not set(request.names()) <= {"TENV_PREFIX", "HOME", "CUDA_HOME"}:
         return None
     return None if rest.count("$") != len(request.names()) or (not text and action is not Action.SET) else request
+
+
+def render_workspace(
+    subject: Subject,
+    channels: tuple[str, ...],
+    virtual_packages: Callable[[Manifest, str], dict[str, str]],
+    options: Mapping[str, Any],
+) -> str:
+    """Return the text of a ``pixi.toml``.
+
+    Args:
+        subject: The exported target.
+        channels: Its channels.
+        virtual_packages: Returns the virtual packages of a platform.
+        options: The lock's solve options.
+    """
+    manifest, platforms = subject.manifest, subject.platforms
+    entries = [_platform(platform, virtual_packages(manifest, platform)) for platform in platforms]
+    lines = [
+        "[workspace]",
+        f"name      = {quoted(manifest.name)}",
+        *([f"description = {quoted(manifest.description)}"] if manifest.description else []),
+        f"channels  = [{', '.join(map(quoted, channels or ('conda-forge',)))}]",
+        "platforms = [",
+        *(f"  {entry}," for entry in entries),
+        "]",
+        *_solver(options),
+    ]
+    here = {platform: manifest.on(platform) for platform in platforms}
+    conda, conda_own = split({platform: _conda_tables(found) for platform, found in here.items()})
+    wheels, wheels_own = split({platform: _wheel_tables(found) for platform, found in here.items()})
+    variables, variables_own = split({platform: _variable_tables(found) for platform, found in here.items()})
+    lines += _section("dependencies", conda)
+    lines += _section("pypi-dependencies", wheels)
+    lines += _section("activation.env", {name: quoted(value) for name, value in variables.items()})
+    for platform in platforms:
+        lines += _section(f"target.{platform}.dependencies", conda_own.get(platform, {}))
+        lines += _section(f"target.{platform}.pypi-dependencies", wheels_own.get(platform, {}))
+        own = variables_own.get(platform, {})
+        lines += _section(f"target.{platform}.activation.env", {name: quoted(value) for name, value in own.items()})
+    return "\n".join([*lines, *_pypi_options(subject, options)]) + "\n"
+
+
+def _variable_tables(manifest: Manifest) -> dict[str, str]:
+    """Return the variables as pixi's shells expand them; pixi can't unset variables."""
+    found = {}
+    for name, request in manifest.environment.items():
+        # The names are the same except for the prefix; a literal dollar is escaped.
+        value = re.sub(r"\$\{?TENV_PREFIX\b\}?", "$CONDA_PREFIX", request.value.replace("$$", "\\$"))
+        match request.action:
+            case Action.SET:
+                found[name] = value
+            case Action.PREPEND:
+                found[name] = f"{value}{separator_of(name)}${name}"
+            case Action.APPEND:
+                found[name] = f"${name}{separator_of(name)}{value}"
+            case Action.UNSET:
+                pass
+    return found
+
+
+def _platform(platform: str, declared: Mapping[str, str]) -> str:
+    if not declared:
+        return quoted(platform)
+    pairs = {"platform": platform, **declared}
+    return f"{{ {', '.join(f'{key} = {quoted(value)}' for key, value in pairs.items())} }}"
+
+
+def _section(name: str, rows: Mapping[str, str]) -> list[str]:
+    keys = {key: key if key.replace("-", "").replace("_", "").isalnum() else quoted(key) for key in rows}
+    return ["", f"[{name}]", *(f"{keys[key]} = {rows[key]}" for key in sorted(rows))] if rows else []
+
+
+def _solver(options: Mapping[str, Any]) -> list[str]:
+    """Return the solve options, without which pixi treats a lock as stale."""
+    strategies = {"lowest-version": "lowest", "lowest-version-direct": "lowest-direct"}
+    rows = {
+        "channel-priority": options.get("channel-priority"),
+        "solve-strategy": strategies.get(str(options.get("strategy"))),
+        "exclude-newer": options.get("exclude-newer"),
+    }
+    return [f"{name} = {quoted(str(value))}" for name, value in rows.items() if value]
+
+
+def _pypi_options(subject: Subject, options: Mapping[str, Any]) -> list[str]:
+    rows = {}
+    if subject.indexes:
+        rows["index-url"] = quoted(subject.indexes[0])
+    if more := subject.indexes[1:]:
+        rows["extra-index-urls"] = f"[{', '.join(map(quoted, more))}]"
+    if mode := options.get("pypi-prerelease-mode"):
+        rows["prerelease-mode"] = quoted(str(mode))
+    return _section("pypi-options", rows)
+
+
+def _conda_tables(manifest: Manifest) -> dict[str, str]:
+    rows = {name: _conda_row(request) for name, request in manifest.dependencies.items()}
+    if manifest.python and manifest.wheels and "python" not in rows:
+        rows["python"] = quoted(str(manifest.python))
+    return rows
+
+
+def _conda_row(request: CondaRequest) -> str:
+    version = quoted(request.version.spec.replace(" ", ""))
+    more = {"channel": request.channel, "build": request.build}
+    pairs = {key: quoted(value) for key, value in more.items() if value}
+    return f"{{ {', '.join(f'{k} = {v}' for k, v in {'version': version, **pairs}.items())} }}" if pairs else version
+
+
+def _wheel_tables(manifest: Manifest) -> dict[str, str]:
+    return {name: _wheel_row(request) for name, request in manifest.wheels.items()}
+
+
+def _wheel_row(request: WheelRequest) -> str:
+    if request.tree:
+        return tree_text(
+            replace(request.tree, path=request.tree.path and request.tree.folder.as_posix()), request.extras
+        )
+    version = quoted(_pep440(request.version))
+    if not request.extras:
+        return version
+    return f"{{ version = {version}, extras = [{', '.join(map(quoted, request.extras))}] }}"
+
+
+def _pep440(version: Range) -> str:
+    """Return a range in PEP 440 form, in its written order."""
+    clauses = [clause for clause in str(version).replace(" ", "").split(",") if clause not in ("", "*")]
+    return ",".join(re.sub(r"^=?(?=[0-9])", "==", clause) for clause in clauses) or "*"

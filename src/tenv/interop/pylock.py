@@ -1,5 +1,6 @@
 """The format ``pylock.toml`` (PEP 751): the wheels, for pip and uv."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import tomli
@@ -7,11 +8,9 @@ import tomli
 from tenv import __version__
 from tenv.core.errors import LockCorruptError
 from tenv.core.versions import Range
-from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject
-from tenv.interop.markers import PLATFORM_MARKERS, add_wheel, holds, platforms_of
-from tenv.interop.package_rows import left_out
-from tenv.interop.reading import text_of
-from tenv.interop.requirements import marker_of, releases
+from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject, text_of
+from tenv.interop.requests import PLATFORM_MARKERS, add_wheel, holds, left_out, platforms_of
+from tenv.interop.requirements import marker_of, minors_of, releases
 from tenv.locks.lock import Wheel
 from tenv.targets.manifest import WheelRequest
 
@@ -28,14 +27,14 @@ def _export(subject: Subject) -> Exported:
     from packaging.specifiers import SpecifierSet  # late: 15 ms
     from packaging.version import Version  # late: 11 ms
 
-    found = releases(subject, "pylock.toml")
+    found, every = releases(subject, "pylock.toml"), minors_of(subject)
     lost = left_out(subject, conda=False)
     pylock = Pylock(
         lock_version=Version("1.0"),
         environments=[Marker(PLATFORM_MARKERS[name]) for name in subject.platforms if subject.wheels(name)],
         requires_python=SpecifierSet(_pythons(subject)),
         created_by=f"tenv {__version__}",
-        packages=[_package(subject, name, version, rows) for (name, version), rows in found.items()],
+        packages=[_package(subject, every, name, version, rows) for (name, version), rows in found.items()],
     )
     text = tomlkit.dumps(_plain(pylock.to_dict()))
     return Exported({"pylock.toml": text.encode()}, tuple(lost))
@@ -55,13 +54,15 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _package(subject: Subject, name: str, version: str, rows: list[tuple[str, Wheel]]) -> "Package":
+def _package(
+    subject: Subject, every: Mapping[str, set[str]], name: str, version: str, rows: list[tuple[str, Wheel]]
+) -> "Package":
     from packaging.markers import Marker
     from packaging.pylock import Package, PackageWheel
     from packaging.utils import canonicalize_name
     from packaging.version import Version  # late: 11 ms
 
-    marker = marker_of(subject, rows)
+    marker = marker_of(every, rows)
     wheels = {
         wheel.sha256: PackageWheel(
             name=wheel.file,

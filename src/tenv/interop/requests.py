@@ -1,20 +1,47 @@
-"""Derive requests from a lock: ranges as a user would write them, and the packages that were requested."""
+"""Requests, markers, packages and channels: other tools' forms and the form of a manifest, each from the other."""
 
+import contextlib
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from tenv.core.dataclass import dataclass
-from tenv.core.names import CONDA_NAME, channel_url, channel_word, normalize
-from tenv.core.versions import CondaRange, Range
-from tenv.rattler_api.foreign_locks import Spec, parse_spec
-from tenv.targets.manifest import CondaRequest, WheelRequest
+from tenv.core.names import CONDA_NAME, WheelFile, channel_url, channel_urls, channel_word, is_sha256, normalize
+from tenv.core.versions import CondaRange, Range, same_release
+from tenv.core.wheel_platforms import evaluated, marker_values
+from tenv.interop.interface import Subject
+from tenv.locks.lock import Wheel
+from tenv.rattler_api.lockfile import Spec, parse_spec
+from tenv.targets.manifest import PLATFORMS, CondaRequest, WheelRequest
+from tenv.targets.tree_request import git_line
+from tenv.targets.unlockable import WHY, names_source
 
 if TYPE_CHECKING:
     from packaging.markers import Marker
 
-__all__ = ["WheelLine", "asked_as", "asked_wheels", "conda_request", "pin", "split", "top_level", "wheel_request"]
+__all__ = [
+    "PLATFORM_MARKERS",
+    "WheelLine",
+    "add_line",
+    "add_wheel",
+    "asked_as",
+    "asked_wheels",
+    "channel_words",
+    "conda_request",
+    "holds",
+    "left_out",
+    "not_known",
+    "other_channels",
+    "pin",
+    "platforms_of",
+    "split",
+    "top_level",
+    "wheel_at",
+    "wheel_request",
+    "words_of",
+]
 
 T = TypeVar("T")
 
@@ -27,7 +54,7 @@ _COMPILER = re.compile(r"(gcc|gxx|clangxx)(_.*)?|compilers|(c|cxx)-compiler")
 
 
 def split(per_platform: Mapping[str, Mapping[str, T]]) -> tuple[dict[str, T], dict[str, dict[str, T]]]:
-    """Return the requests that all platforms share, and those of each platform."""
+    """Return the requests that all platforms share, and the others by platform."""
     tables = list(per_platform.values())
     first = tables[0] if tables else {}
     common = {name: value for name, value in first.items() if all(table.get(name) == value for table in tables)}
@@ -106,7 +133,7 @@ def asked_wheels(rows: Sequence[tuple[str, str, Iterable[str]]]) -> dict[str, Wh
 
 
 def conda_request(text: str) -> tuple[str, CondaRequest, str]:
-    """Convert a match specification: its name, the request, and what a manifest can't express.
+    """Convert a match specification: its name, the request, and the losses in a manifest.
 
     Raises:
         ValueError: It is not a match specification.
@@ -168,3 +195,165 @@ def wheel_request(line: str) -> WheelLine:
 
 def _wheel_range(text: str) -> Range:
     return Range(text[2:] if text.startswith("==") and not text.startswith("===") and "," not in text else text)
+
+
+PLATFORM_MARKERS = {
+    "linux-64": 'sys_platform == "linux" and platform_machine == "x86_64"',
+    "linux-aarch64": 'sys_platform == "linux" and platform_machine == "aarch64"',
+    "win-64": 'sys_platform == "win32" and platform_machine == "AMD64"',
+}
+"""The marker that holds on one platform only."""
+
+_OF_THE_MACHINE = re.compile(r"\b(platform_release|platform_version|implementation_version)\b")
+_OF_PYTHON = re.compile(r"\bpython_(full_)?version\b")
+
+
+def holds(marker: "Marker | None", platform: str, minor: str) -> bool | None:
+    """Return whether a marker holds on a platform; None if it depends on unknown values.
+
+    Args:
+        marker: The marker; None holds everywhere.
+        platform: The platform.
+        minor: The Python minor, or an empty string if there may be several.
+    """
+    if marker is None:
+        return True
+    text = str(marker)
+    if _OF_THE_MACHINE.search(text):
+        return None
+    minors = (minor,) if minor or not _OF_PYTHON.search(text) else tuple(f"3.{number}" for number in range(6, 20))
+    answers = {evaluated(marker, marker_values(platform, one or "3.12")) for one in minors}
+    return answers.pop() if len(answers) == 1 else None
+
+
+def platforms_of(markers: "list[Marker]") -> tuple[str, ...]:
+    """Return the platforms on which one of some markers may hold."""
+    return tuple(name for name in PLATFORMS if any(holds(marker, name, "") is not False for marker in markers))
+
+
+def add_line(
+    tables: Mapping[str, dict[str, WheelRequest]],
+    line: str,
+    platforms: tuple[str, ...],
+    minor: str,
+    lost: list[str],
+) -> None:
+    """Add the request of a PEP 508 line to the tables of the platforms that it applies to.
+
+    A line with an address or a folder is not added, except a git repository without a marker.
+
+    Args:
+        tables: The requests by platform and name.
+        line: The line.
+        platforms: The platforms of the line in its file.
+        minor: The Python minor, or an empty string if there may be several.
+        lost: Receives the losses in a manifest.
+
+    Raises:
+        ValueError: The line is invalid.
+    """
+    with contextlib.suppress(ValueError):
+        if tree := git_line(line):
+            for platform in platforms:
+                tables[platform][tree[0]] = WheelRequest(Range("*"), tree[1], tree[2])
+            return
+    if names_source(line):  # the index may have another package of that name
+        lost.append(f"`{line[:100]}`: {WHY}")
+        return
+    found = wheel_request(line)
+    for platform in platforms:
+        counts = holds(found.marker, platform, minor)
+        if counts is None:
+            lost.append(f"of `{found.name}` tenv can't express its marker `{found.marker}`")
+        if counts is not False:
+            add_wheel(tables[platform], found.name, found.request, lost)
+
+
+def add_wheel(table: dict[str, WheelRequest], name: str, request: WheelRequest, lost: list[str]) -> None:
+    """Add a request; a second one of the same name can be added only if both are equal."""
+    before = table.setdefault(name, request)
+    if before.version != request.version:
+        lost.append(f"`{name}` is requested in several versions: any version is accepted now")
+        request = replace(request, version=Range("*"))
+    table[name] = replace(request, extras=tuple(sorted({*before.extras, *request.extras})))
+
+
+def other_channels(channels: Mapping[str, str]) -> dict[str, str]:
+    """Return the channel, in a manifest's form, of each package that is not from the most frequent channel.
+
+    Args:
+        channels: The URL of each package's channel, by the package's name.
+    """
+    counts = Counter(channels.values())
+    main = max(counts, key=counts.__getitem__, default="")
+    return {name: channel_word(url) for name, url in channels.items() if url != main}
+
+
+def words_of(words: Iterable[str], platforms: Iterable[str]) -> tuple[str, ...]:
+    """Return the channels of another tool's file in a manifest's form: conda's ``defaults`` one by one."""
+    listed = tuple(words)
+    found = (url for platform in platforms for word in listed for url in channel_urls(word, platform))
+    return tuple(dict.fromkeys(map(channel_word, found)))
+
+
+def channel_words(subject: Subject) -> tuple[str, ...]:
+    """Return the channels of a lock in its manifest's form; channels of single requests come last."""
+    manifest = subject.manifest
+    named = [*manifest.channels]
+    for platform in subject.platforms:
+        named += [request.channel for request in manifest.on(platform).dependencies.values() if request.channel]
+    words = {url: word for word in reversed(named) for url in channel_urls(word)}
+    if not subject.lock.channels:
+        return tuple(dict.fromkeys(named))
+    return tuple(dict.fromkeys(words.get(url.rstrip("/"), channel_word(url)) for url in subject.lock.channels))
+
+
+def wheel_at(url: str, name: str, version: str, sha256: str, size: int | None, python: Iterable[str]) -> Wheel | None:
+    """Return the wheel at a URL; None if a lock can't have it: a source archive, a folder, no hash."""
+    file = WheelFile.parse(url)
+    if file is None or not is_sha256(sha256) or "://" not in url:
+        return None
+    if file.name != normalize(name) or not same_release(file.version, version):
+        return None
+    return Wheel(file.name, version, file.file, sha256, size, tuple(python))
+
+
+def not_known(subject: Subject) -> list[str]:
+    """Return a sentence about wheels with unknown requirements, or nothing."""
+    wheels = [wheel for platform in subject.platforms for wheel in subject.wheels(platform)]
+    names = {wheel.name for wheel in wheels if not subject.located[wheel.sha256].known}
+    return [f"the index has no requirements of these: {', '.join(sorted(names))}"] if names else []
+
+
+def left_out(
+    subject: Subject, *, variables: bool = False, wheels: bool = True, conda: bool = True, host: bool = False
+) -> list[str]:
+    """Return the losses of a target in formats of package managers, one sentence each.
+
+    Args:
+        subject: The exported target.
+        variables: Whether the format holds variables.
+        wheels: Whether the format holds wheels.
+        conda: Whether the format holds conda packages.
+        host: Whether the format holds the requirements on the host.
+    """
+    lost = []
+    here = {platform: subject.manifest.on(platform) for platform in subject.platforms}
+    archives = sorted({archive.name for platform in here for archive in subject.lock.archives.get(platform, ())})
+    archives = archives or sorted({name for manifest in here.values() for name in manifest.archives})
+    if archives:
+        lost.append(f"[archives] is not exported: {', '.join(archives)}")
+    if system := sorted({name for manifest in here.values() for name in manifest.system}):
+        lost.append(f"[system] is not exported: {', '.join(system)}")
+    if not variables and (names := sorted({name for manifest in here.values() for name in manifest.environment})):
+        lost.append(f"[activation.env] is not exported: {', '.join(names)}")
+    if not wheels and (count := len({w.file for platform in here for w in subject.wheels(platform)})):
+        lost.append(f"wheels are not exported: {count} are omitted")
+    if not conda and (count := len({package.url for name in here for package in subject.lock.conda.get(name, ())})):
+        lost.append(f"conda packages are not exported: {count} are omitted")
+    required = [name for name in ("cuda", "glibc") if name in subject.lock.requirements]
+    if not host and required:
+        lost.append(f"requirements on the host are not exported: {', '.join(required)}")
+    if subject.manifest.pytorch:
+        lost.append(f"the supported PyTorch revisions are not exported: {subject.manifest.pytorch}")
+    return lost

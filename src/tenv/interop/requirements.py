@@ -1,18 +1,16 @@
 """The format ``requirements.txt``: all wheels with versions and hashes, for all platforms and Pythons."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tenv.core.errors import FormatError, ManifestError
 from tenv.core.versions import Version
-from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject
-from tenv.interop.markers import PLATFORM_MARKERS, add_line
-from tenv.interop.package_rows import left_out
-from tenv.interop.reading import text_of
+from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject, text_of
+from tenv.interop.requests import PLATFORM_MARKERS, add_line, left_out
 from tenv.locks.lock import Wheel
 from tenv.targets.manifest import WheelRequest  # noqa: TC001 (its module is loaded anyway)
 
-__all__ = ["FORMAT", "marker_of", "releases"]
+__all__ = ["FORMAT", "marker_of", "minors_of", "releases"]
 
 
 def releases(subject: Subject, file: str) -> dict[tuple[str, str], list[tuple[str, Wheel]]]:
@@ -37,9 +35,22 @@ def releases(subject: Subject, file: str) -> dict[tuple[str, str], list[tuple[st
     return dict(sorted(found.items()))
 
 
-def marker_of(subject: Subject, rows: list[tuple[str, Wheel]]) -> str:
-    """Return the marker of a release; empty if it applies everywhere."""
-    every = {platform: _minors(subject, platform) for platform in subject.platforms}
+def minors_of(subject: Subject) -> dict[str, set[str]]:
+    """Return the Python minors that a target has wheels for, by platform."""
+    found = {}
+    for platform in subject.platforms:
+        minor = subject.minor(platform)
+        found[platform] = {minor} if minor else {minor for wheel in subject.wheels(platform) for minor in wheel.python}
+    return found
+
+
+def marker_of(every: Mapping[str, set[str]], rows: list[tuple[str, Wheel]]) -> str:
+    """Return the marker of a release; empty if it applies everywhere.
+
+    Args:
+        every: The minors of the whole target, of `minors_of`.
+        rows: The wheels of the release, each with its platform.
+    """
     here: dict[str, set[str]] = {}
     for platform, wheel in rows:
         here.setdefault(platform, set()).update(set(wheel.python) & every[platform])
@@ -58,11 +69,6 @@ def marker_of(subject: Subject, rows: list[tuple[str, Wheel]]) -> str:
     )
 
 
-def _minors(subject: Subject, platform: str) -> set[str]:
-    minor = subject.minor(platform)
-    return {minor} if minor else {python for wheel in subject.wheels(platform) for python in wheel.python}
-
-
 def _any(markers: Iterable[str]) -> str:
     listed = list(markers)
     return listed[0] if len(listed) == 1 else " or ".join(f"({marker})" for marker in listed)
@@ -73,11 +79,11 @@ def _pythons(minors: frozenset[str]) -> str:
 
 
 def _export(subject: Subject) -> Exported:
-    found = releases(subject, "requirements.txt")
+    found, every = releases(subject, "requirements.txt"), minors_of(subject)
     lost = left_out(subject, conda=False)
     lines = [f"# The wheels of {subject.lock.target}; `pip install --no-deps --require-hashes -r` takes them."]
     for (name, version), rows in found.items():
-        marker = marker_of(subject, rows)
+        marker = marker_of(every, rows)
         hashes = dict.fromkeys(wheel.sha256 for _, wheel in rows)
         head = f"{name}=={version}" + (f" ; {marker}" if marker else "")
         lines.append(" \\\n    ".join([head, *(f"--hash=sha256:{digest}" for digest in hashes)]))

@@ -1,16 +1,249 @@
-"""VS Code: settings, debugging of Python and C++ at once, tasks; added to the files that are there."""
+"""VS Code: settings, debugging of Python and C++ at once, tasks; added to the files of the user.
+
+The first debugger needs no choice of a process and no right to attach: gdb starts Python, in which debugpy listens, and
+the Python debugger connects to that.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tenv.activation.changes import Action
 from tenv.core.jsonc import merge
+from tenv.core.versions import Version
 from tenv.debugging.install_line import install_line
+from tenv.debugging.interpreter import describe_interpreter
 from tenv.interop.clangd import query_drivers
 from tenv.interop.interface import Addition, Exported, Format, Site, Subject
-from tenv.interop.vscode_debugging import PORT, launch, tasks, variables
 
 __all__ = ["FORMAT"]
+
+PORT = 5678
+"""The port that debugpy's documentation uses."""
+
+_HERE = "127.0.0.1"
+_LISTEN = ["-m", "debugpy", "--listen", f"{_HERE}:{PORT}", "--wait-for-client", "${file}"]
+
+_LAUNCHED_FROM = Version("3.9")
+"""VS Code's Python debugger starts no older Python; it connects to the debugpy of the environment all the same."""
+
+_FROZEN_FROM = Version("3.11")
+"""`-X frozen_modules` is new in Python 3.11."""
+
+_WAIT = f"""\
+import sys, time
+port = "0100007F:{PORT:04X}"
+for _ in range(1200):
+    if any(row.split()[1] == port and row.split()[3] == "0A" for row in list(open("/proc/net/tcp"))[1:]):
+        sys.exit(0)
+    time.sleep(0.1)
+sys.exit("debugpy does not listen on {_HERE}:{PORT}")
+"""
+"""Waits until debugpy listens, by the kernel's table of sockets: to connect would count as the debugger."""
+
+
+def _python_words(site: Site) -> list[str]:
+    """Return Python's options for debugging: frozen modules have no file that a breakpoint could name."""
+    return ["-Xfrozen_modules=off"] if not _older(site, _FROZEN_FROM) else []
+
+
+def _older(site: Site, than: Version) -> bool:
+    found = Version.find(site.python)
+    return bool(found and found < than)
+
+
+def variables(site: Site) -> dict[str, str | None]:
+    """Return the variables as VS Code expands them; None takes one away.
+
+    A list that is not set here gets no reference to its old value: an empty part of it means the working folder.
+    """
+    values: dict[str, str | None] = {}
+    for change in site.activation.changes:
+        before = values.get(change.name) or f"${{env:{change.name}}}"
+        if change.action is not Action.UNSET and site.environ.get(change.name) == change.value:
+            values[change.name] = change.value
+            continue
+        match change.action:
+            case Action.SET:
+                values[change.name] = change.value
+            case Action.PREPEND:
+                values[change.name] = f"{change.value}{change.separator}{before}"
+            case Action.APPEND:
+                values[change.name] = f"{before}{change.separator}{change.value}"
+            case Action.UNSET:
+                values[change.name] = None
+    return values
+
+
+def _environment(site: Site) -> dict[str, str]:
+    """Return the variables of a program that is debugged."""
+    rows = {name: value for name, value in variables(site).items() if value is not None}
+    return {**rows, "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+
+
+def _setup(site: Site) -> list[dict[str, Any]]:
+    """Return the first commands for gdb."""
+
+    def command(text: str, description: str) -> dict[str, Any]:
+        return {"description": description, "text": text, "ignoreFailures": True}
+
+    def console(text: str, description: str) -> dict[str, Any]:
+        quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+        return command(f'-interpreter-exec console "{quoted}"', description)
+
+    rows = [
+        command("-enable-pretty-printing", "show containers by their content"),
+        command("-gdb-set breakpoint pending on", "breakpoints in libraries that are loaded later"),
+        command("-gdb-set follow-fork-mode parent", "stay with the program where DataLoader forks its workers"),
+        command("-gdb-set detach-on-fork on", "let the workers run"),
+        console(f"add-auto-load-safe-path {site.prefix}", "printers of the environment's libraries"),
+    ]
+    python = describe_interpreter(site.toolchain.python)
+    if python and python.frames:
+        rows.append(console(f"source {python.script}", "py-bt: frames of Python"))
+    script = site.checkout / "tools" / "gdb" / "pytorch-gdb.py" if site.checkout else None
+    if script and script.is_file():
+        rows.append(console(f"source {script}", "torch-tensor-repr: PyTorch's own script for gdb"))
+    removed = [change.name for change in site.activation.changes if change.action is Action.UNSET]
+    rows += [console(f"unset environment {name}", f"the environment does without {name}") for name in removed]
+    return rows
+
+
+def launch(site: Site, name: str) -> dict[str, Any]:
+    """Return `launch.json`."""
+    both = f"tenv {name}: C++ (gdb starts the file)"
+    attach = f"tenv {name}: Python (attach)"
+    compound = {
+        "name": f"tenv {name}: Python and C++",
+        "configurations": [both, f"{attach}, once debugpy listens"],
+        "stopAll": True,
+    }
+    waiting = {
+        **_attach(site, f"{attach}, once debugpy listens"),
+        "preLaunchTask": f"tenv {name}: wait for debugpy",
+        "presentation": {"hidden": True},
+    }
+    rows = [_gdb(site, both), waiting, _attach(site, attach)]
+    if not _older(site, _LAUNCHED_FROM):
+        rows.append(_python(site, f"tenv {name}: Python (stops on entry)"))
+    rows += [_gdb_attach(site, f"tenv {name}: C++ (attach by process)"), *_cuda(site, name)]
+    return {"version": "0.2.0", "configurations": rows, "compounds": [compound]}
+
+
+def _gdb(site: Site, name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "type": "cppdbg",
+        "request": "launch",
+        "program": str(site.toolchain.python),
+        "args": [*_python_words(site), *_LISTEN],
+        "stopAtEntry": False,
+        # Beside the script: in the checkout's own folder, `import torch` would take the sources.
+        "cwd": "${fileDirname}",
+        "environment": [{"name": key, "value": value} for key, value in _environment(site).items()],
+        "externalConsole": False,
+        "MIMode": "gdb",
+        "miDebuggerPath": site.program("gdb") or "gdb",
+        "setupCommands": _setup(site),
+    }
+
+
+def _gdb_attach(site: Site, name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "type": "cppdbg",
+        "request": "attach",
+        "program": str(site.toolchain.python),
+        "processId": "${command:pickProcess}",
+        "MIMode": "gdb",
+        "miDebuggerPath": site.program("gdb") or "gdb",
+        "setupCommands": _setup(site),
+    }
+
+
+def _attach(site: Site, name: str) -> dict[str, Any]:
+    folder = str(site.folder)
+    return {
+        "name": name,
+        "type": "debugpy",
+        "request": "attach",
+        "connect": {"host": _HERE, "port": PORT},
+        # A file has the same name here and there, unless this window is on another machine than the program.
+        "pathMappings": [{"localRoot": "${workspaceFolder}", "remoteRoot": folder}],
+        "justMyCode": False,
+    }
+
+
+def _python(site: Site, name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "type": "debugpy",
+        "request": "launch",
+        "program": "${file}",
+        "python": str(site.toolchain.python),
+        "pythonArgs": _python_words(site),
+        "cwd": "${fileDirname}",
+        "env": _environment(site),
+        "console": "integratedTerminal",
+        "stopOnEntry": True,
+        "justMyCode": False,
+    }
+
+
+def _cuda(site: Site, name: str) -> Iterator[dict[str, Any]]:
+    """Yield the entries of NVIDIA's extension, where the environment has cuda-gdb."""
+    debugger = site.program("cuda-gdb") if site.toolchain.cuda else ""
+    if not debugger:
+        return
+    common = {"type": "cuda-gdb", "debuggerPath": debugger, "breakOnLaunch": False}
+    python = {"program": str(site.toolchain.python), "args": [*_python_words(site), "${file}"]}
+    values = [{"name": key, "value": value} for key, value in _environment(site).items()]
+    yield {
+        "name": f"tenv {name}: CUDA (cuda-gdb starts the file)",
+        "request": "launch",
+        **common,
+        **python,
+        "cwd": "${fileDirname}",
+        "environment": values,
+    }
+    pick = {"program": str(site.toolchain.python), "processId": "${command:cuda.pickProcess}"}
+    yield {"name": f"tenv {name}: CUDA (attach by process)", "request": "attach", **common, **pick}
+
+
+def tasks(site: Site, name: str) -> dict[str, Any]:
+    """Return `tasks.json`."""
+    python, root = str(site.toolchain.python), str(site.checkout or site.folder)
+    listen = [*_python_words(site), *_LISTEN]
+    rows = [
+        {
+            "label": f"tenv {name}: build",
+            "type": "process",
+            "command": site.tenv[0],
+            "args": [*site.tenv[1:], "build", name, "--pytorch", root],
+            "options": {"cwd": root},
+            "group": {"kind": "build", "isDefault": True},
+            "problemMatcher": "$gcc",
+        },
+        {
+            "label": f"tenv {name}: wait for debugpy",
+            "type": "process",
+            "command": python,
+            "args": ["-I", "-c", _WAIT],
+            "presentation": {"reveal": "never"},
+            "problemMatcher": [],
+        },
+        {
+            "label": f"tenv {name}: wait for a debugger",
+            "detail": f"on the machine of the editor: ssh -L {PORT}:{_HERE}:{PORT} HOST",
+            "type": "process",
+            "command": site.tenv[0],
+            "args": [*site.tenv[1:], "run", "--prefix", str(site.prefix), name, "--", python, *listen],
+            "options": {"cwd": "${fileDirname}"},
+            "isBackground": True,
+            "problemMatcher": [],
+        },
+    ]
+    return {"version": "2.0.0", "tasks": rows}
 
 
 def _export(subject: Subject) -> Exported:

@@ -7,11 +7,12 @@ reads it to install. The order of lines makes a small change of the environment 
 
 import re
 from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from tenv import __version__
-from tenv.core.errors import LockConflictError, LockCorruptError, LockMissingError, LockNewerError
+from tenv.core.errors import LockConflictError, LockCorruptError, LockMissingError
 from tenv.core.files import read_regular
 from tenv.core.names import is_sha256
 from tenv.core.toml_reader import Table
@@ -19,7 +20,6 @@ from tenv.core.untrusted import name_fault
 from tenv.core.yaml_reader import load
 from tenv.locks.lock import Archive, Lock, OtherFile, Wheel
 from tenv.locks.lock_details import read_details, read_header
-from tenv.locks.lock_features import features_of
 from tenv.locks.lock_rows import (
     read_archives,
     read_channels,
@@ -36,15 +36,15 @@ from tenv.targets.sections import SECTIONS
 
 __all__ = ["parse_lock", "read_lock", "read_lock_bytes", "render_lock"]
 
-_SCHEMA = 5  # of the `tenv:` mapping: the newest schema that this tenv reads
-_WITHOUT_DYNAMIC = 4  # what it writes for source trees with static metadata that no feature brings
-_WITHOUT_TREES = 3  # what it writes for a target without packages of source trees
-_WITHOUT_FEATURES = 2  # what it writes for a target without features
-_WITHOUT_REQUIRES = 1  # the schema without the requirements of wheels
+_SCHEMA = 6
+"""The number of the form of the ``tenv:`` mapping. Any change of the form raises it."""
 _PIXI_VERSION = 7
-_KEYS = ("schema", "written-by", "target", "manifest", "requirements", "requests", "wheels", "archives")
 _CONDA_FEATURES = "conda-features"
 _TREES = "source-trees"
+_KEYS = (
+    *("schema", "written-by", "target", "manifest", "requirements", "requests", "wheels", "archives"),
+    *(_CONDA_FEATURES, _TREES),
+)
 _OTHERS = tuple(section.key for section in SECTIONS if section.keys and section.noun)
 _CONFLICT = re.compile(rb"^(<<<<<<<|=======|>>>>>>>|\|\|\|\|\|\|\|)( |\r?$)", re.MULTILINE)
 
@@ -67,11 +67,8 @@ def render_lock(lock: Lock, conda: str) -> bytes:
     Dumper.add_representer(
         tuple, lambda dumper, value: dumper.represent_sequence("tag:yaml.org,2002:seq", value, flow_style=True)
     )
-    wheels = [wheel for rows in lock.wheels.values() for wheel in rows]
-    known = bool(wheels) and all(wheel.requires is not None for wheel in wheels)
-    featured = bool(features_of(lock))
     ours = {
-        "schema": _schema(lock, featured=featured, known=known),
+        "schema": _SCHEMA,
         "written-by": lock.written_by,
         "target": lock.target,
         "manifest": lock.manifest,
@@ -80,9 +77,7 @@ def render_lock(lock: Lock, conda: str) -> bytes:
             platform: {section: {n: _row(r) for n, r in items.items()} for section, items in sections.items()}
             for platform, sections in lock.requests.items()
         },
-        "wheels": {
-            platform: [_wheel_row(wheel, known=known) for wheel in rows] for platform, rows in lock.wheels.items()
-        },
+        "wheels": {platform: [_wheel_row(wheel) for wheel in rows] for platform, rows in lock.wheels.items()},
     }
     if any(lock.archives.values()):
         ours["archives"] = {
@@ -90,7 +85,10 @@ def render_lock(lock: Lock, conda: str) -> bytes:
         }
     if any(lock.trees.values()):
         ours[_TREES] = {platform: [tree_row(tree) for tree in trees] for platform, trees in lock.trees.items()}
-    rows = {on: {p.name: p.features for p in found if p.features} for on, found in lock.conda.items()}
+    rows = {
+        on: {package.name: package.features for package in sorted(found, key=attrgetter("name")) if package.features}
+        for on, found in lock.conda.items()
+    }
     if any(rows.values()):
         ours[_CONDA_FEATURES] = {platform: found for platform, found in rows.items() if found}
     for key, by_platform in lock.others.items():
@@ -98,13 +96,6 @@ def render_lock(lock: Lock, conda: str) -> bytes:
             ours[key] = {platform: [_other_row(file) for file in files] for platform, files in by_platform.items()}
     text = yaml.dump({"tenv": ours}, Dumper=Dumper, sort_keys=False, width=1000, allow_unicode=True)
     return (conda.rstrip("\n") + "\n" + text).encode()
-
-
-def _schema(lock: Lock, *, featured: bool, known: bool) -> int:
-    """Return the oldest schema that can hold a lock, so that an older tenv reads it."""
-    if trees := [tree for rows in lock.trees.values() for tree in rows]:
-        return _SCHEMA if any(tree.dynamic or tree.features for tree in trees) else _WITHOUT_DYNAMIC
-    return _WITHOUT_TREES if featured else _WITHOUT_FEATURES if known else _WITHOUT_REQUIRES
 
 
 def _row(request: Any) -> tuple[str, ...]:
@@ -121,13 +112,13 @@ def _other_row(file: OtherFile) -> dict[str, Any]:
     return {name: value for name, value in row.items() if value not in ("", None)}
 
 
-def _wheel_row(wheel: Wheel, *, known: bool) -> dict[str, Any]:
+def _wheel_row(wheel: Wheel) -> dict[str, Any]:
     row: dict[str, Any] = {"name": wheel.name, "version": wheel.version, "file": wheel.file, "sha256": wheel.sha256}
     if wheel.size is not None:
         row["size"] = wheel.size
     row["python"] = wheel.python
-    if known:
-        row["requires"] = list(wheel.requires or ())
+    if wheel.requires is not None:
+        row["requires"] = list(wheel.requires)
     if wheel.features:
         row["features"] = wheel.features
     return row
@@ -139,8 +130,7 @@ def read_lock(path: Path, target: str) -> Lock:
     Raises:
         LockMissingError: The file does not exist.
         LockConflictError: The file has conflict markers.
-        LockNewerError: A newer tenv wrote the file with a newer schema.
-        LockCorruptError: The file is not a valid lock, or is the lock of another target.
+        LockCorruptError: The file is not a valid lock, has another schema, or is the lock of another target.
     """
     return parse_lock(read_lock_bytes(path, target), str(path), target)
 
@@ -170,7 +160,7 @@ def parse_lock(raw: bytes, path: str, target: str = "") -> Lock:
         target: The expected target; empty for any.
 
     Raises:
-        LockConflictError, LockNewerError, LockCorruptError: As in `read_lock`.
+        LockConflictError, LockCorruptError: As in `read_lock`.
     """
     if _CONFLICT.search(raw):
         raise LockConflictError(
@@ -194,24 +184,17 @@ def _parse(raw: bytes, path: str, target: str) -> Lock:
         raise LockCorruptError(
             f"{path}: is not a lock of tenv: it has no `tenv:` mapping", hint=f"`{command}` replaces it"
         )
-    ours = Table(data["tenv"], file=path, path=("tenv",), error=LockCorruptError)
-    version, schema = data.get("version"), ours.data.get("schema")
-    if not isinstance(version, int) or not isinstance(schema, int) or schema < _WITHOUT_REQUIRES:
-        raise ours.fail("schema", "is missing", hint=f"`{command}` replaces the lock")
-    if schema > _SCHEMA or version > _PIXI_VERSION:
-        raise LockNewerError(
-            f"{path}: was written by tenv {ours.text('written-by') or '?'}, with a schema that is newer than tenv "
-            f"{__version__} reads",
-            hint="install that version of tenv or a newer one",
-        )
-    return _read(Table(data, file=path, error=LockCorruptError), ours, raw, target)
+    whole = Table(data, file=path, error=LockCorruptError)
+    ours = whole.table("tenv")
+    for table, key, only in ((ours, "schema", _SCHEMA), (whole, "version", _PIXI_VERSION)):
+        if type(table.data.get(key)) is not int or table.data[key] != only:
+            raise table.fail(key, f"tenv {__version__} reads {only} alone", hint=f"`{command}` writes the lock anew")
+    return _read(whole, ours, raw, target)
 
 
 def _read(whole: Table, ours: Table, raw: bytes, target: str) -> Lock:
     whole.only(("version", "platforms", "environments", "packages", "tenv"))
-    schema: int = ours.data["schema"]
-    more = [*([_CONDA_FEATURES] if schema > _WITHOUT_FEATURES else []), *([_TREES] if schema > _WITHOUT_TREES else [])]
-    ours.only((*_KEYS, *_OTHERS, *more))
+    ours.only((*_KEYS, *_OTHERS))
     require_plain(ours, "written-by")
     name = ours.required_text("target")
     if target and name != target:
@@ -234,14 +217,14 @@ def _read(whole: Table, ours: Table, raw: bytes, target: str) -> Lock:
     found = Lock(
         target=name,
         platforms=platforms,
-        wheels={platform: read_wheels(wheels, platform, schema) for platform in platforms},
+        wheels={platform: read_wheels(wheels, platform) for platform in platforms},
         requirements=read_requirements(ours.table("requirements")),
         requests={platform: read_requests(table) for platform, table in requests.tables()},
         manifest=ours.required_text("manifest"),
         written_by=ours.required_text("written-by"),
         text=raw,
         conda={platform: packages for platform, packages in conda.items() if packages},
-        archives={platform: read_archives(archives, platform, schema) for platform in archives.data},
+        archives={platform: read_archives(archives, platform) for platform in archives.data},
         channels=read_channels(environment),
         trees=read_trees(ours.table(_TREES), platforms),
         details=read_details(whole, {package.url for packages in conda.values() for package in packages}),

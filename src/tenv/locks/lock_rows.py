@@ -31,7 +31,7 @@ __all__ = [
 
 _KINDS = ("tar.gz", "tar.xz", "tar.bz2", "zip", "7z", "conda")
 _TRUST = ("manifest", "facts", "redist", "first-use")
-_WHEEL_KEYS = ("name", "version", "file", "sha256", "size", "python")
+_WHEEL_KEYS = ("name", "version", "file", "sha256", "size", "python", "requires", "features")
 _ARCHIVE_KEYS = (
     "name",
     "version",
@@ -45,10 +45,9 @@ _ARCHIVE_KEYS = (
     "licence",
     "release",
     "part_of",
+    "features",
 )
 _OTHER_KEYS = ("name", "version", "sha256", "size")
-_SAYS_REQUIRES = 2
-_HAS_FEATURES = 3
 _MINOR = re.compile(r"3\.(0|[1-9][0-9]?)")
 _CONDA_SCHEMES = ("https", "http", "file")
 _MOST_BYTES = 1 << 42
@@ -92,22 +91,16 @@ def read_requests(table: Table) -> dict[str, dict[str, list[str]]]:
     return found
 
 
-def read_wheels(table: Table, platform: str, schema: int) -> tuple[Wheel, ...]:
-    """Return the wheels of one platform; a Python minor has at most one wheel of a name.
-
-    Args:
-        table: The wheels of all platforms.
-        platform: The platform.
-        schema: The schema of the lock; from 2 on, each wheel has its requirements.
-    """
-    wheels = tuple(_wheel(row, schema) for row in table.rows(platform))
+def read_wheels(table: Table, platform: str) -> tuple[Wheel, ...]:
+    """Return the wheels of one platform; a Python minor has at most one wheel of a name."""
+    wheels = tuple(_wheel(row) for row in table.rows(platform))
     _once(table, platform, [(wheel.name, minor) for wheel in wheels for minor in wheel.python])
     return wheels
 
 
-def read_archives(table: Table, platform: str, schema: int) -> tuple[Archive, ...]:
-    """Return the archives of one platform; from schema 3 on a row may name features."""
-    archives = tuple(_archive(row, schema) for row in table.rows(platform))
+def read_archives(table: Table, platform: str) -> tuple[Archive, ...]:
+    """Return the archives of one platform."""
+    archives = tuple(_archive(row) for row in table.rows(platform))
     _once(table, platform, [(archive.name.lower(),) for archive in archives])
     return archives
 
@@ -177,12 +170,8 @@ def _once(table: Table, platform: str, keys: Iterable[tuple[str, ...]]) -> None:
         raise table.fail(platform, f"holds {min(twice)} twice")
 
 
-def _wheel(row: Table, schema: int) -> Wheel:
-    with_features = schema >= _HAS_FEATURES
-    required = schema >= _SAYS_REQUIRES and not (with_features and "requires" not in row.data)
-    row.only((*_WHEEL_KEYS, *(["requires"] if required else []), *(["features"] if with_features else [])))
-    if required and not isinstance(row.data.get("requires"), list):
-        raise row.fail("requires", "is required")
+def _wheel(row: Table) -> Wheel:
+    row.only(_WHEEL_KEYS)
     wheel = Wheel(
         name=row.required_text("name"),
         version=row.required_text("version"),
@@ -190,7 +179,7 @@ def _wheel(row: Table, schema: int) -> Wheel:
         sha256=_sha256(row),
         size=_size(row),
         python=row.strings("python"),
-        requires=row.strings("requires") if required else None,
+        requires=row.strings("requires") if "requires" in row.data else None,
         features=_features(row),
     )
     if any(text_fault(text) for text in wheel.requires or ()):
@@ -242,8 +231,8 @@ def _conda(row: Table, platform: str) -> CondaPackage:
     return package
 
 
-def _archive(row: Table, schema: int) -> Archive:
-    row.only((*_ARCHIVE_KEYS, "features") if schema >= _HAS_FEATURES else _ARCHIVE_KEYS)
+def _archive(row: Table) -> Archive:
+    row.only(_ARCHIVE_KEYS)
     archive = Archive(
         name=row.required_text("name"),
         version=row.text("version"),

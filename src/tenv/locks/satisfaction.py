@@ -1,8 +1,8 @@
 """Whether the files of each source in a lock satisfy the manifest.
 
-`tenv.sources.staleness` calls this for every source. The locked files are compared with the present requests: a looser
-range that the locked version satisfies does not make a lock stale. The requests and the manifest digest stored in a
-lock count for nothing, since a lock may come from anywhere.
+`tenv.sources.interface.differences` calls this for every source. The locked files are compared with the present
+requests: a looser range that the locked version satisfies does not make a lock stale. The requests and the manifest
+digest stored in a lock count for nothing, since a lock may come from anywhere.
 """
 
 from tenv.locks.conda_answers import conda_faults
@@ -62,10 +62,7 @@ def wheel_differences(lock: Lock, manifest: Manifest, platform: str) -> list[str
 
 
 def _of_requests(lock: Lock, manifest: Manifest, platform: str) -> list[str]:
-    """Return the requests that a lock without the requirements of its wheels was not made for.
-
-    A lock of schema 1 has no requirements, so an unneeded wheel in it is not detected.
-    """
+    """Return the requests that a lock was not made for; for a lock whose wheels have unknown requirements."""
     asked_then = lock.requests.get(platform, {}).get("pypi-dependencies", {})
     extras = {
         name: [extra for extra in request.extras if extra not in asked_then.get(name, [])[1:]]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tenv.core.link_mode import LinkMode
     from tenv.core.unpack_limits import UnpackLimits
     from tenv.environment.marks import Registry
-    from tenv.environment.state import Environment
+    from tenv.environment.state import Environment, State
     from tenv.environment.trust import Fault
     from tenv.facts.tables import Facts
     from tenv.rattler_api.network import Network
@@ -193,6 +193,30 @@ class Context:
         usual = prefix in (self.places.environments() / name, self.places.data / "envs" / name)
         where = "" if usual else f" --prefix {shlex.quote(str(prefix))}"
         return find_fault(environment, self.registry(), f"tenv create {shlex.quote(name)}{where}")
+
+    def require_usable(self, environment: "Environment", name: str = "", *, gutted: bool = False) -> None:
+        """Raise EnvironmentBrokenError for an environment that can't be used as it is.
+
+        Args:
+            environment: The environment.
+            name: As in `fault_of`.
+            gutted: Accept one whose essential files are gone or changed.
+        """
+        from tenv.environment.trust import Reason
+
+        fault = self.fault_of(environment, name)
+        if fault and not (gutted and fault.reason is Reason.GUTTED):
+            raise fault.error()
+
+    def require_ready(self, environment: "Environment", name: str = "", *, gutted: bool = False) -> "State":
+        """Return the state of an environment that is this user's, where it was made, whole and ready.
+
+        Raises:
+            EnvironmentMissingError: There is none.
+            EnvironmentBrokenError: It is not ready, or can't be used as it is.
+        """
+        self.require_usable(environment, name, gutted=gutted)
+        return environment.require_ready(name or environment.prefix.name)
 
     def environment(self, name: str, prefix: Path | None) -> "Environment":
         """Return the environment of a target; `prefix` replaces the default folder."""

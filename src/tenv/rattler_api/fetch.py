@@ -22,7 +22,7 @@ from tenv.rattler_api.records import Record
 if TYPE_CHECKING:
     from rattler import Client
 
-__all__ = ["drop_partial", "fetch"]
+__all__ = ["fetch"]
 
 _CONNECTIONS = 8
 """How many packages come at once."""
@@ -40,7 +40,6 @@ def fetch(
     network: Network,
     on_bytes: Callable[[str, int, int], None],
     read: Callable[[Record, Path], None] = lambda *_: None,
-    tries: int | None = None,
 ) -> dict[str, Path]:
     """Fetch packages; those of an interrupted run are reused.
 
@@ -50,7 +49,6 @@ def fetch(
         on_bytes: Called now and then with the name of a package, its bytes so far, and its size.
         read: Called in a thread for each package that has the right digest, while others come. A package that it
             refuses is removed.
-        tries: How often a package is asked for; None for the default.
 
     Returns:
         By URL: the path of each package.
@@ -71,7 +69,7 @@ def fetch(
     folder = downloads_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return asyncio.run(_fetch(records, folder, network, on_bytes, read, tries or _TRIES))
+        return asyncio.run(_fetch(records, folder, network, on_bytes, read))
     except OSError as error:
         raise storage_error(error, f"can't write to {folder}") from error
 
@@ -82,7 +80,6 @@ async def _fetch(
     network: Network,
     on_bytes: Callable[[str, int, int], None],
     read: Callable[[Record, Path], None],
-    tries: int,
 ) -> dict[str, Path]:
     import asyncio  # late: 38 ms
 
@@ -97,7 +94,7 @@ async def _fetch(
             if not path.is_file() or not await asyncio.to_thread(digest.is_of, path):
                 part = folder / f".{path.name}.{os.getpid()}.part"
                 try:
-                    await _download(record, part, client, network.authorities, on_bytes, tries)
+                    await _download(record, part, client, network.authorities, on_bytes)
                     part.replace(path)
                 finally:  # a partial package is useless to the next command, and the disk may be full
                     part.unlink(missing_ok=True)
@@ -115,12 +112,6 @@ async def _fetch(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def drop_partial(process: int) -> None:
-    """Remove what a process that was ended has not fetched to its end."""
-    for part in downloads_folder().glob(f".*.{process}.part"):
-        part.unlink(missing_ok=True)
 
 
 def _digest(record: Record) -> Digest:
@@ -181,7 +172,6 @@ async def _download(
     client: "Client",
     authorities: Authorities,
     on_bytes: Callable[[str, int, int], None],
-    tries: int,
 ) -> None:
     """Download one package to `part`; broken connections and wrong bytes are retried."""
     import asyncio  # late: 38 ms
@@ -189,7 +179,7 @@ async def _download(
     from rattler.package_streaming import download_to_writer
 
     digest, problem = _digest(record), None
-    for number in range(tries):
+    for number in range(_TRIES):
         if number:
             await asyncio.sleep(_PAUSE * 2 ** (number - 1))
         sink = _Sink(record, part, on_bytes)

@@ -1,10 +1,13 @@
 """Link conda packages from the package cache into a prefix with rattler."""
 
+import json
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tenv.core.errors import EnvironmentBrokenError, NetworkError, StorageError, UsageError
+from tenv.core.file_content import read_text
+from tenv.core.names import CondaFile
 from tenv.rattler_api.cache import cache_folder
 from tenv.rattler_api.faults import one_line, storage_error
 from tenv.rattler_api.records import Record
@@ -25,7 +28,6 @@ def link(
     thorough: bool = False,
     copies: bool = False,
     on_linked: Callable[[], None] | None = None,
-    beside: Callable[[], None] = lambda: None,
 ) -> None:
     """Make the conda packages of a prefix exactly the given ones.
 
@@ -39,7 +41,6 @@ def link(
         thorough: First compare every file of the cache with its digest.
         copies: Whether files are copied, in place of clones and links of those in the cache.
         on_linked: Called for each linked package.
-        beside: Called once while rattler works; its error ends the work.
 
     Raises:
         StorageError: The disk is full or not writable.
@@ -47,15 +48,14 @@ def link(
     """
     import asyncio  # late: 38 ms
 
-    from tenv.rattler_api.settle import Settling, watched  # late: loads asyncio
-
     for record in records:
         if record.url in archives:
             record.raw.url = archives[record.url].absolute().as_uri()
-    settling = Settling(records, prefix)
+    notes = {record.url: _note(prefix, record) for record in records}
+    before = {url: _stamp(note) for url, note in notes.items()}
     try:
         work = _link(records, prefix, platform, set(kept), set(again), on_linked, thorough=thorough, copies=copies)
-        asyncio.run(watched(work, settling, beside))
+        asyncio.run(work)
     except OSError as error:
         raise storage_error(error, f"can't install into {prefix}") from error
     except Exception as error:  # rattler's errors have no common base below Exception
@@ -64,7 +64,7 @@ def link(
         for record in records:
             record.raw.url = record.url
     try:
-        settling.finish()
+        _settle({url: note for url, note in notes.items() if _stamp(note) not in (before[url], _MISSING)})
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise _link_error(error, prefix) from error  # rattler leaves empty records on a full disk
     for record in records:
@@ -113,6 +113,47 @@ async def _link(
         reporter=Reporter() if on_linked else None,  # type: ignore[abstract]  # all of its methods are optional
         package_cache=PackageCache.new_layered([cache_folder()], validation_mode=mode),
     )
+
+
+_MISSING = (0, 0)
+"""The stamp of a missing record, which is left to those who count the packages."""
+
+
+def _note(prefix: Path, record: Record) -> Path:
+    return prefix / "conda-meta" / CondaFile(record.name, record.version, record.build).note
+
+
+def _stamp(note: Path) -> tuple[int, int]:
+    try:
+        status = note.stat()
+    except OSError:
+        return _MISSING
+    return status.st_ino, status.st_mtime_ns
+
+
+def _settle(notes: Mapping[str, Path]) -> None:
+    """Write the canonical URL, and the files in a stable order, into the records of linked packages.
+
+    py-rattler 0.28 writes the URL that it was given, and the files in the order in which its threads linked them.
+
+    Args:
+        notes: The record of each package, by its URL.
+
+    Raises:
+        StorageError: A record can't be written.
+        ValueError, LookupError, TypeError, AttributeError: One can't be read.
+    """
+    for url, note in notes.items():
+        try:
+            data = json.loads(read_text(note))
+            data["url"] = url
+            data["files"].sort()
+            data["paths_data"]["paths"].sort(key=lambda row: row["_path"])
+            with note.open("r+b") as file:  # not emptied first: ext4 then writes each file to the disk on closing
+                file.write(f"{json.dumps(data)}\n".encode())
+                file.truncate()
+        except OSError as error:
+            raise storage_error(error, f"can't write {note}") from error
 
 
 _DISK = (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tenv.core.dataclass import dataclass
 from tenv.core.names import CondaFile, file_at
-from tenv.core.untrusted import conda_file_fault
+from tenv.core.untrusted import conda_file_fault, whole_number
 
 if TYPE_CHECKING:
     from rattler import MatchSpec, PackageRecord, RepoDataRecord
@@ -176,8 +176,7 @@ class Matcher:
 
         key = (name, version, build)
         if key not in self._found:
-            end = build.rpartition("_")[2]
-            number = int(end) if end.isascii() and end.isdigit() else 0
+            number = whole_number(build.rpartition("_")[2]) or 0
             self._found[key] = PackageRecord(
                 PackageName(name), VersionWithSource(version), BuildString(build), number, subdir
             )

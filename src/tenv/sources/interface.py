@@ -45,6 +45,7 @@ __all__ = [
     "Source",
     "SourceCache",
     "Work",
+    "differences",
     "owned_by_lock",
     "package_names",
     "section_of",
@@ -151,13 +152,13 @@ class SourceCache:
     Attributes:
         name: The kind of content.
         path: The folder.
-        clear: Empties the folder.
+        clear: Empties the folder; returns what it leaves there, since tenv did not make it.
         leftover: Whether it holds only leftovers of interrupted commands.
     """
 
     name: str
     path: Path
-    clear: Callable[[], None]
+    clear: Callable[[], Sequence[Path] | None]
     leftover: bool = False
 
 
@@ -180,10 +181,6 @@ class Work:
     def is_current(self) -> bool:
         """Return whether the environment is up to date for this source, beside the files that its state names."""
         return True
-
-    def looks_further(self) -> bool:
-        """Return whether `is_current` depends on more than the manifest, the lock and the names of installed files."""
-        return False
 
     def accept(self) -> None:
         """Record harmless changes in an environment that is up to date otherwise."""
@@ -347,3 +344,27 @@ def package_names(lock: Lock | None, manifest: Manifest) -> set[str]:
     locked = [file.name for key in keys for on in lock.platforms for file in lock.files(key, on)] if lock else []
     wanted = [name for on in manifest.platforms for key in keys for name in manifest.on(on).wanted(key)]
     return {*map(normalize, (*locked, *wanted))}
+
+
+def differences(lock: Lock, manifest: Manifest) -> list[str]:
+    """Return why a lock does not satisfy a manifest, one sentence each; empty if it does.
+
+    The locked files are compared with the present requests: a looser range that the locked version satisfies does not
+    make a lock stale.
+
+    Args:
+        lock: The lock.
+        manifest: The manifest; the requests of its features count, too.
+    """
+    from tenv.locks.satisfaction import host_differences  # late: only for a lock whose manifest changed
+    from tenv.targets.layers import with_features
+
+    manifest = with_features(manifest)
+    found = host_differences(lock, manifest)
+    for platform in manifest.platforms:
+        if platform not in lock.platforms:
+            found.append(f"platform {platform} is not in the lock")
+            continue
+        for source in sources():
+            found += source.differences(lock, manifest.on(platform), platform)
+    return found

@@ -2,24 +2,18 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
-from functools import cached_property, partial
+from dataclasses import field, replace
+from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tenv.core.dataclass import dataclass
-from tenv.core.files import flush
-from tenv.core.threads import ahead
 from tenv.environment.state import Environment, Owned, State, Status
 from tenv.sources.interface import Access, Work, sources
 from tenv.targets.manifest import Manifest
 from tenv.toolchain.discover import Toolchain, discover
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tenv.core.folder_size import MeasuredFolder
     from tenv.environment.trust import Fault
     from tenv.locks.lock import Lock
     from tenv.sources.wheels.interpreters import Interpreter
@@ -41,6 +35,8 @@ class Plan:
         unmanaged: The unmanaged files, relative to the prefix, that stay.
         dropped: Whether unmanaged packages are removed, since they were for another Python.
         damaged: Names of packages to reinstall without trusting any cache.
+        blocked: Folders in the place of files, and anything else in the place of folders, relative to the prefix.
+        rights: Whether a file is to be executable, by path relative to the prefix, for those with the wrong rights.
         python: The Python of the environment; None if it needs none.
         own_python: Whether that Python is a conda package, not the base of a virtual environment.
     """
@@ -52,6 +48,8 @@ class Plan:
     unmanaged: tuple[str, ...]
     dropped: bool
     damaged: frozenset[str] = frozenset()
+    blocked: tuple[str, ...] = ()
+    rights: Mapping[str, bool] = field(default_factory=dict)
     python: "Interpreter | None" = None
     own_python: bool = False
 
@@ -85,33 +83,24 @@ class Job:
     """The job of making one environment. Each fact is read once.
 
     Attributes:
-        context: What sources are given.
+        context: The settings and services of the user.
         target: The target.
-        environment: Where to.
+        environment: The environment to make.
         platform: The platform of this host.
-        manifest: The manifest as it reads on that platform.
+        manifest: The manifest for that platform.
         python_wanted: A Python minor or program; None to choose.
         exact: Remove unmanaged files.
         repair: Verify every file, and reinstall packages with changed or missing files.
-        lock: What the environment shall hold; from the step on that decides on it.
-        plan: How that is reached; from the step on that decides on it.
-        old: What is known about what is there; None when nothing is.
-        fault: Why what is there can't be used as it is; None when it can.
-        toolchain: What is there in the end; from the step on that assembles it.
-        measured: The folder of Python packages after the wheels were installed, while only they changed it; None for
-            one that was not measured or may have changed since.
-        linked: The sizes in bytes of files of conda packages that are links to those of the cache, by path relative to
-            the prefix, as far as they are known. No two of them are one file.
-        flushing: Waits for the disk to have what an installer wrote, and raises StorageError where it can't; None where
-            nothing waits yet.
+        lock: The lock to install; set by the step `checking` or `locking`.
+        plan: The plan for the files of the prefix; set by `planning`, and changed by `staging`.
+        old: The state of the existing environment, or None.
+        fault: Why the existing environment is unusable, or None.
+        toolchain: The assembled toolchain; set by `assembling`.
     """
 
     lock: "Lock"
     plan: Plan
     toolchain: Toolchain
-    measured: "MeasuredFolder | None" = None
-    linked: Mapping[str, int] = MappingProxyType({})
-    flushing: "Callable[[], None] | None" = None
 
     def __init__(
         self,
@@ -174,17 +163,6 @@ class Job:
     def unfit_pythons(self) -> tuple[str, ...]:
         """The Python minors of the target not to choose, since the revision of PyTorch can't be built with them."""
         return ()
-
-    def flush_ahead(self) -> None:
-        """Let the disk write what an installer has put into the prefix, while its files are looked at."""
-        earlier, now = self.flushing, ahead(partial(flush, self.prefix))
-
-        def both() -> None:  # one wait alone raises what the disk could not take
-            if earlier:
-                earlier()
-            now()
-
-        self.flushing = both
 
     def has_python(self, minor: str = "") -> bool:
         """Return whether the environment has the requested Python.

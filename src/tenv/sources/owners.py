@@ -1,6 +1,5 @@
 """The owners and the integrity of the files of a prefix, across all sources."""
 
-import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
@@ -8,7 +7,7 @@ from tenv.core.names import normalize
 from tenv.core.prefix import META, files_in
 from tenv.environment.installed_files import Expected, Records, read_note
 from tenv.environment.integrity import Faults, check
-from tenv.environment.made_files import expected_of_tenv
+from tenv.environment.made_files import expected_of_tenv, is_of_environment, read_programs
 from tenv.environment.state import Environment, Owned, State, Status
 from tenv.environment.trust import MADE
 from tenv.locks.lock import Lock
@@ -20,7 +19,6 @@ __all__ = [
     "find_deep_faults",
     "find_faults",
     "holds",
-    "join_faults",
     "record_files",
     "unmanaged_files",
     "unmanaged_while",
@@ -66,20 +64,18 @@ def find_deep_faults(access: Access, environment: Environment, state: State, loc
     return check(environment.prefix, rows)
 
 
-def join_faults(one: Faults, other: Faults) -> Faults:
-    """Return the faults that either of two comparisons found."""
-    return Faults(*(tuple(sorted({*getattr(one, name), *getattr(other, name)})) for name in Faults.__slots__))
-
-
 def _expected(environment: Environment, state: State) -> Iterator[Expected]:
     made = {row.name: row for row in expected_of_tenv(environment, state)}
+    programs = read_programs(environment)
     for key, records in _records(environment.prefix):
         for row in records.expected(state.of(key)):
-            # A record vouches for files, and what `create` wrote down of it vouches for the record.
-            yield row
+            # A record vouches for files, and `made.json` vouches for the record.
+            yield row if programs is None else row._replace(executable=row.name in programs)
             if row.name in made:
                 made[row.name] = made[row.name]._replace(owner=row.owner)
-    yield from made.values()  # the last word on a file
+    for row in made.values():  # the last word on a file
+        known = programs is not None and not row.name.startswith(f"{META}/")
+        yield row._replace(executable=row.name in (programs or ())) if known else row
 
 
 def record_files(prefix: Path, owned: Mapping[str, Collection[str]]) -> list[str]:
@@ -151,13 +147,7 @@ def claimed_twice(prefix: Path, owned: Mapping[str, Collection[str]], more: Mapp
     return False
 
 
-_MADE_FILES = {"pyvenv.cfg", "lib64", "CACHEDIR.TAG", ".gitignore", ".lock", "conda-meta/history"}
-_MADE_PROGRAMS = re.compile(
-    r"pythonw?(\d(\.\d+)?)?[td]*(\.exe)?|activate(\.(bat|csh|fish|nu|ps1|xsh))?|Activate\.ps1|activate_this\.py"
-    r"|(deactivate|pydoc)\.bat"
-)
-"""The programs that uv puts into a virtual environment, and those of Python's own ``venv``."""
-_MADE_MODULES = ("_virtualenv.py", "_virtualenv.pth")
+_MADE_FILES = {".lock", "conda-meta/history"}
 _MADE_TOOLKIT = ("version.json", "libcuda.so")
 
 
@@ -167,14 +157,11 @@ def _is_made(prefix: Path, name: str, noted: Mapping[str, object]) -> bool:
     Args:
         prefix: The folder.
         name: The file, relative to it.
-        noted: The rows of ``made.json``; none if an older tenv wrote none, or if it was lost.
+        noted: The rows of ``made.json``; none if it was lost.
     """
     path = Path(name)
-    first, rest = path.parts[0], path.parts[1:]
-    if name in _MADE_FILES or first == "__clobbers__" or "__pycache__" in path.parts:
+    if name in _MADE_FILES or path.parts[0] == "__clobbers__" or "__pycache__" in path.parts:
         return True
-    if first == TOOLKIT:  # of the toolkit's folder, the user may have put files there
+    if path.parts[0] == TOOLKIT:  # of the toolkit's folder, the user may have put files there
         return name in noted if noted else (prefix / name).is_symlink() or path.name in _MADE_TOOLKIT
-    if first in ("bin", "Scripts"):
-        return len(rest) == 1 and _MADE_PROGRAMS.fullmatch(path.name) is not None
-    return path.name in _MADE_MODULES and path.parent.name == "site-packages"
+    return is_of_environment(path)

@@ -15,9 +15,7 @@ __all__ = ["VARIABLE_PATTERN", "reserved", "variable_fault"]
 VARIABLE_PATTERN = r"[A-Za-z_][A-Za-z0-9_]*"
 """The name of a variable."""
 
-_NAME = re.compile(VARIABLE_PATTERN)
-
-_TENV = re.compile(r"_?TENV_.*", re.IGNORECASE)  # Windows ignores case, and the scripts have `_tenv_…` of their own
+_TENV = r"(?i)_?TENV_.*"  # Windows ignores case, and the scripts have `_tenv_…` of their own
 
 _RUN = """
 BASH_ENV ENV PROMPT_COMMAND PROMPT PROMPT2 PROMPT3 PROMPT4 RPROMPT RPROMPT2 SPROMPT PS0 PS1 PS2 PS3 PS4 RPS1 RPS2
@@ -43,7 +41,7 @@ _WORDS = {
     **dict.fromkeys((_READ_ONLY + _LOWER_CASE).split(), "a shell keeps it itself, and some refuse to set it"),
     **dict.fromkeys(_READING.split(), "it changes how a shell reads commands"),
 }
-_FAMILIES = re.compile(r"BASH.*|(ZSH|KSH|FISH|XONSH)(_.*)?|XONSHRC.*|(__)?fish_.*|COMP_.*|PROMPT_.*")
+_FAMILIES = r"BASH.*|(ZSH|KSH|FISH|XONSH)(_.*)?|XONSHRC.*|(__)?fish_.*|COMP_.*|PROMPT_.*"
 
 
 def variable_fault(name: str) -> str:
@@ -51,15 +49,15 @@ def variable_fault(name: str) -> str:
 
     Stored scripts hold the name as code.
     """
-    return reserved(name) if _NAME.fullmatch(name) else "is not a valid name for a variable"
+    return reserved(name) if re.fullmatch(VARIABLE_PATTERN, name) else "is not a valid name for a variable"
 
 
 def reserved(name: str) -> str:
     """Return whose a variable is that only tenv or a shell may set; an empty string if a manifest may."""
-    if _TENV.fullmatch(name):
+    if re.fullmatch(_TENV, name):
         return "is tenv's own"
     if name in _PLACES.split():
         return "names the folder of tenv's and the shell's settings, which decide what is trusted"
     if why := _WORDS.get("PSModulePath" if name.lower() == "psmodulepath" else name):
         return f"is the shell's own: {why}"
-    return "is the shell's own" if _FAMILIES.fullmatch(name) else ""
+    return "is the shell's own" if re.fullmatch(_FAMILIES, name) else ""

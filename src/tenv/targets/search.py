@@ -8,15 +8,17 @@ from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import ManifestError, UnknownTargetError, UsageError
 from tenv.core.toml_reader import nearest
 from tenv.core.user_folders import user_config, user_data
-from tenv.targets.manifest import Manifest
-from tenv.targets.manifest_file import read_manifest
-from tenv.targets.nearest_cuda import HostDriver, nearest_cuda
 from tenv.targets.project_folder import find_checkout, find_project
+
+if TYPE_CHECKING:
+    from tenv.targets.manifest import Manifest
+    from tenv.targets.nearest_cuda import HostDriver
 
 __all__ = [
     "AUTO",
@@ -95,7 +97,7 @@ class Target:
     name: str
     file: Path
     origin: Origin
-    manifest: Manifest
+    manifest: "Manifest"
     lock_file: Path
     lock_home: Path
     lock_origin: Origin | None = None
@@ -111,12 +113,12 @@ class Target:
         return f"manifest {self.origin.owner}, lock {lock.owner}"
 
 
-_read_built_in: dict[Path, Manifest] = {}
+_read_built_in: "dict[Path, Manifest]" = {}
 """The built-in manifests that were read, with built-in parents alone: a command compares a target with all of them."""
 
 
 @cache
-def built_in_manifests() -> tuple[Manifest, ...]:
+def built_in_manifests() -> "tuple[Manifest, ...]":
     """Return the manifests of the built-in targets, whatever a project or the user puts before them."""
     own = Place(Origin.BUILT_IN, _built_in())
     search = SearchPath(None, (own,), own.folder)
@@ -141,7 +143,7 @@ class SearchPath:
     data: Path
     refused: Path | None = None
     checkout: Path | None = None
-    driver: HostDriver | None = None
+    driver: "HostDriver | None" = None
 
     def outside(self) -> "SearchPath":
         """Return the search path outside a project: the user's and the built-in targets."""
@@ -157,6 +159,8 @@ class SearchPath:
             for index, place in enumerate(self.places):
                 if (file := place.manifest_file(name)).is_file():
                     return index, file
+        from tenv.targets.nearest_cuda import nearest_cuda  # late: only for this error
+
         names = sorted(self.names())
         if self.refused:
             raise UnknownTargetError(
@@ -189,6 +193,8 @@ class SearchPath:
             UsageError: The name is `auto`, which only `tenv create` takes.
             ManifestError: The manifest can't be read, or its name is `auto`.
         """
+        from tenv.targets.manifest_file import read_manifest  # late: a command that uses an environment reads none
+
         if name == AUTO:
             raise self._reserved()
         index, file = self._find(name, _NAME)

@@ -51,7 +51,7 @@ DERIVED = frozenset((_BY_TENV + _BY_COMPILERS).split())
 _LISTS = ("PATH", "LD_LIBRARY_PATH")
 """Lists of folders that are never replaced: a shell with a replaced PATH finds no programs."""
 
-_REFERENCE = re.compile(r"\$(?:(?P<dollar>\$)|\{(?P<braced>\w+)\}|(?P<plain>[A-Za-z_]\w*))|(?P<lone>\$)", re.ASCII)
+_REFERENCE = r"(?a)\$(?:(?P<dollar>\$)|\{(?P<braced>\w+)\}|(?P<plain>[A-Za-z_]\w*))|(?P<lone>\$)"
 
 
 def is_list(name: str) -> bool:
@@ -113,7 +113,7 @@ class VariableRequest:
 
     def names(self) -> tuple[str, ...]:
         """Return the variables that the value names."""
-        found = (match["braced"] or match["plain"] for match in _REFERENCE.finditer(self.value))
+        found = (match["braced"] or match["plain"] for match in re.finditer(_REFERENCE, self.value))
         return tuple(name for name in found if name)
 
     def expanded(self, values: Mapping[str, str]) -> str:
@@ -131,7 +131,7 @@ class VariableRequest:
         length = len(self.value) + sum(len(values[name]) for name in self.names())
         if length > _LONGEST:
             raise ManifestError(f"{where}the value has {length} characters, and {_LONGEST} is the most")
-        return _REFERENCE.sub(lambda m: "$" if m["dollar"] else values[m["braced"] or m["plain"]], self.value)
+        return re.sub(_REFERENCE, lambda m: "$" if m["dollar"] else values[m["braced"] or m["plain"]], self.value)
 
 
 _LONGEST = 128 * 1024
@@ -176,7 +176,7 @@ def _value(table: Table, key: str, name: str) -> str:
     value = separator_of(name).join(parts)
     if "\0" in value or "\n" in value:
         raise table.fail(key, "has a line break or a null byte, which a variable can't hold")
-    if any(match["lone"] for match in _REFERENCE.finditer(value)):
+    if any(match["lone"] for match in re.finditer(_REFERENCE, value)):
         raise table.fail(key, "has a `$` without a name after it", hint="`$$` is a dollar sign")
     return value
 

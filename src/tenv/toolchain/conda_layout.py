@@ -16,7 +16,6 @@ __all__ = [
     "compiler",
     "components",
     "flat_toolkit",
-    "has_packages",
     "library_root",
     "split_toolkit",
     "toolkit_version",
@@ -26,11 +25,6 @@ _HEADER = "cuda_runtime_api.h"
 _TARGETS = {"x86_64": ("x86_64-linux",), "aarch64": ("sbsa-linux", "aarch64-linux")}
 _CUDA_VERSION = re.compile(r"^#define CUDA_VERSION (\d+)$", re.MULTILINE)
 _PACKAGE = re.compile(r"cuda(toolkit)?(-[a-z-]+)?|magma[\w-]*|cudnn")
-
-
-def has_packages(prefix: Path) -> bool:
-    """Return whether a prefix holds conda packages."""
-    return next((prefix / "conda-meta").glob("*.json"), None) is not None
 
 
 def split_toolkit(prefix: Path) -> Path | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tenv.core.dataclass import dataclass
 from tenv.core.file_content import read_text
-from tenv.core.prefix import ARCHIVES
+from tenv.core.prefix import ARCHIVES, has_conda_packages, python_program, site_packages
 from tenv.core.versions import Version
 from tenv.toolchain import conda_layout, wheel_layout
 
@@ -74,20 +74,12 @@ class Toolchain:
     headers: tuple[Path, ...] = ()
 
 
-def python_program(prefix: Path) -> Path:
-    """Return the path of a prefix's Python program, which may not exist."""
-    if sys.platform != "win32":
-        return prefix / "bin" / "python"
-    own = conda_layout.has_packages(prefix) and not (prefix / "pyvenv.cfg").is_file()
-    return prefix / "python.exe" if own else prefix / "Scripts" / "python.exe"
-
-
 def discover(prefix: Path) -> Toolchain:
     """Find the tools of a prefix."""
     windows = sys.platform == "win32"
     suffix = ".exe" if windows else ""
     virtual = (prefix / "pyvenv.cfg").is_file()
-    conda = conda_layout.has_packages(prefix)
+    conda = has_conda_packages(prefix)
     site = site_packages(prefix)
     cuda = _cuda_root(prefix, site)
 
@@ -158,16 +150,6 @@ def _version(prefix: Path, site: Path, cuda: Path) -> Version | None:
     if own:
         return conda_layout.toolkit_version(prefix, cuda / "include")
     return wheel_layout.toolkit_version(site) or _header_version(cuda)
-
-
-def site_packages(prefix: Path) -> Path:
-    """Return the folder of packages of a prefix's Python."""
-    if sys.platform == "win32":
-        return prefix / "Lib" / "site-packages"
-    # conda's Python has a link `python3.1` to its own folder.
-    folders = [path for path in (prefix / "lib").glob("python3.*") if not path.is_symlink()]
-    found = sorted(path for folder in folders if (path := folder / "site-packages").is_dir())
-    return found[-1] if found else prefix / "lib" / "site-packages"
 
 
 def _cuda_root(prefix: Path, site: Path) -> Path | None:

@@ -1,24 +1,33 @@
-"""Find the activation of an environment."""
+"""Find the activation of an environment, and the changes of a shell's variables."""
 
-import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tenv.activation.changes import ACTIVATION, Activation, read_activation
-from tenv.core.errors import EnvironmentBrokenError, EnvironmentMissingError, TenvError
-from tenv.environment.state import Environment
-from tenv.environment.trust import Reason
+from tenv.core.errors import EnvironmentBrokenError, EnvironmentMissingError, TenvError, UsageError
+from tenv.environment.state import Environment, State
 from tenv.project.context import Context
 from tenv.verbs.lock_standing import report_standing
 
-__all__ = ["find_activation", "find_environment", "find_script", "made_outside"]
+if TYPE_CHECKING:
+    from tenv.activation.shells.interface import EditShell
+
+__all__ = [
+    "find_activation",
+    "find_environment",
+    "find_script",
+    "made_outside",
+    "render_activated",
+    "render_deactivated",
+]
 
 
 def find_environment(
     context: Context, target: str | None, prefix: Path | None, *, gutted: bool = False
-) -> tuple[str, Environment]:
-    """Return the name and the environment, which is ready.
+) -> tuple[str, Environment, State]:
+    """Return the name of a ready environment, the environment and its state.
 
     Args:
         context: What every verb is given.
@@ -30,25 +39,16 @@ def find_environment(
         EnvironmentMissingError: There is none.
         EnvironmentBrokenError: It is not ready, not of this user, or was moved.
     """
-
-    def check(environment: Environment, name: str) -> None:
-        fault = context.fault_of(environment, name)
-        if fault and not (gutted and fault.reason is Reason.GUTTED):
-            raise fault.error()
-
     if prefix is not None:
         environment = context.environment("", prefix)
-        check(environment, target or "")
-        state = environment.require_ready(target or environment.prefix.name)
-        return state.target, environment
+        state = context.require_ready(environment, target or "", gutted=gutted)
+        return state.target, environment, state
     name = target or context.default_target()
     environment = context.environment(name, None)
     if environment.state() is None:
         context.places.find(name)  # reports a misspelled name as such
         _refer_elsewhere(context, environment, name)
-    check(environment, name)
-    environment.require_ready(name)
-    return name, environment
+    return name, environment, context.require_ready(environment, name, gutted=gutted)
 
 
 def _refer_elsewhere(context: Context, environment: Environment, name: str) -> None:
@@ -78,17 +78,23 @@ def made_outside(context: Context, environment: Environment, name: str) -> Path 
         return None
     older = context.environment(name, prefix)
     try:
-        older.require_ready(name)
+        context.require_ready(older, name)
     except TenvError:
         return None
-    return None if context.fault_of(older, name) else prefix
+    return prefix
 
 
 def _report(
-    context: Context, environment: Environment, name: str, say: Callable[[str], None] | None, *, beyond_shell: bool
+    context: Context,
+    environment: Environment,
+    state: State,
+    name: str,
+    say: Callable[[str], None] | None,
+    *,
+    beyond_shell: bool,
 ) -> None:
     """Warn about a stale environment and about changed system tools."""
-    if (say is not None or context.locked) and (state := environment.state()):
+    if say is not None or context.locked:
         report_standing(context, environment, state, say)
     if say is None or not (environment.meta / "system.json").is_file():
         return
@@ -105,7 +111,7 @@ def find_script(
     script: str,
     say: Callable[[str], None] | None = None,
 ) -> tuple[str, Path]:
-    """Return the target's name and the stored script that activates its environment; a missing script is made.
+    """Return the target's name and the stored script that activates its environment.
 
     Args:
         context: The context of the verb.
@@ -117,18 +123,12 @@ def find_script(
     Raises:
         EnvironmentMissingError, EnvironmentBrokenError: It can't be activated.
         EnvironmentStaleError: It does not have the files of its lock, and `locked` was asked for.
-        StorageError: The script had to be made, and can't be written.
     """
-    name, environment = find_environment(context, target, prefix)
+    name, environment, state = find_environment(context, target, prefix)
     path = environment.meta / script
-    if not os.path.lexists(path):
-        from tenv.environment.made_files import add_scripts  # late: few environments are older than a shell's script
-
-        add_scripts(environment)
-        context.registry().renew(environment.prefix)
     if not path.is_file():
         raise EnvironmentBrokenError(f"{path} is missing", hint=f"`tenv create {name}` repairs the environment")
-    _report(context, environment, name, say, beyond_shell=True)
+    _report(context, environment, state, name, say, beyond_shell=True)
     return name, path
 
 
@@ -147,6 +147,59 @@ def find_activation(
         EnvironmentMissingError, EnvironmentBrokenError: It can't be activated.
         EnvironmentStaleError: It does not have the files of its lock, and `locked` was asked for.
     """
-    name, environment = find_environment(context, target, prefix)
-    _report(context, environment, name, say, beyond_shell=False)
+    name, environment, state = find_environment(context, target, prefix)
+    _report(context, environment, state, name, say, beyond_shell=False)
     return read_activation(environment.meta / ACTIVATION)
+
+
+def render_activated(
+    context: Context, target: str | None, prefix: Path | None, shell: "EditShell", say: Callable[[str], None]
+) -> tuple[str, str]:
+    """Return the target's name and the script that activates its environment in a shell without a stored one.
+
+    Args:
+        context: The context of the verb, with the variables of the shell.
+        target: The target; None for that of the only environment.
+        prefix: The environment's folder; None for the default one.
+        shell: The shell.
+        say: Receives warnings about changed system tools.
+
+    Raises:
+        EnvironmentMissingError, EnvironmentBrokenError: It can't be activated.
+        EnvironmentStaleError: It does not have the files of its lock, and `locked` was asked for.
+        UsageError: The shell can't hold a value.
+    """
+    from tenv.activation.levels import activated, edits  # late: POSIX shells and fish have stored scripts
+    from tenv.activation.shells import cmd
+
+    activation = find_activation(context, target, prefix, say)
+    if shell.NAMES == cmd.NAMES:
+        activation = cmd.with_prompt(activation, context.environ)
+    changed = edits(context.environ, activated(context.environ, activation))
+    if names := [name for name, value in changed.items() if value is not None and not shell.holds(value)]:
+        raise UsageError(
+            f"{shell.NAMES[0]} can't hold the value of {', '.join(names)}; no variable was set",
+            hint=f"`tenv run {activation.target} -- COMMAND` runs a command without a shell script",
+        )
+    return activation.target, shell.render_edits(changed)
+
+
+def render_deactivated(environ: Mapping[str, str], shell: "EditShell", say: Callable[[str], None]) -> str:
+    """Return the script that undoes the innermost activation of a shell without a script of its own for that.
+
+    Args:
+        environ: The variables of the shell.
+        shell: The shell.
+        say: Receives a message if no environment is active.
+
+    Raises:
+        UsageError: The shell can't hold a value that another shell has left.
+    """
+    from tenv.activation.levels import deactivated, edits, level_of  # late: as above
+
+    if not level_of(environ):
+        say("tenv: no environment is active")
+    changed = edits(environ, deactivated(environ))
+    if names := [name for name, value in changed.items() if value and not shell.holds(value)]:
+        raise UsageError(f"{shell.NAMES[0]} can't hold the value of {', '.join(names)}; no variable was set")
+    return shell.render_edits(changed)

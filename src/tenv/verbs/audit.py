@@ -7,11 +7,9 @@ from typing import Any
 
 from tenv.audits.audited_tree import HINT, AuditedKind, AuditedTree, open_tree
 from tenv.audits.build_note import BuildNote, architecture_findings, find_note, lock_findings
-from tenv.audits.codes import audit_finding
-from tenv.audits.library import AuditedFile, Needs, inspect, mixed_abis, needs_of
+from tenv.audits.library import AuditedFile, Needs, audit_finding, inspect, mixed_abis, needs_of
 from tenv.audits.links import Environs, Link, LinkOrigin, environment_index, is_environment, link_findings, links_of
-from tenv.audits.manylinux import TagAnswer, tag_answer, tags_of_name
-from tenv.audits.on_host import host_findings, runs
+from tenv.audits.on_host import TagAnswer, host_findings, runs, tag_answer, tags_of_name
 from tenv.checks.fleet import MachineVerdicts, ask_each, refuse_host_options
 from tenv.checks.host_options import HostOptions
 from tenv.checks.host_options import report as host_report

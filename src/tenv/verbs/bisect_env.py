@@ -6,9 +6,8 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
-from tenv.builds.build_job import BuildRequest
+from tenv.builds.build_job import BuildRequest, BuildStepName, StepReport
 from tenv.builds.logged_run import SIGNAL_SOURCE
-from tenv.builds.step_report import BuildStepName, StepReport
 from tenv.checks.rules.interface import Severity
 from tenv.core import process
 from tenv.core.dataclass import dataclass

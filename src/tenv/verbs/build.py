@@ -10,17 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from tenv.builds.build_environ import build_environ
-from tenv.builds.build_job import BuildJob, BuildRequest, allowed
+from tenv.builds.build_job import BuildJob, BuildRequest, BuildStepName, Done, StepReport, allowed
 from tenv.builds.canary_step import run_canary
-from tenv.builds.checkout_step import check_checkout
+from tenv.builds.checkout_step import check_checkout, check_target
 from tenv.builds.compile_step import build_commands, run_build
-from tenv.builds.configure_step import configure, configure_commands, unread_switches
+from tenv.builds.configure_step import check_summary, configure, configure_commands, unread_switches
 from tenv.builds.estimate_step import check_estimate
 from tenv.builds.import_step import check_import
 from tenv.builds.probe_step import check_probe
-from tenv.builds.step_report import BuildStepName, Done, StepReport
-from tenv.builds.summary_step import check_summary
-from tenv.builds.target_step import check_target
 from tenv.checks.rules.interface import Finding
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import TenvError, UsageError
@@ -28,7 +25,7 @@ from tenv.core.files import exclusive, make_folder, write_atomic
 from tenv.environment.state import Status
 from tenv.project.context import Context
 from tenv.sources.system.fingerprint import read_fingerprints
-from tenv.sources.system.fit import fit
+from tenv.sources.system.taken import fit
 from tenv.targets.search import find_places
 from tenv.toolchain.discover import discover
 from tenv.verbs.activate import find_activation, made_outside

@@ -11,10 +11,8 @@ from tenv.core.folder_size import folder_size
 from tenv.project.context import Context
 from tenv.sources.interface import sources
 
-__all__ = ["ANSWERS", "NOTES", "Cache", "clean_caches"]
+__all__ = ["NOTES", "Cache", "clean_caches"]
 
-ANSWERS = "noted answers"
-"""The name of the cache with the answers of `tenv check-driver`."""
 NOTES = "notes on cached files"
 """The name of the cache with the sizes and times of files in the other caches, and with what wheels require."""
 
@@ -28,35 +26,36 @@ class Cache:
         path: The folder.
         bytes: Its size, before it was emptied.
         freed: Whether this call emptied it.
+        left: What it holds besides, which tenv did not make.
     """
 
     name: str
     path: Path
     bytes: int
     freed: bool
+    left: tuple[Path, ...] = ()
 
 
-def clean_caches(context: Context, keys: Collection[str], *, answers: str, leftovers: bool, notes: bool) -> list[Cache]:
+def clean_caches(context: Context, keys: Collection[str], *, leftovers: bool, notes: bool) -> list[Cache]:
     """Return the size of each cache, and empty the caches of some sources.
 
     Args:
         context: The context of the verb.
         keys: The keys of the sources whose caches are emptied.
-        answers: The folder of the noted answers, in the user's data folder of tenv.
         leftovers: Remove the files that interrupted commands left.
-        notes: Remove the notes on the files of all caches, and the noted answers.
+        notes: Remove the notes on the files of all caches.
     """
     rows = []
     for source in sources():
         for cache in source.caches(context):
             freed = source.section.key in keys or (leftovers and cache.leftover)
-            rows.append(Cache(cache.name, cache.path, folder_size(cache.path), freed))
-            if freed:
-                cache.clear()
-    for name, folder in ((NOTES, stamps_folder()), (ANSWERS, context.places.data / answers)):
-        rows.append(Cache(name, folder, folder_size(folder), notes))
-        if notes:
-            empty_folder(folder)
+            size = folder_size(cache.path)
+            left = tuple(cache.clear() or ()) if freed else ()
+            rows.append(Cache(cache.name, cache.path, size, freed and cache.path not in left, left))
+    folder = stamps_folder()
+    rows.append(Cache(NOTES, folder, folder_size(folder), notes))
+    if notes:
+        empty_folder(folder)
     for parent in dict.fromkeys((context.places.environments(), context.places.data / "envs")):
         for path in sorted(parent.glob(".*.removed-*")):
             rows.append(Cache("half-removed environment", path, folder_size(path), leftovers))

@@ -4,10 +4,8 @@ import os
 import shlex
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
-from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,13 +13,11 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBusyError, ForeignFolderError, HostError, LockMissingError, UsageError
 from tenv.core.files import exclusive, make_folder, write_atomic
 from tenv.core.toml_reader import nearest
-from tenv.environment.made_files import add_scripts, lacks_scripts
 from tenv.environment.state import State, Status
 from tenv.environment.trust import needed_names
 from tenv.host.machine import current_platform
-from tenv.install.creation import Creation
-from tenv.install.steps import Step, run_steps
-from tenv.install.up_to_date import is_current, note_current_files
+from tenv.install.creation import CreateRequest, Creation, LockMode
+from tenv.install.up_to_date import is_current
 from tenv.project.context import Context
 from tenv.targets.search import Target
 from tenv.verbs.lock_standing import note_current
@@ -29,55 +25,9 @@ from tenv.verbs.lock_standing import note_current
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tenv.checks.before_create import Surroundings
     from tenv.checks.rules.interface import Finding
-    from tenv.install.checking import Begin
-    from tenv.locks.lock import Lock
 
 __all__ = ["CreateRequest", "Created", "LockMode", "create"]
-
-
-class LockMode(StrEnum):
-    """How `create` treats the lock."""
-
-    UPDATE = "update"
-    LOCKED = "locked"
-    FROZEN = "frozen"
-    KEPT = "kept"
-    """Like `FROZEN`, for a lock kept in the environment, which need not satisfy the present manifest."""
-
-
-@dataclass(frozen=True, slots=True)
-class CreateRequest:
-    """The request for `create`.
-
-    Attributes:
-        target: The target's name.
-        prefix: The prefix; None for the target's default one.
-        mode: How to treat the lock.
-        lock_file: A lock to use in place of the target's own; None for its own.
-        python: A Python minor or program; None to select one.
-        exact: Remove unmanaged files.
-        wait: Wait for another process that uses the same environment.
-        check: Stop if a rule reports an error about building.
-        around: The host and PyTorch to judge by; None for this host and the checkout in the working folder, if any.
-        repair: Verify every file, and reinstall packages with changed or missing files.
-        anew: Put aside what is there, and make the environment anew.
-        features: The features of the target that the environment shall hold; None for those that it holds.
-    """
-
-    target: str
-    prefix: Path | None = None
-    mode: LockMode = LockMode.UPDATE
-    lock_file: Path | None = None
-    python: str | None = None
-    exact: bool = False
-    wait: bool = True
-    check: bool = True
-    around: "Surroundings | None" = None
-    repair: bool = False
-    anew: bool = False
-    features: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,20 +67,36 @@ def _ignore(findings: "Sequence[Finding]") -> None:
     """Ignore findings."""
 
 
-def create(context: Context, request: CreateRequest, tell: "Callable[[Sequence[Finding]], None]" = _ignore) -> Created:
+def create(
+    context: Context, request: CreateRequest, report: "Callable[[Sequence[Finding]], None]" = _ignore
+) -> Created:
     """Create the environment of a target, or update it to its lock.
 
     Args:
         context: The context of the verb.
         request: The request.
-        tell: Receives the findings of the rules before any change.
+        report: Receives the findings of the rules before any change.
 
     Raises:
         UnfitHostError: The target can't be built on this host.
         TenvError: A step failed. The environment is then unchanged, or its state is not `ready`.
     """
     start = time.monotonic()
-    job = _job(context, request, tell)
+    while True:
+        try:
+            return _create(context, request, report, start)
+        except _ChangedError:
+            context.progress.say("the manifest, the lock or the environment has changed meanwhile: reading them again")
+
+
+class _ChangedError(Exception):
+    """The manifest, the lock or the environment has changed since it was read; nothing was done yet."""
+
+
+def _create(
+    context: Context, request: CreateRequest, report: "Callable[[Sequence[Finding]], None]", start: float
+) -> Created:
+    job = _job(context, request, report)
     _check_prefix(job.prefix)
     job.environment.check_real()
     job.look()
@@ -143,76 +109,86 @@ def create(context: Context, request: CreateRequest, tell: "Callable[[Sequence[F
     notes: tuple[str, ...] = ()
     changed = not is_current(job) or request.anew
     if changed:
-        from tenv.install.ahead import drop_early, read_ahead  # late: as below
-
-        _check_platform(job)
-        with ExitStack() as held:
-            if not request.anew:
-                read_ahead(job, held)
-            run_steps(job, _deciding(partial(_begin_early, job, request, held)))
-            if not job.begun:
-                drop_early(job)
-                held.enter_context(_hold(job, request))
-                held.enter_context(_aside(job, request))
-                changed = not is_current(job) or request.anew  # another process may have made it meanwhile
-                _check_owner(job)
-            if changed:
-                notes = _make(job)
+        changed, notes = _make(job)
     else:
-        _catch_up(job, request)
+        _catch_up(job)
     state = job.state or job.old
-    assert state is not None  # noqa: S101 (`_is_current` found it or `_make` wrote it)
-    if request.lock_file is None and isinstance(job.lock_read, bytes):
-        note_current(context, job.environment, state, job.lock_read)
-        if not changed and not (request.prefix or request.python or request.around or request.features is not None):
-            note_current_files(job, state)
+    assert state is not None  # noqa: S101 (`is_current` found it or `_make` wrote it)
+    if request.lock_file is None:
+        note_current(context, job.environment, state)
     seconds = time.monotonic() - start
     return Created(job.target, job.prefix, state, changed, seconds, notes, job.findings)
 
 
-def _catch_up(job: Creation, request: CreateRequest) -> None:
-    """Write down harmless changes of the machine, make the scripts of newer shells, and mark what is accepted."""
+def _make(job: Creation) -> tuple[bool, tuple[str, ...]]:
+    """Make the environment; return whether it changed, and notes for the user."""
+    from tenv.install import make  # late: an environment that is up to date is not judged
+
+    _check_platform(job)
+    deciding = (
+        make.Step("checking", make.check, named=False),
+        make.Step("locking", _lock, needed=lambda job: not hasattr(job, "lock")),
+    )
+    make.run_steps(job, deciding)
+    with _hold(job), make.put_aside_for(job) if job.request.anew else nullcontext():
+        current = is_current(job) and not job.request.anew  # another process may have made it meanwhile
+        _check_owner(job)
+        if current:
+            return False, ()
+        make.make(job)
+        return True, tuple(make.notes(job))
+
+
+def _catch_up(job: Creation) -> None:
+    """Write down harmless changes of the machine, and mark an accepted environment."""
     accepting = any(work.has_harmless_changes() for work in job.works)
     registry = job.context.registry()
     marked = registry.is_marked(job.prefix)
     shared = registry.is_shared(job.prefix)
     if not shared and job.environment.leftovers():
-        with suppress(EnvironmentBusyError), exclusive(job.prefix, f"tenv create {request.target}", lambda _: None, 0):
+        with (
+            suppress(EnvironmentBusyError),
+            exclusive(job.prefix, f"tenv create {job.request.target}", lambda _: None, 0),
+        ):
             job.environment.tidy()  # of a command that was killed before it changed anything
-    if not accepting and not lacks_scripts(job.environment) and (marked or shared):
+    if not accepting and (marked or shared):
         return
-    with _hold(job, request):
+    with _hold(job):
+        if not is_current(job):
+            raise _ChangedError
         if accepting:
             for work in job.works:
                 work.accept()
-        add_scripts(job.environment)
         registry.mark(job.prefix, needed_names(job.prefix, job.old.python if job.old else ""))
 
 
-def _job(context: Context, request: CreateRequest, tell: "Callable[[Sequence[Finding]], None]") -> Creation:
+def _require_unchanged(job: Creation) -> None:
+    """Raise _ChangedError if the manifest, the lock or the held features have changed since they were read.
+
+    Another process may change them while this one solves, or waits for it.
+    """
+    features = job.features
+    job.look()
+    if job.features != features or _find_target(job.context, job.request) != job.target or job.has_other_lock():
+        raise _ChangedError
+
+
+def _find_target(context: Context, request: CreateRequest) -> Target:
+    """Return the target, with the lock of the request."""
     target = context.places.find(request.target)
-    if request.lock_file is not None:
-        if not request.lock_file.exists():
-            hint = f"`tenv lock {target.name} --lock-file {shlex.quote(str(request.lock_file))}` writes it"
-            raise LockMissingError(f"there is no lock for `{target.name}` ({request.lock_file})", hint=hint)
-        target = replace(target, lock_file=request.lock_file, lock_home=request.lock_file, lock_origin=None)
+    if request.lock_file is None:
+        return target
+    if not request.lock_file.exists():
+        hint = f"`tenv lock {target.name} --lock-file {shlex.quote(str(request.lock_file))}` writes it"
+        raise LockMissingError(f"there is no lock for `{target.name}` ({request.lock_file})", hint=hint)
+    return replace(target, lock_file=request.lock_file, lock_home=request.lock_file, lock_origin=None)
+
+
+def _job(context: Context, request: CreateRequest, report: "Callable[[Sequence[Finding]], None]") -> Creation:
+    target = _find_target(context, request)
     _check_features(target, request.features or ())
-    return Creation(
-        context,
-        target,
-        context.environment(target.name, request.prefix),
-        current_platform(),
-        python=request.python,
-        exact=request.exact,
-        repair=request.repair,
-        frozen=request.mode in (LockMode.FROZEN, LockMode.KEPT),
-        kept=request.mode is LockMode.KEPT,
-        written=request.mode is LockMode.UPDATE and request.lock_file is None,
-        check=request.check,
-        around=request.around,
-        tell=tell,
-        features=request.features,
-    )
+    environment = context.environment(target.name, request.prefix)
+    return Creation(context, request, target, environment, current_platform(), report)
 
 
 def _check_features(target: Target, names: Sequence[str]) -> None:
@@ -258,16 +234,6 @@ def _check_platform(job: Creation) -> None:
         )
 
 
-def _begin_early(
-    job: Creation, request: CreateRequest, held: ExitStack, lock: "Lock", judge: "Callable[[], object]"
-) -> None:
-    """Begin a first environment before the rules have an answer, where that is possible."""
-    from tenv.install.early import begin_early  # late: as above
-
-    if not request.anew:
-        begin_early(job, lock, judge, lambda: _hold(job, replace(request, wait=False)), held)
-
-
 def _lock(job: Creation) -> None:
     """Lock the target, and apply the rules to the new lock."""
     from tenv.checks.lock_verdict import judge_lock  # late: as above
@@ -285,23 +251,10 @@ def _lock(job: Creation) -> None:
     job.ask_rules(job.lock)
 
 
-def _check(job: Creation, begin: "Begin") -> None:
-    from tenv.install.checking import check  # late: an environment that is up to date is not judged
-
-    check(job, begin)
-
-
-def _deciding(begin: "Begin") -> tuple[Step, ...]:
-    """Return the steps before the environment changes: apply the rules, then lock if needed."""
-    return (
-        Step("checking", partial(_check, begin=begin), named=False),
-        Step("locking", _lock, needed=lambda job: not hasattr(job, "lock")),
-    )
-
-
 @contextmanager
-def _hold(job: Creation, request: CreateRequest) -> Iterator[None]:
-    """Hold the lock on the environment, and forget what was read of it before."""
+def _hold(job: Creation) -> Iterator[None]:
+    """Hold the lock on the environment, and forget the values that were read of it before."""
+    request = job.request
     if job.fault is None and not request.anew:
         job.environment.check_ours()
     make_folder(job.prefix.parent)
@@ -316,21 +269,5 @@ def _hold(job: Creation, request: CreateRequest) -> Iterator[None]:
 
     with exclusive(job.prefix, f"tenv create {request.target}", waiting, None if request.wait else 0):
         job.forget_prefix()  # another process may have changed it since it was looked at
+        _require_unchanged(job)
         yield
-
-
-def _aside(job: Creation, request: CreateRequest) -> AbstractContextManager[None]:
-    """Put aside what is there, for `--anew`, until the new environment is ready."""
-    if not request.anew:
-        return nullcontext()
-    from tenv.install.aside import put_aside_for  # late: a rare option
-
-    return put_aside_for(job)
-
-
-def _make(job: Creation) -> tuple[str, ...]:
-    """Make the environment from its lock; return notes for the user."""
-    from tenv.install import make  # late: as above
-
-    make.make(job)
-    return tuple(make.notes(job))

@@ -1,23 +1,29 @@
 """Explain why a build failed, from its log."""
 
+import codecs
 import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tenv.checks.build_log.diagnose import Cause, Diagnosis, diagnose, is_build
+from tenv.checks.build_log.diagnose import Cause, Diagnosis, diagnose
 from tenv.checks.build_log.log_lines import LogLine
 from tenv.checks.rules.interface import Finding
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import UsageError
-from tenv.core.file_content import read_given
-from tenv.host.pasted.clean_text import decode
+from tenv.core.file_content import given_pieces
+from tenv.host.pasted.clean_text import encoding
 from tenv.project.context import Context
 from tenv.project.user_facts import user_facts
 
 __all__ = ["ExplainedLog", "explain_log"]
 
-_MOST = 512 << 20
+_MOST = 1 << 40
 """Maximum bytes of a log; that of a whole build of PyTorch has some 100 MB."""
+
+_LONGEST = 1 << 16
+"""How many characters of a line that does not end are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +34,11 @@ class ExplainedLog:
         log: The name of the log.
         diagnosis: The diagnosis.
         known: The number of causes in the table.
-        is_build: Whether the log has a line that a build prints.
     """
 
     log: str
     diagnosis: Diagnosis
     known: int
-    is_build: bool
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -49,6 +53,7 @@ class ExplainedLog:
             "failed": found.failed,
             "step": _line(found.step),
             "error": _line(found.error),
+            "place": asdict(found.place) if found.place else None,
             "cause": _cause(found.cause) if found.cause else None,
             "others": [
                 {"name": one.failure.name, "code": one.failure.code, "line": one.line.number} for one in found.others
@@ -67,16 +72,27 @@ def explain_log(context: Context, name: str) -> ExplainedLog:
         UsageError: The file can't be read.
     """
     shown = "standard input" if name == "-" else name
+    table = user_facts(context).build_failures
     try:
-        raw = sys.stdin.buffer.read() if name == "-" else read_given(Path(name), _MOST)
+        pieces = iter(lambda: sys.stdin.buffer.read(1 << 20), b"") if name == "-" else given_pieces(Path(name), _MOST)
+        return ExplainedLog(shown, diagnose(_lines(pieces), table), len(table.failures))
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
         hint = "`ninja 2>&1 | tee build.log` writes the log of a build"
         raise UsageError(f"{shown}: can't be read: {reason}", hint=hint) from error
-    table = user_facts(context).build_failures
-    lines = decode(raw).split("\n")
-    found = diagnose(lines, table)
-    return ExplainedLog(shown, found, len(table.failures), found.failed or is_build(lines))
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[str]:
+    """Yield the lines of a log, of which one piece is in memory at a time."""
+    decoder, rest = None, ""
+    for piece in pieces:
+        decoder = decoder or codecs.getincrementaldecoder(encoding(piece))("replace")
+        *whole, rest = (rest + decoder.decode(piece)).split("\n")
+        yield from whole
+        if len(rest) > _LONGEST:
+            overwritten = rest.rstrip("\r").rpartition("\r")[0]  # by a progress bar
+            rest = rest[len(overwritten) :][:_LONGEST]
+    yield rest
 
 
 def _line(line: LogLine | None) -> dict[str, Any] | None:
@@ -88,8 +104,8 @@ def _cause(cause: Cause) -> dict[str, Any]:
     return {
         "name": failure.name,
         "code": failure.code,
-        "title": failure.title,
-        "cause": failure.cause,
+        "title": cause.title,
+        "cause": cause.reason,
         "of": list(failure.of),
         "phases": list(failure.phases),
         "versions": failure.versions,
@@ -98,5 +114,5 @@ def _cause(cause: Cause) -> dict[str, Any]:
         "source": failure.basis.source,
         "line": cause.line.number,
         "text": cause.line.text,
-        "fix": [{"when": way.when, "do": way.do} for way in failure.remedies],
+        "fix": [{"when": way.when, "do": way.do} for way in cause.remedies],
     }

@@ -15,7 +15,7 @@ from tenv.interop.interface import Exported, Format, Located, Site, Subject
 from tenv.locks.lock_features import take
 from tenv.locks.lock_file import read_lock
 from tenv.project.context import Context
-from tenv.sources.staleness import differences
+from tenv.sources.interface import differences
 from tenv.sources.wheels.urls import find_wheels
 from tenv.targets.search import Target
 from tenv.targets.sections import SECTIONS
@@ -138,7 +138,7 @@ def _site(context: Context, target: Target, request: ExportRequest) -> Site:
     from tenv.verbs.activate import find_activation, find_environment  # late: few formats name an environment
 
     activation = find_activation(context, target.name, request.prefix)
-    state = find_environment(context, target.name, request.prefix)[1].require_ready(target.name)
+    *_, state = find_environment(context, target.name, request.prefix)
     folder = Path(os.path.abspath(request.folder))  # noqa: PTH100 (links stay as they are)
     toolchain = discover(activation.prefix)
     return Site(

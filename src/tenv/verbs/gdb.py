@@ -10,6 +10,7 @@ from tenv.checks.checkout_state import find_checkout
 from tenv.core import process
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import HostError, UsageError
+from tenv.core.untrusted import whole_number
 from tenv.debugging import python_processes as processes
 from tenv.debugging.gdb_words import Debuggee, gdb_environment, gdb_words, unfrozen
 from tenv.debugging.install_line import install_line
@@ -134,17 +135,13 @@ def _family() -> str:
 def _process(name: str, target: str, say: Callable[[str], None]) -> processes.PythonProcess:
     """Return the process to attach to, and report the others that have its name, each with what it is."""
     running = processes.python_processes()
-    if name.isdigit():
-        found = [row for row in running if row.pid == int(name)]
+    if (pid := whole_number(name)) is not None:
+        found = [row for row in running if row.pid == pid]
         if not found and not Path(f"/proc/{name}").exists():
             raise UsageError(
                 f"process {name} does not exist", hint="`tenv gdb --attach NAME` finds it by its command line"
             )
-        return (
-            found[0]
-            if found
-            else processes.PythonProcess(int(name), 0, (name,), processes.Role.PROGRAM, _owner(name), 0)
-        )
+        return found[0] if found else processes.PythonProcess(pid, 0, (name,), processes.Role.PROGRAM, _owner(name), 0)
     found = processes.matching(running, name)
     if not found:
         raise UsageError(f"no Python process has `{name}` in its command line")

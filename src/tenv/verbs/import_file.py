@@ -11,16 +11,14 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import FormatError, LockCorruptError, LockStaleError, ManifestError, TenvError, UsageError
 from tenv.core.files import write_atomic
 from tenv.core.names import channel_urls
-from tenv.interop.drafts import render_draft, with_cuda, without_doubles
+from tenv.interop.drafts import render_draft, with_cuda, without_doubles, without_logins
 from tenv.interop.formats import find_format, recognize
-from tenv.interop.interface import ForeignLock, Format, Imported
-from tenv.interop.logins import without_logins
+from tenv.interop.interface import ForeignLock, Format, Imported, read_source
 from tenv.interop.pixi import lock_text
-from tenv.interop.reading import read_source
 from tenv.locks.lock import Lock, from_manifest
 from tenv.locks.lock_file import read_lock, render_lock
 from tenv.project.context import Context
-from tenv.sources.staleness import differences
+from tenv.sources.interface import differences
 from tenv.targets.manifest import PLATFORMS, Manifest
 from tenv.targets.manifest_file import read_manifest
 from tenv.verbs.export import refuse_existing

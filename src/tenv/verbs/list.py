@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from tenv.core.dataclass import dataclass
-from tenv.core.errors import EnvironmentBrokenError
 from tenv.environment.built_torch import BuiltTorch, built_torch
 from tenv.environment.state import Environment, State, Status, environments_in
 from tenv.environment.trust import Fault
@@ -70,26 +69,17 @@ def state_word(state: State, standing: LockStanding, fault: Fault | None) -> str
     return Standing.STALE.value if standing.word is Standing.STALE else state.status.value
 
 
-def find_environments(context: Context, *, reread: bool = False) -> list[ListedEnvironment]:
-    """Return the environments of the project, then those of the user's data folder.
-
-    Args:
-        context: What every verb is given.
-        reread: Read every lock even if its size and time are those that were noted.
-    """
+def find_environments(context: Context) -> list[ListedEnvironment]:
+    """Return the environments of the project, then those of the user's data folder."""
     folders = dict.fromkeys((context.places.environments(), context.places.data / "envs"))
-    return [row for folder in folders for found in environments_in(folder) for row in _look(context, found, reread)]
+    return [row for folder in folders for found in environments_in(folder) for row in _look(context, found)]
 
 
-def _look(context: Context, environment: Environment, reread: bool) -> Iterator[ListedEnvironment]:
+def _look(context: Context, environment: Environment) -> Iterator[ListedEnvironment]:
     unknown = State(Status.BROKEN, environment.prefix.name)
-    try:
-        fault = context.fault_of(environment)
-        state = unknown if fault and not fault.is_ours else environment.state() or (unknown if fault else None)
-    except EnvironmentBrokenError as error:  # a newer tenv made it
-        yield ListedEnvironment(environment, unknown, LockStanding(Standing.UNKNOWN, error.message, error.hint))
-        return
+    fault = context.fault_of(environment)
+    state = unknown if fault and not fault.is_ours else environment.state() or (unknown if fault else None)
     if state:
-        standing = LockStanding(Standing.CURRENT) if fault else standing_of(context, environment, state, reread=reread)
+        standing = LockStanding(Standing.CURRENT) if fault else standing_of(context, environment, state)
         torch = None if fault else built_torch(environment.prefix)
         yield ListedEnvironment(environment, state, standing, fault, torch)

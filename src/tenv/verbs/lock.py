@@ -1,4 +1,4 @@
-"""Lock a target: keep the existing lock, or write a new one with the files that `tenv.solve.solve` selects."""
+"""Lock a target: keep the existing lock, or write a new one with the files that the sources select in turn."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,14 +12,17 @@ from tenv.core.errors import LockCorruptError, LockMissingError, NoSolutionError
 from tenv.core.files import write_atomic
 from tenv.core.names import normalize
 from tenv.core.toml_reader import nearest
-from tenv.locks.lock import Lock
-from tenv.locks.lock_file import parse_lock
+from tenv.locks.lock import Lock, from_manifest
+from tenv.locks.lock_features import divide, take
+from tenv.locks.lock_file import parse_lock, render_lock
 from tenv.project.context import Context
-from tenv.sources.interface import Problem, SolveOptions, package_names
+from tenv.sources.interface import Chosen, Problem, SolveOptions, differences, package_names, sources
+from tenv.targets.layers import with_features
+from tenv.targets.manifest import Manifest
 from tenv.targets.search import Target
 from tenv.targets.sections import SECTIONS
 
-__all__ = ["Locked", "check_target_lock", "counts", "lock_target"]
+__all__ = ["Locked", "check_target_lock", "counts", "lock_target", "solve"]
 
 _NAMED = 8  # the number of findings that an error lists
 
@@ -88,8 +91,6 @@ def lock_target(
         NoSolutionError: No set of files satisfies the manifest, or the found set violates a rule.
         NetworkError: An index or a channel does not respond.
     """
-    from tenv.solve.solve import solve  # late: a lock that is up to date needs no solver
-
     home = path or target.lock_home
     limits = limits or SolveOptions()
     # With `--exclude-newer`, files of the existing lock may be too new.
@@ -132,7 +133,7 @@ def _old(judged: JudgedLock) -> tuple[Lock | None, list[str]]:
     if isinstance(judged.error, LockMissingError):
         return None, ["it is missing"]
     if judged.error is not None:
-        if type(judged.error) is not LockCorruptError:  # a merge conflict or a newer schema: never overwritten
+        if type(judged.error) is not LockCorruptError:  # a merge conflict: never overwritten
             raise judged.error
         return None, [judged.error.message]
     return judged.lock, list(judged.faults)
@@ -158,3 +159,41 @@ def _judge(lock: Lock) -> tuple[Finding, ...]:
             detail="".join(lines).lstrip("\n") if more else "",
         )
     return findings
+
+
+def solve(problem: Problem) -> tuple[Lock, bytes]:
+    """Select the files of a lock for every platform, source by source in the order of the tuple of sources.
+
+    Every source validates the requests before the first one begins. A target and all of its features are one question,
+    so that none changes the version of a package that another brings.
+
+    Returns:
+        The lock and its bytes.
+
+    Raises:
+        ManifestError: A source can't serve a request.
+        NoSolutionError: No set of files satisfies the manifest.
+        NetworkError: An index or a channel does not answer.
+    """
+    from tenv.rattler_api.lockfile import write_conda_part  # late: a lock that is up to date needs no solver
+
+    manifest, chosen = problem.manifest, Chosen()
+    together = replace(problem, manifest=with_features(manifest))
+    for source in sources():
+        source.check(together.manifest)
+    for source in sources():
+        source.choose(together, chosen)
+    lock = from_manifest(manifest, divide(manifest, chosen.files))
+    text = render_lock(lock, write_conda_part(manifest.name, manifest.platforms, lock.channels, chosen.records))
+    if manifest.features:
+        _check_without_features(parse_lock(text, f"the lock of {manifest.name}", manifest.name), manifest)
+    return lock, text
+
+
+def _check_without_features(lock: Lock, manifest: Manifest) -> None:
+    """Refuse a lock whose target needs a feature: a wheel may require a package that only the feature brings."""
+    if lacking := differences(take(lock), with_features(manifest, ())):
+        raise NoSolutionError(
+            f"{manifest.name} can't be made without its features: {lacking[0]}",
+            hint="ask for it in the section of the target itself, not below [feature.…]",
+        )

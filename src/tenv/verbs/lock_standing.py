@@ -2,15 +2,15 @@
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentStaleError, TenvError
-from tenv.core.files import digest_bytes
-from tenv.core.prefix import LOCK_NOTE
-from tenv.environment.lock_note import LockNote, read_note_of_lock, write_note_of_lock
+from tenv.core.files import digest_bytes, read_regular
+from tenv.environment.lock_note import LockNote, LockStamp, read_lock_note, write_lock_note
 from tenv.environment.state import Environment, Owned, State, Status
 from tenv.project.context import Context
 from tenv.targets.search import SearchPath, find_places
@@ -58,54 +58,42 @@ class LockStanding:
                 return f"whether the environment `{target}` is stale is unknown: {self.reason}; {self.hint}"
 
 
-def standing_of(context: Context, environment: Environment, state: State, *, reread: bool = False) -> LockStanding:
+def standing_of(context: Context, environment: Environment, state: State) -> LockStanding:
     """Compare an environment with its lock. One that is not ready counts as current, since its state reports that.
 
-    The lock is read only where its size or time differ from those that were noted, and then its digest from that in
-    the state. With `reread` and with `locked` it is always read: copies that keep times, such as those of rsync and of
-    layers of containers, can replace a lock by one of the same size and time.
+    The lock itself is read, and parsed where its digest differs from the one in the state. Its size and time would not
+    be enough: copies that keep times, such as those of rsync and of layers of containers, can replace a lock by one of
+    the same size and time.
     """
-    if state.status is not Status.READY:
-        return LockStanding(Standing.CURRENT)
-    try:
-        lock, nearer = _places(context, environment).lock_of(state.target)
-    except TenvError as error:
-        return _unknown(error.message, "`tenv targets` lists the targets")
-    note = read_note_of_lock(environment)
-    noted = note.sentence if note and note.holds(lock, nearer, environment.meta / LOCK_NOTE) else None
-    if noted == "" and not reread and not context.locked:
-        return LockStanding(Standing.CURRENT, lock=lock)
-    found = _look(context, environment, state, lock)
-    if found.sentence(state.target) != noted:
-        _note(environment, found, state.target, nearer)
-    return found
+    return _compare(context, environment, state, _places(context, environment))
 
 
-def note_current(context: Context, environment: Environment, state: State, lock: bytes) -> None:
-    """Note that an environment has the files of a lock, so the next shell need not compare.
+def note_current(context: Context, environment: Environment, state: State) -> None:
+    """Note that an environment has the files of its lock, so that the next shell need not ask.
 
     Args:
         context: What every verb is given.
         environment: The environment.
         state: Its state.
-        lock: The bytes of the lock, as they were read.
     """
     places = _of_folder(context, environment)
-    if _is_elsewhere(context, places):  # made from a lock of this project, not of theirs
-        return
+    if not _is_elsewhere(context, places):  # else it was made from a lock of this project, not of theirs
+        _compare(context, environment, state, places)
+
+
+def _compare(context: Context, environment: Environment, state: State, places: SearchPath) -> LockStanding:
+    """Compare an environment with the lock in a search path, and note the result for hooks."""
+    if state.status is not Status.READY:
+        return LockStanding(Standing.CURRENT)
     try:
-        path, nearer = places.lock_of(state.target)
-    except TenvError:  # made for a project in the user's data folder, where its target is not known
-        return
-    note = read_note_of_lock(environment)
-    if note and not note.sentence and note.holds(path, nearer, environment.meta / LOCK_NOTE):
-        return
-    try:
-        info = path.stat()
-    except OSError:
-        return
-    if info.st_size == len(lock):  # else it was changed meanwhile
-        write_note_of_lock(environment, LockNote(path, info.st_size, "", nearer), info.st_mtime_ns)
+        lock, nearer = places.lock_of(state.target)
+    except TenvError as error:  # made for a project, where it lies in the user's data folder
+        return _unknown(error.message, "`tenv targets` lists the targets")
+    stamp = LockStamp.of(lock)
+    found = _look(context, environment, state, lock)
+    if stamp and stamp == LockStamp.of(lock):
+        write_lock_note(environment, LockNote(lock, stamp.size, stamp.time, found.sentence(state.target), nearer))
+    return found
 
 
 def report_standing(
@@ -113,8 +101,6 @@ def report_standing(
     environment: Environment,
     state: State,
     say: Callable[[str], None] | None,
-    *,
-    reread: bool = False,
 ) -> LockStanding:
     """Report a stale environment in one line.
 
@@ -123,12 +109,11 @@ def report_standing(
         environment: The environment.
         state: Its state.
         say: Takes the line; None where nothing is to be said.
-        reread: Read the lock even if its size and time are those that were noted.
 
     Raises:
         EnvironmentStaleError: It is stale, or that is unknown, and `locked` was asked for.
     """
-    found = standing_of(context, environment, state, reread=reread)
+    found = standing_of(context, environment, state)
     if found.word is Standing.CURRENT:
         return found
     if context.locked:
@@ -143,7 +128,7 @@ def _places(context: Context, environment: Environment) -> SearchPath:
     places = _of_folder(context, environment)
     if places is not context.places or environment.prefix.parent == places.environments():
         return places
-    note = read_note_of_lock(environment)
+    note = read_lock_note(environment)
     home = note.lock.parent.parent if note else None
     if home is None or home == places.project or not (home / "locks").is_dir():
         return places
@@ -188,13 +173,15 @@ def _unknown(reason: str, hint: str, lock: Path | None = None) -> LockStanding:
 
 
 def _look(context: Context, environment: Environment, state: State, path: Path) -> LockStanding:
-    from tenv.locks.lock_features import take  # late: a noted lock is not read again
+    with suppress(OSError):
+        raw = read_regular(path)
+        if digest_bytes(raw) == state.lock:
+            return LockStanding(Standing.CURRENT, lock=path)
+    from tenv.locks.lock_features import take  # late: few environments differ from their lock
     from tenv.locks.lock_file import parse_lock, read_lock_bytes
 
     try:
         raw = read_lock_bytes(path, state.target)
-        if digest_bytes(raw) == state.lock:
-            return LockStanding(Standing.CURRENT, lock=path)
         lock = take(parse_lock(raw, str(path), state.target), state.features)
     except TenvError as error:
         return _unknown(error.message, error.hint or f"`tenv lock {state.target}` writes it", path)
@@ -231,14 +218,3 @@ def _changes(lock: "Lock", state: State) -> Iterator[str]:
                 yield f"{name} {before} → {after}"
             else:
                 yield f"{' '.join(filter(None, (name, after)))} (another file)"
-
-
-def _note(environment: Environment, found: LockStanding, target: str, nearer: tuple[Path, ...]) -> None:
-    if found.lock is None:
-        return
-    try:
-        info = found.lock.stat()
-    except OSError:  # no file to compare: the next command compares again
-        return
-    note = LockNote(found.lock, info.st_size, found.sentence(target), nearer)
-    write_note_of_lock(environment, note, info.st_mtime_ns)

@@ -5,12 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tenv.core.dataclass import dataclass
-from tenv.core.errors import EnvironmentMissingError, ForeignFolderError, UsageError
+from tenv.core.errors import EnvironmentBrokenError, EnvironmentMissingError, ForeignFolderError, UsageError
 from tenv.core.files import exclusive, remove_tree
 from tenv.core.prefix import MARKER
 from tenv.environment.built_torch import BuiltTorch, built_torch
 from tenv.environment.state import Environment, Status, environments_in
-from tenv.environment.trust import Reason
 from tenv.project.context import Context
 
 __all__ = ["Removed", "broken_torches", "remove_environment"]
@@ -101,11 +100,11 @@ def remove_environment(
 
 def _check_own(context: Context, environment: Environment, target: str) -> None:
     """Refuse an environment that this user did not make where it is."""
-    fault = context.fault_of(environment, target)
-    if fault and fault.reason is not Reason.GUTTED:
-        error = fault.error()
+    try:
+        context.require_usable(environment, target, gutted=True)
+    except EnvironmentBrokenError as error:
         error.hint = f"{error.hint}; `rm -r {shlex.quote(str(environment.prefix))}` removes it"
-        raise error
+        raise
 
 
 def _broken(torch: BuiltTorch, place: Path, prefix: Path) -> str:

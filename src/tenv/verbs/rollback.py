@@ -6,7 +6,6 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import LockMissingError
 from tenv.core.files import digest
 from tenv.environment.state import Environment, State
-from tenv.environment.trust import Reason
 from tenv.locks.difference import Difference
 from tenv.locks.lock_file import read_lock
 from tenv.project.context import Context
@@ -42,12 +41,8 @@ def find_way(context: Context, name: str | None, prefix: Path | None) -> Rollbac
     """
     name = name or (context.default_target() if prefix is None else prefix.name)
     environment = context.environment(name, prefix)
-    fault = context.fault_of(environment, name)
-    if fault and fault.reason is not Reason.GUTTED:
-        raise fault.error()
-    state = environment.state() or environment.require_ready(
-        name
-    )  # an environment that is not ready can be rolled back
+    context.require_usable(environment, name, gutted=True)  # one that is not ready can be rolled back
+    state = environment.state() or environment.require_ready(name)
     target = state.target
     kept = environment.kept_locks()
     now = _current(kept, state)

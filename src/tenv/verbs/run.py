@@ -6,7 +6,9 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tenv.activation.shells.interface import SHELLS
+from tenv.activation.levels import activated
+from tenv.activation.shells import cmd
+from tenv.activation.shells.interface import SHELLS, STORED, EditShell
 from tenv.core import process
 from tenv.core.errors import UsageError
 from tenv.core.program_file import require_interpreter
@@ -44,17 +46,26 @@ def plan_run(
     return StartPlan(activation.target, (program, *words[1:]), environment)
 
 
-def plan_shell(context: Context, target: str | None, prefix: Path | None, say: Callable[[str], None]) -> StartPlan:
+def plan_shell(
+    context: Context, target: str | None, prefix: Path | None, say: Callable[[str], None], tenv: Sequence[str]
+) -> StartPlan:
     """Return the plan to start the user's shell with an active environment; its files are already written.
 
-    A supported shell runs its start files, then activates. Any other shell gets the variables before it starts.
+    A shell that can runs its start files, then activates. Any other shell gets the variables before it starts.
+
+    Args:
+        context: The context of the verb.
+        target: The target; None for that of the only environment.
+        prefix: The environment's folder; None for the default one.
+        say: Receives messages.
+        tenv: The words that start tenv.
     """
     shell = context.environ.get("SHELL") or process.find("bash") or "/bin/sh"
     program = process.find(shell, context.environ.get("PATH"))
     if program is None:
         raise UsageError(f"the shell `{shell}` ($SHELL) does not exist")
     environment = dict(context.environ)
-    for kind in SHELLS:
+    for kind in STORED:
         name, script = find_script(context, target, prefix, kind.SCRIPT)
         folder = Path(tempfile.mkdtemp(prefix="tenv-shell-"))
         words = kind.start(program, str(script), environment, folder)
@@ -64,6 +75,13 @@ def plan_shell(context: Context, target: str | None, prefix: Path | None, say: C
             files = {str(file): file.read_text() for file in sorted(folder.glob("*")) + sorted(folder.glob(".*"))}
             return StartPlan(name, tuple(words), environment, files)
         shutil.rmtree(folder, ignore_errors=True)
-    activation = find_activation(context, target, prefix, say)
+    activation = find_activation(context, target, prefix)
     say(f"{activation.target} is active in this shell; `exit` leaves it")
-    return StartPlan(activation.target, (program,), activation.apply(environment))
+    for edited in SHELLS:
+        activate = (*tenv, "activate", "--prefix", str(activation.prefix), "--shell", edited.NAMES[0])
+        if isinstance(edited, EditShell) and (words := edited.start(program, activate)):
+            return StartPlan(activation.target, tuple(words), environment)
+    find_activation(context, target, prefix, say)
+    if Path(program).stem.lower() in cmd.NAMES:
+        activation = cmd.with_prompt(activation, environment)
+    return StartPlan(activation.target, (program,), activated(environment, activation))

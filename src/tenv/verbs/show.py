@@ -13,8 +13,7 @@ from tenv.host.machine import current_platform
 from tenv.locks.lock import Lock, LockedFile
 from tenv.locks.lock_file import read_lock
 from tenv.project.context import Context
-from tenv.sources.interface import Source, sources
-from tenv.sources.staleness import differences
+from tenv.sources.interface import Source, differences, sources
 from tenv.targets.layers import with_features
 from tenv.targets.manifest import Manifest
 from tenv.targets.search import Target

@@ -20,9 +20,9 @@ from tenv.locks.lock_file import read_lock
 from tenv.project.context import Context
 from tenv.sources.archives.store import Damage
 from tenv.sources.interface import sources
-from tenv.sources.owners import find_deep_faults, find_faults, join_faults, unmanaged_files
+from tenv.sources.owners import find_deep_faults, find_faults, unmanaged_files
 from tenv.sources.system.fingerprint import Drift, read_fingerprints
-from tenv.sources.system.fit import fit
+from tenv.sources.system.taken import fit
 from tenv.sources.wheels.installed import Wheels
 from tenv.toolchain import smoke_tests as probes
 from tenv.toolchain.discover import Toolchain, discover
@@ -65,7 +65,7 @@ class Verified:
     @property
     def whole(self) -> bool:
         """Whether every file is intact, including those of system tools."""
-        return not (self.faults.missing or self.faults.changed or self.machine or self.store or self.fault)
+        return not (self.faults.defects or self.machine or self.store or self.fault)
 
     @property
     def works(self) -> bool:
@@ -112,15 +112,14 @@ def verify(
         EnvironmentMissingError, EnvironmentBrokenError: The environment is missing or not ready.
         EnvironmentStaleError: It does not have the files of its lock, and `locked` was asked for.
     """
-    name, environment = find_environment(context, target, prefix, gutted=True)
+    name, environment, state = find_environment(context, target, prefix, gutted=True)
     fault = context.fault_of(environment, name)
-    state = environment.require_ready(name)
-    standing = report_standing(context, environment, state, None, reread=True)
+    standing = report_standing(context, environment, state, None)
     context.progress.step(f"verifying the files of {name}", 1)
     faults = find_faults(environment, state)
     if deep:
-        faults = join_faults(faults, find_deep_faults(context, environment, state, _lock_of(environment, state)))
-    extra = unmanaged_files(environment.prefix, state.owned)
+        faults |= find_deep_faults(context, environment, state, _lock_of(environment, state))
+    extra = tuple(name for name in unmanaged_files(environment.prefix, state.owned) if name not in faults.defects)
     machine = tuple(drift for source in sources() for drift in source.drifts(environment, deep=True))
     store = None
     if with_store:

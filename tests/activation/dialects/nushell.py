@@ -7,12 +7,12 @@ DIALECT = Dialect(
         zip(
             AWKWARD,
             (
-                '\\"a folder\\"',
-                '\\"it\'s\\"',
-                '\\"so \\\\\\"quoted\\\\\\"\\"',
-                '\\"$HOME `x` %PATH%\\"',
-                '\\"\\\\\\\\ ;&|<>()\\"',
-                '\\"é\\"',
+                '"a folder"',
+                '"it\'s"',
+                '"so \\"quoted\\""',
+                '"$HOME `x` %PATH%"',
+                '"\\\\ ;&|<>()"',
+                '"é"',
             ),
             strict=True,
         )

@@ -12,7 +12,7 @@ DIALECT = Dialect(
                 "'so \"quoted\"'",
                 "'$HOME `x` %PATH%'",
                 "'\\ ;&|<>()'",
-                "'é'",
+                '"$([char]233)"',
             ),
             strict=True,
         )

@@ -146,7 +146,7 @@ def test_deactivating_with_nothing_active_says_so_and_does_not_leave(shell: str)
 @pytest.mark.parametrize("shell", SHELLS)
 def test_no_function_and_no_variable_is_left_behind(shell: str, script: Path) -> None:
     own = sorted(set(re.findall(r"\b_tenv_\w+", script.read_text())))
-    assert {"_tenv_pop", "_tenv_activate", "_tenv_kind", "_tenv_full"} <= set(own)
+    assert {"_tenv_pop", "_tenv_activate", "_tenv_kind", "_tenv_full", "_tenv_own", "_tenv_keep"} <= set(own)
     probes = "".join(f'type {name} >/dev/null 2>&1 && echo {name}; echo "${{{name}-}}"\n' for name in own)
     assert run(shell, f". '{script}'\n. '{script}'\n{{ {probes}}} || :").split() == []
 
@@ -158,7 +158,7 @@ def hook(tmp_path: Path, program: str) -> str:
 def make_environment(folder: Path, home: Path, state: str) -> None:
     meta = folder / "tenv-meta"
     meta.mkdir(parents=True)
-    (meta / "state.json").write_text(f'{{"state": "{state}", "schema": 1}}\n')
+    (meta / "state.json").write_text(f'{{"state": "{state}", "schema": 2, "target": "tiny"}}\n')
     note_lock(meta)
     (meta / "activate.sh").write_text(posix.render_activation(activation(folder.name, folder)))
     mark(folder, home)

@@ -5,6 +5,7 @@ The grammar is a package of npm, which CI installs; without it these tests are s
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,9 +13,8 @@ from typing import Any
 
 import pytest
 
-from tenv.activation.changes import Action, Activation, Change, Watch
 from tenv.activation.shells import powershell
-from tests.support.projects import call
+from tests.support.projects import Project, call
 from tests.support.shells import HOSTILE
 
 PROGRAM = r"""
@@ -23,15 +23,16 @@ const { Parser, Language } = require("web-tree-sitter"), fs = require("fs");
   await Parser.init();
   const parser = new Parser();
   parser.setLanguage(await Language.load(require.resolve("tree-sitter-powershell/tree-sitter-powershell.wasm")));
-  const faults = [], literals = [], commands = [];
+  const faults = [], literals = [], expandable = [], commands = [];
   const walk = (node) => {
     if (node.isError || node.isMissing) faults.push([node.startPosition.row + 1, node.text.slice(0, 60)]);
     if (node.type === "verbatim_string_characters") literals.push(node.text);
+    if (node.type === "expandable_string_literal") expandable.push(node.text);
     if (node.type === "command_name") commands.push(node.text);
     node.children.forEach(walk);
   };
   walk(parser.parse(fs.readFileSync(process.argv[2], "utf8").replace("\ufeff", "")).rootNode);
-  console.log(JSON.stringify({ faults, literals, commands }));
+  console.log(JSON.stringify({ faults, literals, expandable, commands }));
 })();
 """
 NODE = shutil.which("node")
@@ -51,44 +52,47 @@ def read(folder: Path, text: str) -> Any:
     return json.loads(done.stdout)
 
 
-def activation(*changes: Change) -> Activation:
-    watch = Watch((("/a/it's", "/b"), ("/c", "/d")), "warning: it's \u2019new\u2018")
-    return Activation("cuda130", Path("/an env's folder"), changes, (watch,))
-
-
 @parsed
-def test_hostile_values_are_literals_of_one_word(tmp_path: Path) -> None:
-    values = [*CAN_HOLD, "\u2018typographic\u2019", "C:\\Program Files (x86)\\x;D:\\"]
-    changes = [Change(f"H_{i}", Action.SET, value, "") for i, value in enumerate(values)]
-    found = read(tmp_path, powershell.render_activation(activation(*changes)))
+def test_hostile_values_are_one_word_each(tmp_path: Path) -> None:
+    values = [*CAN_HOLD, "\u2018typographic\u2019", "C:\\Program Files (x86)\\x;D:\\", '\u201cquoted\u201d $x `n "é"']
+    found = read(tmp_path, powershell.render_edits({f"H_{i}": value for i, value in enumerate(values)}))
     assert found["faults"] == []
-    quoted = {text[1:-1] for text in found["literals"]}
-    assert {powershell.quote(value)[1:-1] for value in values} <= quoted
-    assert found["commands"].count("Update-TenvSet") == len(values)
+    assert found["commands"].count("Set-Item") == len(values)
+    assert {powershell.quote(value) for value in values} <= {*found["literals"], *found["expandable"]}
+
+
+def test_a_literal_says_every_value() -> None:
+    """Read literals by PowerShell's rules for strings (about_Quoting_Rules, about_Special_Characters)."""
+    for value in [*CAN_HOLD, "\u2018typographic\u2019", "\U0001f600 é", '"$x" `n']:
+        text = powershell.quote(value)
+        assert text.isascii()
+        if text.startswith("'"):
+            read_back = text[1:-1].replace("''", "'")
+        else:
+            units = re.sub(r"\$\(\[char\](\d+)\)", lambda match: chr(int(match[1])), text[1:-1])
+            read_back = re.sub(r'`(["$`])', r"\1", units)
+        assert read_back.encode("utf-16-be", "surrogatepass") == value.encode("utf-16-be"), value
 
 
 @parsed
 def test_every_script_is_whole(tmp_path: Path) -> None:
-    changes = (
-        Change("PATH", Action.PREPEND, "/x:/y", ""),
-        Change("FLAGS", Action.APPEND, "-x", "", " "),
-        Change("GONE", Action.UNSET, "", ""),
-    )
-    hook = powershell.render_hook(["/a b/py'thon", "-m", "tenv"], Path("/da'ta"))
-    for text in (powershell.render_activation(activation(*changes)), powershell.render_deactivation(), hook):
+    hook = powershell.render_hook(["/a b/py'thon", "-m", "tenv"])
+    for text in (powershell.render_edits({"PATH": "/x:/y", "GONE": None}), powershell.render_edits({}), hook):
         assert read(tmp_path, text)["faults"] == []
 
 
-def test_what_is_added_says_its_side_and_separator() -> None:
-    text = powershell.render_activation(activation(Change("FLAGS", Action.APPEND, "-x", "", " ")))
-    assert "Update-TenvAppend 'FLAGS' ' -x'\n" in text
-    assert text.startswith("\ufeff")
+def test_a_variable_that_is_unset_is_removed_and_the_prompt_shows_the_target() -> None:
+    text = powershell.render_edits({"GONE": None})
+    assert "Remove-Item -LiteralPath 'Env:GONE'" in text
+    assert "function global:prompt" in text
 
 
-def test_a_value_that_is_no_utf_8_is_refused_by_name() -> None:
-    text = powershell.render_activation(activation(Change("BAD", Action.SET, "\udcff", "")))
-    assert "can''t hold the value of BAD" in text
-    assert "Update-Tenv" not in text
+def test_a_value_that_is_no_utf_8_is_refused_by_name(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/a\udce9:/usr/bin:/bin")
+    for name in ("powershell", "nushell"):
+        err = created.fails(2, "usage", "activate", "tiny", "--shell", name)
+        assert f"{name} can't hold the value of " in err
+        assert "_TENV_SAVED_1_PATH" in err
 
 
 @parsed

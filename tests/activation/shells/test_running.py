@@ -1,4 +1,4 @@
-"""Which shell tenv speaks to: the one it was started from."""
+"""The shell that `activate` writes for: the one that started tenv."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from tests.support.projects import SOURCE
 from tests.support.shells import SPOKEN
 
 ASK = (
-    "import os; from tenv.activation.shells.running import running_shell; print(running_shell(os.environ)); "
+    "import os; from tenv.activation.shells.interface import running_shell; print(running_shell(os.environ)); "
     "import sys; sys.stdout.flush()"
 )
 
@@ -51,7 +51,7 @@ def test_each_shell_is_found_out(shell: object, tmp_path: Path) -> None:
     line = f"{sys.executable} {file}\n"
     steps = [line] if spoken.name != "nu" else [f"^{line}"]
     environment = {"PATH": "/usr/bin:/bin", "SHELL": "/bin/false", "PYTHONPATH": str(SOURCE), "HOME": str(tmp_path)}
-    script = tmp_path / f"steps.{spoken.module.SCRIPT.rpartition('.')[2]}"
+    script = tmp_path / f"steps.{spoken.ending}"
     script.write_text("".join([*steps, "echo end\n"]))
     done = subprocess.run(
         [str(spoken.program), *spoken.words, str(script)], env=environment, capture_output=True, text=True, check=False

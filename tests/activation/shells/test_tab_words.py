@@ -2,10 +2,13 @@
 
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from tenv.activation.shells.tab_words import COMPLETIONS
+from tenv.targets.search import find_places
+from tests.support.project_folders import LAYOUTS
 from tests.support.projects import Project
 
 LOCK = (
@@ -64,6 +67,33 @@ def test_what_may_follow(program: str, project: Project) -> None:
         found = answers(program, text, line, project)
         assert some <= found, line
         assert not none & found, line
+
+
+@pytest.mark.parametrize("program", [name for name in ("bash", "dash", "ksh", "mksh") if shutil.which(name)])
+def test_completion_finds_the_projects_that_commands_find(program: str, project: Project, tmp_path: Path) -> None:
+    text = project.ok("completion", "bash").out.partition("_tenv_complete()")[0]
+    (tmp_path / "core").write_text(text)
+    for number, (name, (make, _)) in enumerate(LAYOUTS.items()):
+        for place in ("in a project", "alone"):
+            folder = (project.folder if place == "in a project" else tmp_path) / f"p{number}"
+            (folder / "deep").mkdir(parents=True)
+            make(folder)
+            done = subprocess.run(
+                [program, "-euc", '. "$0"; _tenv_find_project && echo "${_tenv_folder:-/}" || :', tmp_path / "core"],
+                env={"PATH": "/usr/bin:/bin", "PWD": str(folder / "deep")},
+                cwd=folder / "deep",
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            found = find_places(folder / "deep").project
+            assert (done.stdout.strip(), done.stderr) == (str(found or ""), ""), (name, place)
+
+
+def test_a_folder_of_no_manifests_in_a_project_hides_no_target(project: Project) -> None:
+    (project.folder / "deep" / "manifests").mkdir()
+    text = project.ok("completion", "bash").out.partition("_tenv_complete()")[0]
+    assert "mine" in answers("sh", text, "show mi", project)
 
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")

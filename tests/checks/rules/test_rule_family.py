@@ -20,7 +20,7 @@ from tenv.checks.rules.catalogue import RULES
 from tenv.checks.rules.interface import Case, Finding, Scope, Severity
 from tenv.core.errors import BugError
 from tenv.facts.tables import Facts
-from tenv.host.fields import host_fields
+from tenv.host.field import host_fields
 from tests.checks.rules.cases import case, found, limits_of
 
 ROOT = Path(__file__).parents[3]

@@ -18,7 +18,7 @@ from tenv.host.report import HostReport
 from tenv.host.report_json import from_json, to_json
 from tenv.project.context import Context
 from tests.checks.rules.cases import facts
-from tests.support.old_reports import old_reports, old_verdicts
+from tests.support.recorded_reports import recorded_reports, recorded_verdicts
 from tests.support.shipped import Shipped, row
 
 TEXTS = {"origin", "missing", "text"}
@@ -62,7 +62,7 @@ def sentences(data: Any, key: str = "") -> Iterator[str]:
 
 def both(name: str) -> tuple[HostReport, HostReport]:
     """Return a report, and the same without a sentence that tenv ever wrote."""
-    data = to_json(from_json(old_reports()[name]))
+    data = to_json(from_json(recorded_reports()[name]))
     changed = scrambled(data)
     assert not set(sentences(data)) & set(sentences(changed))
     return from_json(data), from_json(changed)
@@ -73,11 +73,16 @@ def shipped() -> Shipped:
     return Shipped()
 
 
+def test_every_report_has_its_verdicts() -> None:
+    assert len(recorded_reports()) > 200
+    assert set(recorded_verdicts()) == set(recorded_reports())
+
+
 def test_every_verdict_stays(shipped: Shipped) -> None:
-    for number, name in enumerate(old_reports()):
+    for number, name in enumerate(recorded_reports()):
         with_words, without = both(name)
         found = shipped(without)
-        assert {target: row(said) for target, said in found.items()} == old_verdicts()[name], name
+        assert {target: row(said) for target, said in found.items()} == recorded_verdicts()[name], name
         if number % 8 == 0 or name.startswith("by hand"):
             assert fixes(found) == fixes(shipped(with_words)), name
 
@@ -86,7 +91,7 @@ def fixes(found: dict[str, Verdicts]) -> list[tuple[str, str, str]]:
     return [(one.subject, one.source, one.fix) for verdicts in found.values() for one in verdicts.findings]
 
 
-CHOICES = [name for name in old_reports() if name.startswith("auto - an override")]
+CHOICES = [name for name in recorded_reports() if name.startswith("auto - an override")]
 
 
 @pytest.mark.parametrize("name", CHOICES)
@@ -101,9 +106,7 @@ def test_every_choice_stays(name: str) -> None:
 
 
 SOURCE = Path(__file__).parents[3] / "src" / "tenv"
-DECIDING = sorted(
-    file for folder in ("host", "checks") for file in (SOURCE / folder).rglob("*.py") if file.stem != "schema_1"
-)
+DECIDING = sorted(file for folder in ("host", "checks") for file in (SOURCE / folder).rglob("*.py"))
 SENTENCES = {"reason", "origin", "ways", "evidence", "message"}
 """The attributes of facts, of what is missing, of toolkits and of findings that hold words for people."""
 

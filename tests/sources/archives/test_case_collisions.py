@@ -6,9 +6,9 @@ import pytest
 
 from tenv.core.errors import ArchiveRefusedError
 from tenv.locks.lock import Archive
-from tenv.sources.archives import case_collisions as clashes
-from tenv.sources.archives.case_collisions import Clashes, first_clash
+from tenv.sources.archives import member_names as clashes
 from tenv.sources.archives.link import place, placed
+from tenv.sources.archives.member_names import Clashes, first_clash
 from tenv.sources.archives.store import Tree
 from tenv.sources.archives.unpack import unpack
 from tests.support import redist

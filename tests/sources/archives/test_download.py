@@ -13,8 +13,7 @@ import pytest
 from tenv.core.errors import CancelledError, HashMismatchError, NetworkError, StorageError
 from tenv.core.http import Http
 from tenv.core.http_settings import HttpSettings, Patience, shown
-from tenv.sources.archives.download import Fetched, Fetcher
-from tenv.sources.archives.partial_file import RemoteFile
+from tenv.sources.archives.download import Fetched, Fetcher, RemoteFile
 from tenv.sources.archives.store import Store
 from tenv.targets.config import Settings
 from tests.support.redist import Server
@@ -275,13 +274,13 @@ def test_a_small_file_comes_whole_or_not_at_all(server: Server) -> None:
 
 
 def test_a_full_disk(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tenv.sources.archives import partial_file as transfer
+    from tenv.sources.archives import download
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(transfer.PartialFile, "write", full)
+        patched.setattr(download._PartialFile, "write", full)
         with pytest.raises(StorageError, match=r"can't write .*No space left on device"):
             get(server, tmp_path)
     assert get(server, tmp_path).sha256 == SHA256

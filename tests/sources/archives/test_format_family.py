@@ -6,14 +6,13 @@ A new kind is unpacked, and refused where it is hostile, by the cases of ``test_
 import ast
 import importlib
 import pkgutil
-import re
 from pathlib import Path
 
 import pytest
 
 from tenv.core.errors import ArchiveRefusedError
-from tenv.sources.archives import formats
-from tenv.sources.archives.formats.interface import KINDS, kind_of
+from tenv.sources import archives
+from tenv.sources.archives.answers import KINDS, kind_of
 from tenv.sources.archives.unpack import reader_of, unpack
 from tests.support.redist import pack, packed, regular
 
@@ -21,9 +20,9 @@ ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "archives.md").read_text(encoding="utf-8")
 READERS = sorted(
     f"{module.name}.{name}"
-    for module in pkgutil.iter_modules(formats.__path__)
-    for name in importlib.import_module(f"{formats.__name__}.{module.name}").__all__
-    if re.fullmatch(r"read_(?!stream$)\w+", name)
+    for module in pkgutil.iter_modules(archives.__path__)
+    for name in getattr(importlib.import_module(f"{archives.__name__}.{module.name}"), "__all__", ())
+    if name.startswith("read_")
 )
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from tenv.core.errors import ArchiveRefusedError, StorageError
 from tenv.core.unpack_limits import UnpackLimits
-from tenv.sources.archives import case_collisions as clashes
-from tenv.sources.archives.formats.interface import KINDS, kind_of
+from tenv.sources.archives import member_names as clashes
+from tenv.sources.archives.answers import KINDS, kind_of
 from tenv.sources.archives.unpack import unpack
 from tests.support import redist
 from tests.support.redist import Member, folder, hard, link, pack, regular, special
@@ -78,6 +78,14 @@ def test_links_within_an_archive_are_made(tmp_path: Path) -> None:
     assert (out / "lib64").readlink() == Path("lib")
     assert (out / "lib" / "same").read_bytes() == b"x"
     assert contents.links == {"lib/libx.so": "libx.so.1", "lib64": "lib", "bin/up": "../lib64/libx.so"}
+
+
+def test_a_python_without_filters_of_tarfile_unpacks_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.11.0 to 3.11.3 have none."""
+    for name in ("data_filter", "tar_filter", "fully_trusted_filter", "FilterError"):
+        monkeypatch.delattr(tarfile, name, raising=False)
+    unpack(redist.packed(tmp_path, "tar.gz", [*GOOD, link("top/a", "bin/tool")]), "tar.gz", tmp_path / "out")
+    assert (tmp_path / "out" / "top" / "a").read_bytes() == b"#!/bin/sh\n"
 
 
 NAMES = {
@@ -177,8 +185,7 @@ LINKS: dict[str, tuple[list[Member], str]] = {
 @pytest.mark.parametrize("kind", LINKING)
 def test_links(kind: str, case: str, tmp_path: Path) -> None:
     members, reason = LINKS[case]
-    message = refused(tmp_path, kind, pack(kind, members)).replace("is a link to nowhere, or to", "is")
-    assert reason in message or "outside the destination" in message  # the library's own filter may be the first
+    assert reason in refused(tmp_path, kind, pack(kind, members))
 
 
 SAME: dict[str, tuple[list[Member], str]] = {

@@ -15,8 +15,8 @@ from tenv.sources.system.fingerprint import (
     take_fingerprint,
     write_fingerprints,
 )
-from tenv.sources.system.fit import fit
 from tenv.sources.system.interface import Tool
+from tenv.sources.system.taken import fit
 from tenv.toolchain.discover import Toolchain
 from tests.support.fakes import change_byte
 from tests.support.machine_trees import make_toolkit

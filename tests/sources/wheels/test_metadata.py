@@ -99,6 +99,19 @@ def test_of_what_is_no_wheel_nothing_is_known(server: Server, data: bytes, tmp_p
     assert from_file(file.as_uri()) is None
 
 
+def test_a_damaged_member_that_is_packed_by_lzma_is_nothing_known(server: Server, tmp_path: Path) -> None:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_LZMA) as wheel:
+        wheel.writestr("x-1.dist-info/METADATA", METADATA * 100)
+    data = bytearray(stream.getvalue())
+    data[60:80] = b"\xff" * 20
+    server.data = bytes(data)
+    assert ask(server) is None
+    file = tmp_path / "x.whl"
+    file.write_bytes(data)
+    assert from_file(file.as_uri()) is None
+
+
 def test_a_wheel_of_this_machine_is_read_where_it_lies(tmp_path: Path) -> None:
     file = tmp_path / "with space.whl"
     file.write_bytes(make(10))

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tenv.environment.installed_files import Expected
-from tenv.sources.wheels.old_bytecode import remove_old_bytecode
+from tenv.sources.wheels.after_install import remove_old_bytecode
 
 
 def test_only_the_byte_code_of_changed_modules_goes(tmp_path: Path) -> None:

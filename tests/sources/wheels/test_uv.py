@@ -20,9 +20,8 @@ from tenv.core.wheel_platforms import accepted_tags
 from tenv.locks.lock import Wheel
 from tenv.sources.wheels import uv as pypi
 from tenv.sources.wheels import uv_output
-from tenv.sources.wheels.choose import choose_wheel, join
+from tenv.sources.wheels.choose import choose_wheel, join, requirement
 from tenv.sources.wheels.uv_output import download_progress, uv_error
-from tenv.sources.wheels.uv_requirements import requirement
 from tenv.targets.manifest import WheelRequest
 from tests.support.projects import HERE
 

@@ -1,21 +1,19 @@
-"""fish, from 3.1 on.
+"""fish, from 3.1 on: the stored script, deactivation and the hook.
 
-What a script changes is saved as `tenv.activation.shells.posix` saves it, under the same names, so that one shell can
-undo what another did. A list that was there is kept as a list for the shell that holds it. A universal variable is
-covered by a global one and shows again when that goes.
+The script saves changed variables in exported ones (`tenv.activation.levels`). An old list stays a list for the shell
+that holds it. A global variable hides a universal one, which shows again without it. The hook sources a stored script
+only if the prefix carries the mark of this user for its very path (`tenv.environment.marks`).
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tenv.activation.changes import Action, Activation, Watch
-from tenv.activation.shells.fish_hook import HOOK
-from tenv.core.prefix import ID_FILE, LOCK_NOTE, MARKS, META
+from tenv.activation.changes import GIVEN, Action, Activation, Watch
+from tenv.core.prefix import ID_FILE, LOCK_NOTE, MARKS, META, READY
 
 __all__ = [
     "NAMES",
     "SCRIPT",
-    "holds",
     "quote",
     "render_activation",
     "render_deactivation",
@@ -30,12 +28,12 @@ SCRIPT = "activate.fish"
 
 
 def quote(text: str) -> str:
-    """Return a text as one word of fish, in which only a backslash and a single quote mean something."""
+    """Return a text as one word of fish, in which only a backslash and a single quote are special."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 _FUNCTIONS = r"""
-function _tenv_push # NAME: save a variable at the present level, once
+function _tenv_push # NAME: save a variable at the innermost level, once
     set -qg _TENV_SAVED_{$TENV_LEVEL}_$argv[1]; and return
     set -l _tenv_mark -
     set -l _tenv_old
@@ -74,6 +72,26 @@ function _tenv_append # NAME VALUE SEPARATOR
         set -gx $argv[1] $argv[2]
     end
 end
+function _tenv_is_own # NAME: whether a variable has a value that no activation has given it as a default
+    set -l _tenv_given @GIVEN@$argv[1]
+    set -q $argv[1]; and not begin
+        set -q $_tenv_given; and test "$$argv[1]" = "$$_tenv_given"
+    end
+end
+function _tenv_default # NAME VALUE: set a variable, unless the user has a value of it
+    _tenv_is_own $argv[1]; and return
+    _tenv_set $argv[1] $argv[2]
+    _tenv_set @GIVEN@$argv[1] $argv[2]
+end
+function _tenv_keep # NAME…: let the deactivation restore the values that the user has given defaults since
+    for name in $argv
+        set -l saved _TENV_SAVED_{$TENV_LEVEL}_$name
+        if set -q $saved; and _tenv_is_own $name
+            set -gx $saved "=$$name"
+            set -eg _tenv_list_{$TENV_LEVEL}_$name
+        end
+    end
+end
 function _tenv_unset # NAME
     _tenv_push $argv[1]
     set -eg $argv[1]
@@ -81,7 +99,7 @@ function _tenv_unset # NAME
         set -gu $argv[1] # hides the universal one
     end
 end
-function _tenv_join # FRONT VALUE BACK: a value between what was added to it; each of that begins with its separator
+function _tenv_join # FRONT VALUE BACK: a value between its additions, each of which begins with its separator
     set -l IFS ""
     set -l value "$argv[2]"
     if test -n "$argv[1]"
@@ -93,7 +111,7 @@ function _tenv_join # FRONT VALUE BACK: a value between what was added to it; ea
     end
     printf '%s\n' "$value"
 end
-function _tenv_cut # VALUE ADDED: a list without what was added to it
+function _tenv_cut # VALUE ADDED: a list without an addition
     set -l IFS ""
     set -l sep (string sub -l 1 -- "$argv[2]")
     set -l rest (string replace -- "$argv[2]$sep" "$sep" "$sep$argv[1]$sep")
@@ -104,7 +122,7 @@ function _tenv_cut # VALUE ADDED: a list without what was added to it
         printf '%s\n' "$argv[1]"
     end
 end
-function _tenv_restore # NAME: put one variable of the present level back
+function _tenv_restore # NAME: restore a variable of the innermost level
     set -l IFS "" # so that a line break within a value does not split it
     set -l _tenv_name_saved _TENV_SAVED_{$TENV_LEVEL}_$argv[1]
     set -l _tenv_name_front _TENV_FRONT_{$TENV_LEVEL}_$argv[1]
@@ -124,7 +142,7 @@ function _tenv_restore # NAME: put one variable of the present level back
         set -l _tenv_front "$$_tenv_name_front"
         set -l _tenv_back "$$_tenv_name_back"
         if test "$_tenv_now" != (_tenv_join "$_tenv_front" "$_tenv_old" "$_tenv_back")
-            # Somebody has changed it since: take out what was added, and leave the rest.
+            # Changed since: other additions stay.
             set _tenv_now (_tenv_cut "$_tenv_now" "$_tenv_front")
             set _tenv_list (_tenv_cut "$_tenv_now" "$_tenv_back")
             if test $_tenv_mark = - -a -n "$_tenv_list"
@@ -168,7 +186,7 @@ function _tenv_pop # undo the innermost activation
     end
     return 0
 end
-"""
+""".replace("@GIVEN@", GIVEN)
 
 _PROMPT = """if status is-interactive; and not set -q TENV_NO_PROMPT; and not functions -q _tenv_own_prompt
     functions -q fish_prompt; or fish_prompt >/dev/null 2>&1
@@ -189,16 +207,17 @@ _PROMPT = """if status is-interactive; and not set -q TENV_NO_PROMPT; and not fu
 end
 """
 
-_FORGET = "functions -e _tenv_{push,set,prepend,append,unset,join,cut,restore,pop}\n"
+_FORGET = "functions -e _tenv_{push,set,prepend,append,is_own,default,keep,unset,join,cut,restore,pop}\n"
 
 
 def render_activation(activation: Activation) -> str:
     """Return the script that activates an environment; run twice in a row, it renews rather than nests."""
     prefix = quote(str(activation.prefix))
+    defaults = " ".join(change.name for change in activation.changes if change.default)
     lines = [
         f"# tenv: {activation.target} in {activation.prefix}".replace("\n", " ") + "\n",
         _FUNCTIONS.lstrip("\n"),
-        f'if test "$TENV_PREFIX" = {prefix}; and set -q TENV_LEVEL\n    _tenv_pop\nend\n',
+        f'if test "$TENV_PREFIX" = {prefix}; and set -q TENV_LEVEL\n    _tenv_keep {defaults}\n    _tenv_pop\nend\n',
         'if string match -qr "^[0-9]+\\$" -- "$TENV_LEVEL"\n    set -gx TENV_LEVEL (math $TENV_LEVEL + 1)\n',
         "else\n    set -gx TENV_LEVEL 1\nend\n",
     ]
@@ -208,12 +227,12 @@ def render_activation(activation: Activation) -> str:
             words.append(quote(change.value))
         if change.action in (Action.PREPEND, Action.APPEND):
             words.append(quote(change.separator))
-        lines.append(f"_tenv_{change.action} {' '.join(words)}\n")
+        lines.append(f"_tenv_{'default' if change.default else change.action} {' '.join(words)}\n")
     return "".join([*lines, _render_watches(activation.watches), _PROMPT, _FORGET])
 
 
-# The system's `test`, since that of fish compares times only in new versions.
-_WATCHED = """function _tenv_same # FILE STAMP: whether a file is there and as old as it was
+# The system's `test`, since fish's own compares times only in new versions.
+_WATCHED = """function _tenv_same # FILE STAMP: whether a file exists and is as old as it was
     test -f $argv[1]; and begin
         not test -f $argv[2]; or not command test $argv[1] -nt $argv[2] -o $argv[1] -ot $argv[2]
     end
@@ -222,7 +241,7 @@ end
 
 
 def _render_watches(watches: Sequence[Watch]) -> str:
-    """Return what tells of files of the machine that have changed."""
+    """Return the lines that warn about changed files of the machine."""
     if not watches:
         return ""
     lines = [_WATCHED]
@@ -232,13 +251,8 @@ def _render_watches(watches: Sequence[Watch]) -> str:
     return "".join([*lines, "functions -e _tenv_same\n"])
 
 
-def holds(value: str) -> bool:  # noqa: ARG001
-    """Return True: fish holds any value."""
-    return True
-
-
 def use(command: str) -> str:
-    """Return the line that runs what a command of tenv prints."""
+    """Return the line that runs the output of a command of tenv."""
     return f"{command} | source"
 
 
@@ -269,6 +283,7 @@ def render_hook(program: Sequence[str], home: Path) -> str:
     values = {
         "@PROGRAM@": " ".join(map(quote, program)),
         "@META@": META,
+        "@READY@": READY,
         "@ID@": ID_FILE,
         "@MARKS@": quote(str(home.parent / MARKS)),
         "@NOTE@": LOCK_NOTE,
@@ -276,7 +291,115 @@ def render_hook(program: Sequence[str], home: Path) -> str:
         "@SCRIPT@": SCRIPT,
         "@DEACTIVATE@": render_deactivation(),
     }
-    text = HOOK
+    text = _HOOK
     for name, value in values.items():
         text = text.replace(name, value)
     return text
+
+
+_HOOK = r"""
+function tenv
+    if test "$argv[1]" = activate -a (count $argv) -eq 2; and not string match -qr -- '^-|/' $argv[2]
+        _tenv_stored $argv[2]
+    else if test "$argv[1]" = activate
+        _tenv_ask $argv[2..-1]
+    else if test "$argv[1]" = deactivate -a (count $argv) -eq 1
+@DEACTIVATE@
+    else
+        command @PROGRAM@ $argv
+    end
+end
+function _tenv_ask # [ARGUMENT…]: activate by the program tenv, which reports errors
+    set -l script (command @PROGRAM@ activate --shell fish $argv)
+    or return
+    if string match -q "source *" -- $script[1]
+        eval $script[1]
+    else
+        printf '%s\n' $script # help, or JSON
+    end
+end
+function _tenv_stored # TARGET: source its stored script if the environment is ready
+    set -l prefix @DATA@/$argv[1]
+    set -l IFS ""
+    set -l home (_tenv_find_home)
+    if test $status -eq 2 # another user's
+        set prefix ""
+    else if test -n "$home"
+        set prefix $home.tenv/envs/$argv[1]
+        test -L $home.tenv -o -L $home.tenv/envs; and set prefix ""
+    end
+    if test -n "$prefix"; and _tenv_is_ready $prefix; and _tenv_noted $prefix/@META@/@NOTE@
+        source $prefix/@META@/@SCRIPT@
+    else
+        _tenv_ask $argv[1]
+    end
+end
+function _tenv_find_home # print the folder of the checkout or the project; 2 if the project is another user's
+    set -l folder (string replace -r '/$' '' -- $PWD)
+    set -l checkout
+    while true
+        set -l sign
+        set -l manifests $folder/manifests/*.toml
+        if test -f "$folder/tenv.toml"
+            set sign $folder/tenv.toml
+        else if test (count $manifests) -gt 0
+            set sign $folder/manifests
+        end
+        if test -n "$sign"
+            test -O "$folder/" -a -O "$sign"; or return 2
+            test -n "$checkout"; or set checkout "$folder"
+            printf '%s/' "$checkout"
+            return 0
+        end
+        if test -z "$checkout" -a -d "$folder/torch/csrc" -a -f "$folder/setup.py"
+            set checkout $folder
+        end
+        test -n "$folder" -a -O "$folder/"; or break
+        set folder (string replace -r '/[^/]*$' '' -- $folder)
+    end
+    test -n "$checkout"; and printf '%s/' $checkout
+    return 0
+end
+function _tenv_is_ready # PREFIX: whether it is ready and unchanged, and carries the user's mark for this very path
+    set -l meta $argv[1]/@META@
+    test -O $argv[1] -a ! -L $argv[1] -a -f $meta/state.json -a -f $argv[1]/@ID@ -a -f $meta/@SCRIPT@; or return 1
+    read -l state <$meta/state.json
+    read -l id <$argv[1]/@ID@
+    if not string match -q '@READY@*' -- $state; or not string match -qr '^[0-9a-f]+$' -- $id
+        return 1
+    end
+    set -l mark @MARKS@/$id
+    if not test -f $mark; or test $meta/@SCRIPT@ -nt $mark # changed since
+        return 1
+    end
+    set -l lines
+    while read -l line
+        set -a lines $line
+    end <$mark
+    test "$lines[1]" -ef $argv[1]; or return 1
+    for name in $lines[4..-1]
+        set -l file $argv[1]/$name
+        if string match -qr '^@META@/|[.]cfg$' $name
+            test -f $file -a ! $file -nt $mark; or return 1
+        else
+            test -x $file; or return 1
+        end
+    end
+end
+function _tenv_noted # NOTE: whether tenv compared this very lock last; prints its warning
+    test -f $argv[1]; or return 1
+    set -l note # the lock, the warning, the lock's size, and the files that would take precedence
+    while read -l line
+        set -a note "$line"
+    end <$argv[1]
+    test (count $note) -ge 3; and test -f $note[1]; or return 1
+    command test $note[1] -nt $argv[1] -o $note[1] -ot $argv[1]; and return 1
+    test (string trim (command wc -c <$note[1])) = $note[3]; or return 1
+    for near in $note[4..-1]
+        test -e $near; and return 1
+    end
+    test -n "$note[2]"; or return 0
+    test -z "$TENV_LOCKED"; or return 1
+    printf 'tenv: %s\n' $note[2] >&2
+end
+"""

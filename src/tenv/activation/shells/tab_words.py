@@ -8,7 +8,8 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 
-from tenv.activation.shells import elvish, fish, nushell, powershell, xonsh
+from tenv.activation.shells import elvish, fish, nushell, xonsh
+from tenv.activation.shells.posix_hook import FIND_PROJECT
 from tenv.core.dataclass import dataclass
 
 __all__ = ["COMPLETIONS", "Grammar", "Option", "Subcommand", "WordKind"]
@@ -76,14 +77,7 @@ class Grammar:
 
 
 _CORE = r"""
-_tenv_project() { # the folder of the project, or nothing
-    _tenv_folder=$PWD
-    while [ -n "$_tenv_folder" ]; do
-        if [ -f "$_tenv_folder/tenv.toml" ] || [ -d "$_tenv_folder/manifests" ]; then break; fi
-        _tenv_folder=${_tenv_folder%/*}
-    done
-}
-_tenv_candidates() { # WORD…: what the last word may become, one a line, or :file, :folder, :program
+_tenv_candidates() { # WORD…: print the completions of the last word, one a line, or :file, :folder, :program
     _tenv_command= _tenv_place=0 _tenv_before= _tenv_kind= _tenv_target=
     while [ $# -gt 1 ]; do
         _tenv_spec "$_tenv_command" "$_tenv_before" =
@@ -108,7 +102,7 @@ _tenv_candidates() { # WORD…: what the last word may become, one a line, or :f
     fi
     case $_tenv_kind in
         target)
-            _tenv_project
+            _tenv_find_project || _tenv_folder=/dev/null
             for _tenv_file in "$_tenv_folder"/manifests/*.toml @FOLDERS@; do
                 _tenv_file=${_tenv_file##*/}
                 _tenv_file=${_tenv_file%.toml}
@@ -118,7 +112,7 @@ _tenv_candidates() { # WORD…: what the last word may become, one a line, or :f
             done
             ;;
         package)
-            _tenv_project
+            _tenv_find_project || _tenv_folder=/dev/null
             for _tenv_file in "$_tenv_folder" @PLACES@; do
                 _tenv_file=$_tenv_file/locks/$_tenv_target.lock
                 if [ -f "$_tenv_file" ]; then
@@ -165,7 +159,8 @@ def _core(grammar: Grammar) -> str:
     """Return the POSIX functions that tell what a word may become."""
     manifests = " ".join(f"{shlex.quote(folder)}/manifests/*.toml" for folder in grammar.folders)
     places = " ".join(map(shlex.quote, grammar.folders))
-    return _spec(grammar) + _CORE.replace("@FOLDERS@", manifests).replace("@PLACES@", places).lstrip("\n")
+    core = _CORE.replace("@FOLDERS@", manifests).replace("@PLACES@", places)
+    return _spec(grammar) + FIND_PROJECT.lstrip("\n") + core.lstrip("\n")
 
 
 _BASH = r"""
@@ -302,7 +297,8 @@ def _xonsh(grammar: Grammar) -> str:
 
 
 def _powershell(grammar: Grammar) -> str:
-    return _with_core(_POWERSHELL, powershell.quote(f"{_core(grammar)}_tenv_candidates "))
+    core = f"{_core(grammar)}_tenv_candidates ".replace("'", "''")
+    return _with_core(_POWERSHELL, f"'{core}'")
 
 
 _FISH = r"""

@@ -4,17 +4,16 @@ The head of ``facts/data/build_failures.toml`` documents how a log is read.
 """
 
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 
-from tenv.checks.build_log.literals import Sieve
-from tenv.checks.build_log.log_lines import LogLine, clean
+from tenv.checks.build_log.log_lines import LogLine, Sieve, clean, literal
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.dataclass import dataclass
-from tenv.facts.build_failures import BuildFailure, BuildFailureTable, FailureKind, LogMarks
+from tenv.facts.build_failures import BuildFailure, BuildFailureTable, FailureKind, LogMarks, Remedy, filled
 
-__all__ = ["Cause", "Diagnosis", "diagnose", "is_build"]
+__all__ = ["Cause", "Diagnosis", "NamedPlace", "diagnose", "is_error"]
 
 _ANY = "extension"
 """What a cause is of that any package compiled against torch may have."""
@@ -32,12 +31,27 @@ _STEP = re.compile(
     r"^(\S*CMake Error\b|g?make(\[\d+\])?: \*\*\* |ninja: (error|build stopped)|error: (command|subprocess) "
     r"|ERROR: (Failed|Could not build|Command errored)|Traceback \(most recent call last\))"
 )
-_ERROR = re.compile(
-    r"\b(fatal |internal compiler )?error\b[ :\[]|\berror: |^[\w.]*(Error|Exception):( |$)|"
-    r"undefined (reference|symbol)|cannot find -l|: No such file|Killed\b|CMake Error|^nvcc fatal|^ptxas fatal|"
-    r"LNK\d{4}|No rule to make target|^\s*(/bin/)?(ba)?sh: .*: (command )?not found$|^ld: (?!warning)",
-    re.IGNORECASE,
+_ERRORS = (
+    r"\berror\b[ :\[]",
+    r"\bError\b[ :\[]",
+    r"\bERROR\b[ :\[]",
+    r"^\s*[\w.]*Error:( |$)",
+    r"^\s*[\w.]*Exception:( |$)",
+    r"undefined reference",
+    r"undefined symbol",
+    r"Undefined symbol",
+    r"cannot find -l",
+    r"recompile with -f",
+    r": No such file",
+    r"Killed\b",
+    r"^\w+ fatal\s*:",
+    r"LNK\d{4}",
+    r"No rule to make target",
+    r"^\s*(/bin/)?(ba)?sh: .*not found$",
+    r"^ld: (?!warning)",
 )
+_ERROR = Sieve(tuple(map(re.compile, _ERRORS)))
+
 _MESSAGE = re.compile(r"CMake (Error|Warning|Deprecation)|Call Stack |-- ")
 """Lines that begin what CMake prints."""
 _BUILD = re.compile(
@@ -50,12 +64,24 @@ _BUILD = re.compile(
 """Lines that only a build, or a tool of it, prints."""
 
 _FRAME = re.compile(
-    r"warning|subprocess-exited-with-error|^error: builder for |^note: This error originates|^error: command "
+    r"subprocess-exited-with-error|^error: builder for |^note: This error originates|^error: command "
     r"|^subprocess\.CalledProcessError|^error: (metadata-generation-failed|legacy-install-failure|failed-wheel-build)"
-    r"|^g?make(\[\d+\])?: \*\*\* \[|ninja: build stopped",
+    r"|^g?make(\[\d+\])?: \*\*\* \[|ninja: build stopped"
+    r"|^(error: )?(The build backend returned an error|Failed to (download and )?build )",
     re.IGNORECASE,
 )
 """Lines that frame an error but are not errors themselves."""
+
+_WARNING = re.compile(r"(?<![\w./\\-])(warning|WARNING)\b(?![./\\])|Warning\b(?![./\\])|\bwarnings\.warn\b")
+"""The word before which a line is an error, and after which it is a warning that quotes one."""
+
+_PLACE = re.compile(
+    r"^(?P<file>(?:[A-Za-z]:)?(?=[^:()]*[./\\])[^:()]+)(?::(?P<line>\d+)[:.]|\((?P<at>\d+)(?:,\d+)?\) ?: )"
+    r"|^CMake Error at (?P<script>[^:]+):(?P<by>\d+) "
+)
+"""The file and the line at which a compiler or CMake reports an error."""
+
+_FRAME_OF_PYTHON = re.compile(r"^\s*File \"(?P<file>[^\"]+)\", line (?P<line>\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +96,27 @@ class Cause:
     failure: BuildFailure
     line: LogLine
 
+    @property
+    def title(self) -> str:
+        """The title of the row, with the values that the line names."""
+        return filled(self.failure.title, self._named)
+
+    @property
+    def reason(self) -> str:
+        """The cause in a sentence, with the values that the line names."""
+        return filled(self.failure.cause, self._named)
+
+    @property
+    def remedies(self) -> tuple[Remedy, ...]:
+        """The fixes, with the values that the line names."""
+        return tuple(Remedy(way.when, filled(way.do, self._named)) for way in self.failure.remedies)
+
+    @property
+    def _named(self) -> dict[str, str]:
+        """The values of the named groups of the patterns in the line."""
+        found = (pattern.search(self.line.text) for pattern in self.failure.patterns)
+        return {name: value for match in found if match for name, value in match.groupdict().items() if value}
+
     def finding(self) -> Finding:
         """Return the cause as a finding."""
         doubt = "" if self.failure.basis.confirmed else " (not confirmed)"
@@ -77,11 +124,28 @@ class Cause:
             code=self.failure.code,
             severity=Severity.WARNING if self.failure.kind is FailureKind.WARNING else Severity.ERROR,
             subject=self.failure.name,
-            message=f"{self.failure.title}. {self.failure.cause}{doubt}",
+            message=f"{self.title}. {self.reason}{doubt}",
             evidence=f"line {self.line.number}: {self.line.text.strip()}",
             source=self.failure.basis.source,
-            fix="; or ".join(map(str, self.failure.remedies)),
+            fix="; or ".join(map(str, self.remedies)),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPlace:
+    """A line of a source, as an error names it.
+
+    Attributes:
+        file: The file.
+        line: The number of the line, from 1.
+    """
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        """Return the place as text."""
+        return f"{self.file}, line {self.line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +158,8 @@ class Diagnosis:
         error: The first error of that step; None if the log has none.
         cause: Why it failed; None if no row of the table matches.
         others: Other causes found in the log, each once.
+        place: The place in a source that the error names; None without one.
+        is_build: Whether any line is one that only a build prints.
     """
 
     failed: bool
@@ -101,10 +167,12 @@ class Diagnosis:
     error: LogLine | None
     cause: Cause | None
     others: tuple[Cause, ...]
+    place: NamedPlace | None = None
+    is_build: bool = False
 
 
 def diagnose(lines: Iterable[str], table: BuildFailureTable, of: str = "") -> Diagnosis:
-    """Return the diagnosis of a log.
+    """Return the diagnosis of a log, which is read once and not kept.
 
     Args:
         lines: The lines of the log.
@@ -112,58 +180,197 @@ def diagnose(lines: Iterable[str], table: BuildFailureTable, of: str = "") -> Di
         of: What was built, such as ``pytorch``: causes of other packages do not count, and those of any extension only
             if there is no other. Empty if that is not known.
     """
-    log = list(clean(lines))
-    if not of:
-        return _diagnose(log, table)
-    own = tuple(failure for failure in table.failures if of in failure.of)
-    any_ = tuple(failure for failure in table.failures if of in failure.of or _ANY in failure.of)
-    found = _diagnose(log, replace(table, failures=own))
-    return found if found.cause else _diagnose(log, replace(table, failures=any_))
+    groups = [table.failures]
+    if of:
+        own = tuple(failure for failure in table.failures if of in failure.of)
+        groups = [own, tuple(failure for failure in table.failures if of in failure.of or _ANY in failure.of)]
+    reader = _LogReader(table.marks, [_Causes(failures) for failures in groups])
+    for line in clean(lines):
+        reader.read(line)
+    reader.end()
+    found = [reader.diagnosis(causes) for causes in reader.groups]
+    return next((one for one in found if one.cause), found[-1])
 
 
-def is_build(lines: Iterable[str]) -> bool:
-    """Return whether any line of a text is one that a build prints."""
-    return any(_BUILD.search(line.text) for line in clean(lines))
+class _Causes:
+    """The causes that the lines of a log name, each with its first line."""
+
+    def __init__(self, failures: Sequence[BuildFailure]) -> None:
+        rows = [(row, one, literal(one.pattern)) for row, failure in enumerate(failures) for one in failure.patterns]
+        uses = Counter(part for _, _, plain in rows for part in _parts(plain))
+        self._failures = failures
+        self._rows: dict[str, list[tuple[int, re.Pattern[str], str]]] = {}
+        for row, pattern, plain in rows:
+            rarest = min(_parts(plain), key=lambda part: uses[part], default="")
+            self._rows.setdefault(rarest, []).append((row, pattern, plain))
+        self.all: dict[str, Cause] = {}
+        """Of the whole log, by the names of the rows."""
+        self.recent: dict[str, Cause] = {}
+        """Of the lines after the last success."""
+
+    def look(self, lines: Sequence[LogLine], around: Callable[[], Sequence[LogLine]]) -> None:
+        """Note the first row that matches lines as one, with the line of them that decides.
+
+        Args:
+            lines: A line, or the lines of a folded sentence.
+            around: Returns the lines around them.
+        """
+        whole = lines[0] if len(lines) == 1 else LogLine(lines[0].number, _joined(lines))
+        text = whole.text
+        parts = self._rows.keys() & {"", *_parts(text)}
+        some = [one for part in parts for one in self._rows[part]]
+        for row in sorted({row for row, pattern, plain in some if plain in text and pattern.search(text)}):
+            failure = self._failures[row]
+            if _fits(failure, [whole, *around()]):
+                decisive = next((one for one in lines if Sieve(failure.patterns)(one.text)), whole)
+                for found in (self.all, self.recent):
+                    found.setdefault(failure.name, Cause(failure, decisive))
+                return
 
 
-def _diagnose(log: Sequence[LogLine], table: BuildFailureTable) -> Diagnosis:
-    marks = table.marks
-    end = _last_success(log, marks)
-    rest = log[end:]
-    causes = _causes(rest, table)
-    if not _settled(causes) and end and _fails(rest, marks):
-        causes = _causes(log, table)
-    failed = _fails(rest, marks)
-    chosen = _chosen(causes, failed)
-    if chosen is None and not failed:
-        return Diagnosis(False, None, None, None, ())
-    step = _first_step(rest)
-    others = tuple(cause for cause in causes if cause is not chosen and cause.failure.kind is FailureKind.ERROR)
-    return Diagnosis(True, step, _first_error(rest, step, marks), chosen, others)
+class _LogReader:
+    """Reads a log line by line; of its lines, only those around the one that is looked at are kept."""
+
+    def __init__(self, marks: LogMarks, groups: Sequence[_Causes]) -> None:
+        self.groups = groups
+        self._marks = marks
+        self._success, self._failed, self._broken = map(Sieve, (marks.success, marks.failed, marks.error))
+        self._noise, self._begin, self._end = map(Sieve, (marks.noise, marks.probe_begin, marks.probe_end))
+        self._behind = deque[LogLine](maxlen=marks.window + _FOLDED + 2)
+        self._ahead = deque[LogLine]()
+        self._cmake = -_REPORT
+        self._of_build = False
+        self._start()
+
+    def _start(self) -> None:
+        """Forget the failures of earlier lines: they were mended, or did not matter."""
+        self._fails = self._probing = self._within = False
+        self._step: LogLine | None = None
+        self._error: LogLine | None = None
+        self._place: NamedPlace | None = None
+        self._traced: NamedPlace | None = None
+        self._behind.clear()
+        self._blanks = 0
+        self._sentence: list[tuple[LogLine, bool]] = []
+        for causes in self.groups:
+            causes.recent = {}
+
+    def read(self, line: LogLine) -> None:
+        """Read the next line of the log."""
+        self._ahead.append(line)
+        if len(self._ahead) > self._marks.window:
+            self._take(self._ahead.popleft())
+
+    def end(self) -> None:
+        """Read the lines that are left, at the end of the log."""
+        while self._ahead:
+            self._take(self._ahead.popleft())
+        self._fold(LogLine(0, ""), kept=False)
+
+    def diagnosis(self, causes: _Causes) -> Diagnosis:
+        """Return the diagnosis by some causes."""
+        found = list(causes.recent.values())
+        if self._fails and not any(cause.failure.kind is FailureKind.ERROR for cause in found):
+            found = list(causes.all.values())
+        chosen = _chosen(found, self._fails)
+        if chosen is None and not self._fails:
+            return Diagnosis(False, None, None, None, (), is_build=self._of_build)
+        others = tuple(cause for cause in found if cause is not chosen and cause.failure.kind is FailureKind.ERROR)
+        return Diagnosis(True, self._step, self._error, chosen, others, self._place, self._of_build)
+
+    def _take(self, line: LogLine) -> None:
+        """Read a line whose neighbors are known."""
+        text = line.text
+        self._of_build = self._of_build or _BUILD.search(text) is not None
+        if self._success(text) and not (text.startswith("-- Build files") and line.number - self._cmake <= _REPORT):
+            self._start()
+            return
+        kept = self._is_kept(text)
+        self._fold(line, kept=kept)
+        self._behind.append(line)
+        if text.startswith("CMake Error"):
+            self._cmake = line.number
+        self._fails = self._fails or self._failed(text) or (kept and self._broken(text))
+        self._note_step(line)
+        if frame := _FRAME_OF_PYTHON.match(text):
+            self._traced = NamedPlace(frame["file"], int(frame["line"]))
+        if kept:
+            self._note_error(line)
+            self._look([line])
+
+    def _is_kept(self, text: str) -> bool:
+        """Return whether a line may name a cause: it is neither noise nor output of a compiler probe."""
+        if self._begin(text):
+            self._probing = True
+        elif self._probing and self._end(text):
+            self._probing = False
+        return not self._probing and not self._noise(text)
+
+    def _note_step(self, line: LogLine) -> None:
+        """Note the first failed step: the one that Ninja marks, else the first frame of an error."""
+        marked = self._step is not None and self._step.text.startswith(_FAILED)
+        if line.text.startswith(_FAILED) and not marked:
+            self._step = line
+            self._error = self._place = None  # a compiler prints its errors after Ninja's mark
+        elif self._step is None and _STEP.match(line.text):
+            self._step = line
+
+    def _note_error(self, line: LogLine) -> None:
+        if self._error is None and is_error(line.text):
+            self._error = line
+            self._place = _place(line.text) or self._traced
+
+    def _look(self, lines: Sequence[LogLine]) -> None:
+        first, last = lines[0].number - self._marks.window, lines[-1].number + self._marks.window
+        for causes in self.groups:
+            causes.look(lines, lambda: [one for one in chain(self._behind, self._ahead) if first <= one.number <= last])
+
+    def _fold(self, line: LogLine, *, kept: bool) -> None:
+        """Look at a sentence of CMake as one line when it ends.
+
+        CMake folds its messages at 77 columns, so where a line ends depends on how long the paths in it are. Two blank
+        lines end a message.
+
+        Args:
+            line: The next line.
+            kept: Whether it may name a cause.
+        """
+        is_head = _MESSAGE.match(line.text) is not None or _STEP.match(line.text) is not None
+        self._blanks = 0 if line.text.strip() else self._blanks + 1
+        if self._within and not self._blanks and not is_head:
+            self._sentence.append((line, kept))
+            return
+        lines = [one for one, _ in self._sentence]
+        if 0 < len(lines) <= _FOLDED and all(kept for _, kept in self._sentence):
+            if self._error and self._error.number == lines[0].number - 1:
+                self._error = LogLine(self._error.number, f"{self._error.text} {_joined(lines)}")
+            if len(lines) > 1:
+                self._look(lines)
+        self._sentence = []
+        self._within = line.text.startswith("CMake Error") if is_head else self._within and self._blanks < _BLANKS
 
 
-def _last_success(log: Sequence[LogLine], marks: LogMarks) -> int:
-    """Return the index after the last line that reports a successful build."""
-    success = Sieve(marks.success)
-    for index in range(len(log) - 1, -1, -1):
-        if success(log[index].text) and not _spoiled(log, index):
-            return index + 1
-    return 0
+def _parts(text: str) -> Iterator[str]:
+    """Yield what stands in three places of a text that follow each other, from its start to its end."""
+    return map("".join, zip(text, text[1:], text[2:], strict=False))
 
 
-def _spoiled(log: Sequence[LogLine], index: int) -> bool:
-    """Return whether CMake writes its build files although it reported an error shortly before."""
-    before = log[max(index - _REPORT, 0) : index]
-    return log[index].text.startswith("-- Build files") and any(line.text.startswith("CMake Error") for line in before)
+def is_error(text: str) -> bool:
+    """Return whether a line is an error; words of an error in a warning are none."""
+    found = _ERROR.search(text)
+    return found is not None and not _FRAME.search(text) and not _WARNING.search(text, 0, found.start())
 
 
-def _fails(log: Sequence[LogLine], marks: LogMarks) -> bool:
-    failed = Sieve(marks.failed)
-    return any(failed(line.text) for line in log)
+def _joined(lines: Sequence[LogLine]) -> str:
+    return " ".join(one.text.strip() for one in lines)
 
 
-def _settled(causes: Sequence[Cause]) -> bool:
-    return any(cause.failure.kind is FailureKind.ERROR for cause in causes)
+def _place(text: str) -> NamedPlace | None:
+    """Return the place that an error names; None for an error without one."""
+    found = _PLACE.match(text)
+    if found is None:
+        return None
+    return NamedPlace(found["file"] or found["script"], int(found["line"] or found["at"] or found["by"]))
 
 
 def _chosen(causes: Sequence[Cause], failed: bool) -> Cause | None:
@@ -174,86 +381,8 @@ def _chosen(causes: Sequence[Cause], failed: bool) -> Cause | None:
     return next(iter(strong or errors or left_out), None)
 
 
-def _causes(log: Sequence[LogLine], table: BuildFailureTable) -> list[Cause]:
-    """Return each cause with the first line or folded paragraph that matches it, in the order of the lines."""
-    numbers = [line.number for line in log]
-    sieves = [(failure, Sieve(failure.patterns)) for failure in table.failures]
-    kept = list(_kept(log, table.marks))
-    paragraphs = {lines[-1].number: lines for lines in _paragraphs(log, {line.number for line in kept})}
-    found: dict[str, Cause] = {}
-
-    def look(lines: Sequence[LogLine]) -> None:
-        """Note the first row that matches lines as one, with the line of them that decides."""
-        whole = lines[0] if len(lines) == 1 else LogLine(lines[0].number, " ".join(one.text.strip() for one in lines))
-        first, last = lines[0].number - table.marks.window, lines[-1].number + table.marks.window
-        for failure, matches in sieves:
-            if matches(whole.text) and _around(
-                failure, [whole, *log[bisect_left(numbers, first) : bisect_right(numbers, last)]]
-            ):
-                decisive = next((one for one in lines if matches(one.text)), whole)
-                found.setdefault(failure.name, Cause(failure, decisive))
-                return
-
-    for line in kept:
-        look([line])
-        if line.number in paragraphs:
-            look(paragraphs[line.number])
-    return list(found.values())
-
-
-def _paragraphs(log: Sequence[LogLine], kept: Collection[int]) -> Iterator[list[LogLine]]:
-    """Yield the lines of each folded paragraph of CMake's errors.
-
-    CMake folds its messages at 77 columns, so where a line ends depends on how long the paths in it are. Two blank
-    lines end a message.
-
-    Args:
-        log: The log.
-        kept: The numbers of the lines that may match a cause.
-    """
-    within, blanks, lines = False, 0, list[LogLine]()
-    for line in [*log, LogLine(0, "")]:
-        is_head = _MESSAGE.match(line.text) is not None or _STEP.match(line.text) is not None
-        blanks = 0 if line.text.strip() else blanks + 1
-        if within and not blanks and not is_head:
-            lines.append(line)
-            continue
-        if 1 < len(lines) <= _FOLDED and all(one.number in kept for one in lines):
-            yield lines
-        lines = []
-        within = line.text.startswith("CMake Error") if is_head else within and blanks < _BLANKS
-
-
-def _around(failure: BuildFailure, near: Sequence[LogLine]) -> bool:
+def _fits(failure: BuildFailure, near: Sequence[LogLine]) -> bool:
     """Return whether the context of a line matches what the cause requires."""
     if failure.near and not any(pattern.search(one.text) for one in near for pattern in failure.near):
         return False
     return not any(pattern.search(one.text) for one in near for pattern in failure.not_near)
-
-
-def _kept(log: Sequence[LogLine], marks: LogMarks) -> Iterable[LogLine]:
-    """Yield the lines that may match a cause, without noise and output of compiler probes."""
-    noise, begin, end = map(Sieve, (marks.noise, marks.probe_begin, marks.probe_end))
-    within = False
-    for line in log:
-        if begin(line.text):
-            within = True
-        elif within and end(line.text):
-            within = False
-        if not within and not noise(line.text):
-            yield line
-
-
-def _first_step(log: Sequence[LogLine]) -> LogLine | None:
-    """Return the line of the first failed step: the one that Ninja marks, else the first frame of an error."""
-    marked = next((line for line in log if line.text.startswith(_FAILED)), None)
-    return marked or next((line for line in log if _STEP.match(line.text)), None)
-
-
-def _first_error(log: Sequence[LogLine], step: LogLine | None, marks: LogMarks) -> LogLine | None:
-    """Return the first error of a step: a compiler prints after Ninja's mark and before other frames."""
-    behind = step.number if step and step.text.startswith(_FAILED) else 0
-    for line in _kept(log, marks):
-        if line.number > behind and _ERROR.search(line.text) and not _FRAME.search(line.text):
-            return line
-    return None

@@ -1,11 +1,12 @@
-"""Split a log into lines without colors, time stamps and the prefixes of Docker, pip and CI."""
+"""Read the lines of a log without colors, time stamps and the prefixes of Docker, pip and CI, and search them."""
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 
 from tenv.core.dataclass import dataclass
 
-__all__ = ["LogLine", "clean"]
+__all__ = ["LogLine", "Sieve", "clean", "literal"]
 
 _ESCAPES = re.compile(
     r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-Z\\-_])|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f]"
@@ -27,7 +28,7 @@ _PREFIXES = re.compile(
     r"|::(?:error|warning|group|debug)(?: [^:]*)?::"
     r")"
 )
-_PIP = re.compile(r"^(?: {2,6}(?=\S)|\u2502 ?|\s*\u2570\u2500>\s*|\s*\u00d7\s*)")
+_PIP = re.compile(r"^(?: {2,6}(?=\S)|\u2502 ?|\s*[\u2570\u251c]\u2500[>\u25b6]\s*|\s*\u00d7\s*)")
 _MOST_PREFIXES = 4
 _LONGEST = 1000
 """How many characters of a line are read. Command lines are longer, but their tails hold no errors."""
@@ -88,6 +89,9 @@ _FOREIGN = (
 )
 """What lines of pure ASCII in other languages hold."""
 
+_CLASSES = "AbBdDsSwWZ0123456789nrtfvxuUN"
+_SHORTEST = 3
+
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
@@ -140,3 +144,64 @@ def _like_ld(found: re.Match[str]) -> str:
 
 def _only_group(found: re.Match[str]) -> str:
     return next(group for group in found.groups() if group is not None)
+
+
+@cache
+def literal(pattern: str) -> str:
+    """Return the longest literal in every match of a pattern; empty if none is certain.
+
+    Only text outside groups and alternations is certain.
+    """
+    runs, run, depth, index = [""], "", 0, 0
+    while index < len(pattern):
+        sign, index = pattern[index], index + 1
+        plain = ""
+        if sign == "\\":
+            plain = "" if pattern[index] in _CLASSES else pattern[index]
+            index += 1
+        elif sign == "[":
+            index = _class_end(pattern, index)
+        elif sign == "|" and depth == 0:
+            return ""
+        elif sign in "()":
+            depth += 1 if sign == "(" else -1
+        elif sign in "?*{":
+            run = run[:-1]  # the character before is optional
+        elif sign not in "^$.+}":
+            plain = sign
+        if plain and depth == 0:
+            run += plain
+        else:
+            runs.append(run)
+            run = ""
+        if sign == "{":
+            index = pattern.index("}", index) + 1
+    longest = max([*runs, run], key=len)
+    return longest if len(longest) >= _SHORTEST else ""
+
+
+def _class_end(pattern: str, index: int) -> int:
+    """Return the end of a character class whose first character is at `index`."""
+    index += pattern[index] == "^"
+    index += pattern[index] == "]"
+    while pattern[index] != "]":
+        index += 2 if pattern[index] == "\\" else 1
+    return index + 1
+
+
+class Sieve:
+    """Several patterns, searched at once."""
+
+    def __init__(self, patterns: tuple[re.Pattern[str], ...]) -> None:
+        self._patterns = tuple((literal(pattern.pattern), pattern) for pattern in patterns)
+
+    def __call__(self, text: str) -> bool:
+        """Return whether one of the patterns matches in a text."""
+        return self.search(text) is not None
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """Return the match of the first of the patterns that matches in a text."""
+        for plain, pattern in self._patterns:
+            if plain in text and (match := pattern.search(text)):
+                return match
+        return None

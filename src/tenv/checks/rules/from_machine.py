@@ -11,7 +11,7 @@ from tenv.checks.rules.common import chosen_gcc, chosen_toolkit, gcc_limit, take
 from tenv.checks.rules.interface import Case, Finding, Scope, Severity, Unknown
 from tenv.core.versions import Range, Version
 from tenv.host.interface import Fact, Missing, ReasonKind
-from tenv.host.pythons import FoundPython
+from tenv.host.report import FoundPython
 from tenv.targets.manifest import DEBUG_PYTHON
 from tenv.targets.sisters import sister_hint
 

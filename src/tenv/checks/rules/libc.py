@@ -17,10 +17,10 @@ from tenv.checks.rules.common import c_compiler, cuda_of, doubt, installed, on_w
 from tenv.checks.rules.interface import Case, Finding, Severity
 from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
+from tenv.core.wheel_platforms import glibc_of
 from tenv.facts.interface import Basis
 from tenv.host.interface import Missing, ReasonKind
 from tenv.host.report import Compiler, Lead
-from tenv.sources.wheels.wheel_tags import glibc_of
 
 __all__ = [
     "HEADERS",

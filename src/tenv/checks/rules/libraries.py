@@ -12,7 +12,7 @@ from tenv.checks.rules.common import asked_doubt, cuda_of, doubt, locked, locked
 from tenv.checks.rules.interface import Case, Finding, Severity
 from tenv.core.dataclass import dataclass
 from tenv.core.versions import Range, Version
-from tenv.facts.redist_rows import RedistArchive
+from tenv.facts.library_releases import RedistArchive
 from tenv.locks.lock import CondaPackage
 
 __all__ = ["LIBRARY", "MAGMA", "REVISION", "library_of_other_cuda", "library_of_other_revision", "magma_of_other_cuda"]

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from tenv.checks.rules.interface import Case, Finding, Severity
 from tenv.core.names import channel_url
+from tenv.core.untrusted import whole_number
 from tenv.core.versions import Version
 from tenv.locks.lock import CondaPackage, Lock, Wheel
 
@@ -261,13 +262,13 @@ def _placeholders(platform: str, wheels: tuple[Wheel, ...]) -> Iterator[Finding]
 
 def _wrong_major(platform: str, wheels: tuple[Wheel, ...], cuda: Version) -> Iterator[Finding]:
     for wheel in wheels:
-        _, _, suffix = wheel.name.rpartition("-cu")
-        if wheel.name.startswith("nvidia-") and suffix.isdigit() and int(suffix) != cuda.major:
+        major = whole_number(wheel.name.rpartition("-cu")[2])
+        if wheel.name.startswith("nvidia-") and major not in (None, cuda.major):
             yield Finding(
                 code=WRONG_MAJOR,
                 severity=Severity.ERROR,
                 subject=f"{wheel.name} on {platform}",
-                message=f"is built for CUDA {suffix}, but the target has CUDA {cuda}",
+                message=f"is built for CUDA {major}, but the target has CUDA {cuda}",
                 evidence=wheel.file,
                 source="the package's name",
                 fix=f"use the package that ends in -cu{cuda.major}",

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from tenv.host.pasted.interface import Line
 
-__all__ = ["MOST", "decode", "lines"]
+__all__ = ["MOST", "decode", "encoding", "lines"]
 
 MOST = 1 << 18
 """How many characters of a text are read. A longer text is a log whose head describes the machine."""
@@ -39,16 +39,19 @@ _QUOTED = re.compile(r"^(?:\s*>)+ ?")
 
 
 def decode(raw: bytes) -> str:
-    """Return pasted bytes as text; undecodable bytes become replacement characters.
+    """Return pasted bytes as text; undecodable bytes become replacement characters."""
+    return raw.decode(encoding(raw), "replace")
+
+
+def encoding(head: bytes) -> str:
+    """Return the encoding of a text by its first bytes.
 
     PowerShell writes files in UTF-16, and some editors drop the byte order mark.
     """
-    for mark, encoding in _MARKS:
-        if raw.startswith(mark):
-            return raw.decode(encoding, "replace")
-    if raw[1:512:2].count(0) > len(raw[:512]) // 4:
-        return raw.decode("utf-16-le", "replace")
-    return raw.decode("utf-8", "replace")
+    for mark, name in _MARKS:
+        if head.startswith(mark):
+            return name
+    return "utf-16-le" if head[1:512:2].count(0) > len(head[:512]) // 4 else "utf-8"
 
 
 def lines(text: str) -> list[Line]:

@@ -1,6 +1,6 @@
 """Whether the archives of a lock satisfy a manifest, with trusted digests.
 
-The manifest or the facts must have the digest. If neither has one, the URL must be that of the manifest or below
+The manifest or the facts must have the digest. If neither has one, the URL must be the one of the manifest or below
 NVIDIA's. tenv fetches from no other URL of a lock.
 """
 
@@ -10,12 +10,30 @@ from urllib.parse import urlsplit
 from tenv.core.versions import Version
 from tenv.facts.tables import Facts
 from tenv.locks.lock import Archive, Lock
-from tenv.sources.archives.formats.interface import kind_of
 from tenv.sources.archives.redist import NVIDIA_PLATFORMS, product
 from tenv.sources.archives.version_choice import answers, rows_of
 from tenv.targets.manifest import ArchiveRequest, Manifest
 
-__all__ = ["archive_faults", "left_out", "place_of"]
+__all__ = ["KINDS", "archive_faults", "kind_of", "left_out", "place_of"]
+
+_SUFFIXES = {
+    ".tar.gz": "tar.gz",
+    ".tgz": "tar.gz",
+    ".tar.xz": "tar.xz",
+    ".txz": "tar.xz",
+    ".tar.bz2": "tar.bz2",
+    ".tbz2": "tar.bz2",
+    ".zip": "zip",
+    ".7z": "7z",
+    ".conda": "conda",
+}
+KINDS = tuple(dict.fromkeys(_SUFFIXES.values()))
+"""The archive formats that tenv reads."""
+
+
+def kind_of(name: str) -> str:
+    """Return the format of a file by its extension; empty if unknown."""
+    return next((kind for suffix, kind in _SUFFIXES.items() if name.lower().endswith(suffix)), "")
 
 
 def place_of(request: ArchiveRequest, name: str, component: str = "") -> str:

@@ -8,12 +8,8 @@ from tenv.core.errors import ManifestError, NetworkError, NoSolutionError, Usage
 from tenv.core.http_settings import shown
 from tenv.facts.tables import Facts
 from tenv.locks.lock import Archive, Lock
-from tenv.sources.archives.answers import place_of
-from tenv.sources.archives.cuda_release import check_components, check_one_release, toolkit
-from tenv.sources.archives.download import Fetcher
-from tenv.sources.archives.formats.interface import KINDS, kind_of
-from tenv.sources.archives.offers import Offer, compare, from_file, from_row, none_fits, pick
-from tenv.sources.archives.partial_file import RemoteFile
+from tenv.sources.archives.answers import KINDS, kind_of, place_of
+from tenv.sources.archives.download import Fetcher, RemoteFile
 from tenv.sources.archives.redist import (
     NVIDIA_PLATFORMS,
     Product,
@@ -23,7 +19,23 @@ from tenv.sources.archives.redist import (
     product,
 )
 from tenv.sources.archives.store import Store
-from tenv.sources.archives.version_choice import CUDA, VersionChoice, VersionQuery, answers, choose, rows_of
+from tenv.sources.archives.version_choice import (
+    CUDA,
+    Offer,
+    VersionChoice,
+    VersionQuery,
+    answers,
+    check_components,
+    check_one_release,
+    choose,
+    compare,
+    from_file,
+    from_row,
+    none_fits,
+    pick,
+    rows_of,
+    toolkit,
+)
 from tenv.targets.manifest import ArchiveRequest, Manifest
 
 __all__ = ["ArchiveChooser"]
@@ -157,7 +169,7 @@ class ArchiveChooser:
         raise self._unknown(asked, choice, question)
 
     def _served(self, url: str) -> str:
-        """Return the address in use for a URL, which may be that of a mirror, for messages."""
+        """Return the address in use for a URL, which may be a mirror, for messages."""
         return shown(self.fetcher.settings.served(url)[-1])
 
     def _unknown(self, asked: Product, choice: VersionChoice, question: VersionQuery) -> NoSolutionError:

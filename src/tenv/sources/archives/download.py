@@ -3,6 +3,7 @@
 No response of a server is trusted: a file is accepted if its digest is the requested one.
 """
 
+import hashlib
 import itertools
 import shutil
 import threading
@@ -10,29 +11,44 @@ import time
 from collections.abc import Callable
 from dataclasses import field
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import CancelledError, HashMismatchError, NetworkError
+from tenv.core.file_content import read_text
 from tenv.core.files import storage_errors
 from tenv.core.http import LATER, Http, HttpResponse, Interrupted, Unanswered
-from tenv.core.http_settings import shown
-from tenv.sources.archives.partial_file import (
-    MAX_FILE,
-    PARTIAL,
-    UNSATISFIABLE,
-    Drip,
-    PartialFile,
-    RemoteFile,
-    ResumeNote,
-)
+from tenv.core.http_settings import Patience, shown
+from tenv.core.untrusted import whole_number
 from tenv.targets.config import Settings
 
-__all__ = ["Fetched", "Fetcher"]
+__all__ = ["Fetched", "Fetcher", "RemoteFile"]
 
+_MAX_FILE = 64 << 30
+"""The maximum size of a file in bytes."""
+
+_OK, _PARTIAL, _UNSATISFIABLE = 200, 206, 416
+_CHUNK = 1 << 20
 _MAX_TEXT = 32 << 20
-_OK = 200
 _PROGRESS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """A file to download.
+
+    Attributes:
+        name: Its name in messages.
+        url: Its canonical URL.
+        sha256: The expected digest; empty if unknown.
+        size: Its size in bytes; None if unknown.
+    """
+
+    name: str
+    url: str
+    sha256: str = ""
+    size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +64,135 @@ class Fetched:
     path: Path
     sha256: str
     size: int
+
+
+class _Drip:
+    """Ends a download that is too slow."""
+
+    def __init__(self, patience: Patience) -> None:
+        self._patience = patience
+        self._since = time.monotonic()
+        self._count = 0
+
+    def count(self, size: int) -> None:
+        """Count received bytes; raises Interrupted if there are too few for too long."""
+        self._count += size
+        passed = time.monotonic() - self._since
+        if passed > self._patience.window:
+            if self._count < self._patience.slow * passed:
+                raise Interrupted(f"only {self._count} bytes in {passed:.0f} s")
+            self._since, self._count = time.monotonic(), 0
+
+
+@dataclass(frozen=True, slots=True)
+class _ResumeNote:
+    """The file beside a partial file, with its address and version.
+
+    Attributes:
+        path: The path of this file.
+        address: The present address.
+    """
+
+    path: Path
+    address: str
+
+    def validator(self) -> str:
+        """Return the entity tag or date of the partial file, if it is from this address."""
+        try:
+            address, _, validator = read_text(self.path).partition("\n")
+        except (OSError, ValueError):
+            return ""
+        return validator.strip() if address == shown(self.address) else ""
+
+    def write(self, validator: str) -> None:
+        """Record the address and version of the partial file."""
+        self.path.write_text(f"{shown(self.address)}\n{validator}\n", "utf-8")
+
+    def forget(self) -> None:
+        """Remove this file."""
+        self.path.unlink(missing_ok=True)
+
+
+class _PartialFile:
+    """A partial file and its digest."""
+
+    def __init__(self, file: Any, wanted: RemoteFile, mark: _ResumeNote) -> None:
+        self.file = file
+        self.wanted = wanted
+        self.mark = mark
+        self.digest = hashlib.sha256()
+        self.done = 0
+        self._validator = mark.validator()
+
+    def resume(self) -> None:
+        """Resume the partial file of an earlier command; a file without an expected digest needs a validator."""
+        if not self.wanted.sha256 and not self._validator:
+            self.begin()
+            return
+        while piece := self.file.read(_CHUNK):
+            self.digest.update(piece)
+            self.done += len(piece)
+        if self.wanted.size is not None and self.done > self.wanted.size:
+            self.begin()
+
+    def begin(self) -> None:
+        """Restart with an empty file."""
+        self.file.seek(0)
+        self.file.truncate()
+        self.digest = hashlib.sha256()
+        self.done = 0
+
+    def is_whole(self) -> bool:
+        """Return whether the file is complete, as far as its size is known."""
+        if self.wanted.size is not None:
+            return self.done == self.wanted.size
+        return self.done > 0 and self.digest.hexdigest() == self.wanted.sha256
+
+    def headers(self) -> dict[str, str]:
+        """Return the request headers for the rest of the same version of the file."""
+        if not self.done:
+            return {}
+        headers = {"Range": f"bytes={self.done}-"}
+        return headers | ({"If-Range": self._validator} if self._validator else {})
+
+    def accept(self, answer: HttpResponse) -> int | None:
+        """Validate a response, and return the size of the whole file; None if the server does not report it."""
+        if answer.status == _UNSATISFIABLE:
+            self.begin()
+            raise Interrupted("the server can't send the rest of the file")
+        length = whole_number(answer.headers.get("Content-Length", ""))
+        total = length
+        if answer.status == _PARTIAL:
+            start, total = _content_range(answer.headers.get("Content-Range", ""))
+            if start != self.done:
+                self.begin()
+                raise Interrupted("the server sent another range than the requested one")
+        elif self.done:
+            self.begin()  # the server has no range requests, or the file has changed
+        if self.wanted.size is not None and total not in (None, self.wanted.size):
+            raise HashMismatchError(
+                f"{self.wanted.name}: {shown(answer.url)} has {total} bytes, expected {self.wanted.size}",
+                hint="the file was replaced by its publisher or changed by a proxy; tenv has used none of it",
+            )
+        self._note(answer)
+        return self.wanted.size if self.wanted.size is not None else total
+
+    def _note(self, answer: HttpResponse) -> None:
+        tag = answer.headers.get("ETag", "")
+        validator = tag if tag and not tag.startswith("W/") else answer.headers.get("Last-Modified", "")
+        if not self.done or validator != self._validator:
+            self._validator = validator
+            self.mark.write(validator)
+
+    def write(self, piece: bytes, total: int | None) -> None:
+        """Write received bytes."""
+        if self.done + len(piece) > (_MAX_FILE if total is None else total):
+            self.begin()
+            raise NetworkError(f"{self.wanted.name}: {shown(self.mark.address)} sent more than it declared")
+        self.file.seek(self.done)
+        self.file.write(piece)
+        self.digest.update(piece)
+        self.done += len(piece)
 
 
 def _local(address: str) -> Path:
@@ -152,7 +297,7 @@ class Fetcher:
         with path.open("ab"):
             pass  # a partial file may exist
         with path.open("r+b") as file:
-            part = PartialFile(file, wanted, ResumeNote(path.with_name(path.name + ".from"), address))
+            part = _PartialFile(file, wanted, _ResumeNote(path.with_name(path.name + ".from"), address))
             part.resume()
             again = part.done > 0
             self._complete(part, address)
@@ -171,7 +316,7 @@ class Fetcher:
         part.mark.forget()
         return Fetched(path, found, part.done)
 
-    def _complete(self, part: PartialFile, address: str) -> None:
+    def _complete(self, part: _PartialFile, address: str) -> None:
         """Retry until the file is complete; an attempt that received bytes is retried at once."""
         if address.startswith("file:"):
             return
@@ -188,16 +333,16 @@ class Fetcher:
                 if fruitless:
                     self._wait(fruitless, part.wanted.name, address, error)
 
-    def _attempt(self, part: PartialFile, address: str) -> None:
+    def _attempt(self, part: _PartialFile, address: str) -> None:
         wanted = part.wanted
         if part.is_whole():
             return
         with self.http.get(address, part.headers()) as answer:
-            self._check_status(answer, wanted.name, (_OK, PARTIAL, UNSATISFIABLE))
+            self._check_status(answer, wanted.name, (_OK, _PARTIAL, _UNSATISFIABLE))
             total = part.accept(answer)
-            if total is not None and total > MAX_FILE:
+            if total is not None and total > _MAX_FILE:
                 raise NetworkError(f"{wanted.name}: {shown(address)} reports a size of {total} bytes")
-            drip = Drip(self.http.settings.patience)
+            drip = _Drip(self.http.settings.patience)
             for piece in answer.pieces():
                 part.write(piece, total)
                 drip.count(len(piece))
@@ -236,3 +381,10 @@ def _silence(what: str, address: str, error: Interrupted | Unanswered) -> Networ
         f"{what}: {shown(address)} does not send the file: {error}",
         hint="run the same command again to continue; `[mirrors]` in config.toml names other servers",
     )
+
+
+def _content_range(text: str) -> tuple[int | None, int | None]:
+    """Return the start and the total size in a value such as ``bytes 10-19/100``."""
+    unit, _, rest = text.partition(" ")
+    span, _, total = rest.partition("/")
+    return (whole_number(span.partition("-")[0]) if unit == "bytes" else None), whole_number(total)

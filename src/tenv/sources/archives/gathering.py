@@ -15,9 +15,8 @@ from tenv.core.link_mode import LinkMode
 from tenv.core.progress import Joined, Transfer
 from tenv.environment.installed_files import POINTER, Expected
 from tenv.locks.lock import Archive
-from tenv.sources.archives.download import Fetcher
+from tenv.sources.archives.download import Fetcher, RemoteFile
 from tenv.sources.archives.link import Placed, describe, place, placed, remove
-from tenv.sources.archives.partial_file import RemoteFile
 from tenv.sources.archives.redist import NVIDIA
 from tenv.sources.archives.store import Sharing, Store, Tree, default_store
 from tenv.sources.archives.unpack import unpack

@@ -17,7 +17,7 @@ from tenv.core.files import digest, read_regular, storage_errors, write_atomic
 from tenv.core.prefix import ARCHIVES, OWN, leads_out, require_inside
 from tenv.core.untrusted import name_fault
 from tenv.locks.lock import Archive
-from tenv.sources.archives.case_collisions import first_clash
+from tenv.sources.archives.member_names import first_clash
 from tenv.sources.archives.store import Sharing, Tree, share
 
 __all__ = ["Placed", "describe", "place", "placed", "record_of", "remove"]
@@ -171,12 +171,15 @@ def _check_clashes(prefix: Path, names: Iterable[str], archive: Archive) -> None
 
 def _fill(home: Path, tree: Tree, how: Sharing) -> None:
     made: set[Path] = set()
-    for name in tree.contents.files:
+    how = Sharing.COPY if tree.shared else how
+    for name, file in tree.contents.files.items():
         target = home / name
         if target.parent not in made:
             target.parent.mkdir(parents=True, exist_ok=True)
             made.add(target.parent)
         how = share(tree.folder / name, target, how)
+        if tree.shared and digest(target) != file.sha256:  # of the copy, which nobody else can write
+            raise ForeignFolderError(f"{tree.folder / name} was changed while it was copied")
     home.mkdir(parents=True, exist_ok=True)
     for name, leads_to in tree.contents.links.items():
         (home / name).parent.mkdir(parents=True, exist_ok=True)

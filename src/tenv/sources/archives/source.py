@@ -82,7 +82,7 @@ class ArchiveSource(Source):
         yield SourceCache("archives", store.folder, store.clear)
 
     def contents(self, access: Access, lock: Lock, environment: "Environment", state: "State") -> "Iterator[Expected]":  # noqa: ARG002
-        """Yield what the archives bring, unpacked anew from files with the digests of the lock."""
+        """Yield the files of archives, unpacked anew from downloads with the digests of the lock."""
         from tenv.sources.archives.gathering import archive_contents  # late: only for `tenv verify --deep`
 
         return archive_contents(access, lock.archives.get(state.platform, ()))

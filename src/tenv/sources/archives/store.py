@@ -7,33 +7,44 @@
 A tree's files are linked into prefixes. If the file system can share blocks of files (btrfs, XFS), a prefix gets
 reflinks. Otherwise it gets read-only hard links, so an editor can't change the file in all prefixes at once. If neither
 is possible, it gets copies.
+
+A store that another user can write is refused. In a folder that the user's settings call safe it is used: the digest
+of each of its files is compared, and prefixes get copies. ``CACHEDIR.TAG`` (https://bford.info/cachedir/) marks a
+folder as a store, and no other folder is emptied.
 """
 
 import contextlib
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from enum import StrEnum
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from tenv.core.dataclass import dataclass
+from tenv.core.errors import ForeignFolderError
 from tenv.core.file_content import read_text
 from tenv.core.files import digest, exclusive, storage_errors, write_atomic
+from tenv.core.names import is_sha256
+from tenv.core.other_users import open_part, others_write
 from tenv.core.unpack_limits import UnpackLimits
 from tenv.core.user_folders import user_cache
 from tenv.locks.lock import Archive
-from tenv.sources.archives.download import Fetched, Fetcher
-from tenv.sources.archives.extract import Contents, File
-from tenv.sources.archives.partial_file import RemoteFile
-from tenv.sources.archives.unpack import unpack
+from tenv.sources.archives.download import Fetched, Fetcher, RemoteFile
+from tenv.sources.archives.unpack import Contents, File, unpack
+from tenv.targets.config import safe_folders
+from tenv.targets.search import settings_folder
 
 __all__ = ["Damage", "Store", "Tree", "default_store"]
 
 _SCHEMA = 1
+_PARTS = ("files", "parts", "trees")
+_TAG = "CACHEDIR.TAG"
+_MARK = "Signature: 8a477f597d28d172789f06886806bc55\n# The store of archives of tenv: `tenv clean --archives`\n"
 _CLONE = 0x40049409
 """FICLONE of linux/fs.h: makes one file share the blocks of another."""
 
@@ -66,10 +77,12 @@ class Tree:
     Attributes:
         folder: Its folder.
         contents: Its content.
+        shared: Whether another user can write it, so that its files are compared and copied.
     """
 
     folder: Path
     contents: Contents
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +92,37 @@ class Store:
     Attributes:
         folder: The folder.
         say: Receives messages about waiting for another process.
-        limits: The limits on what an archive unpacks to.
+        limits: The limits on the content of an archive.
+        safe: Returns the folders that the user's settings call safe; asked only about a store that others can write.
     """
 
     folder: Path
     say: Callable[[str], None] = field(default=lambda _: None, compare=False)
     limits: UnpackLimits = field(default_factory=UnpackLimits)
+    safe: Callable[[], Sequence[Path]] = field(default=tuple, compare=False)
+
+    def is_shared(self, *entries: Path) -> bool:
+        """Return whether another user can write the store or some of its entries, in a folder that is called safe.
+
+        Raises:
+            ForeignFolderError: Another user can write it, and the settings call no such folder safe.
+        """
+        part = self._open_part(*entries)
+        if part is None:
+            return False
+        real = Path(os.path.realpath(self.folder))
+        if any(real.is_relative_to(os.path.realpath(folder)) for folder in self.safe()):
+            return True
+        raise ForeignFolderError(
+            f"another user can write {part}, so the store of archives in {self.folder} is not used",
+            hint=f"`TENV_SAFE_FOLDERS={shlex.quote(str(self.folder))}` has its files compared and copied; "
+            "`TENV_CACHE_DIR` names another folder",
+        )
+
+    def _open_part(self, *entries: Path) -> Path | None:
+        """Return the first part that another user can write; None without one."""
+        parts = (*(self.folder / name for name in _PARTS), *entries)
+        return open_part(self.folder) or next(filter(_is_open, parts), None)
 
     def file(self, sha256: str) -> Path:
         """Return the path of an archive."""
@@ -108,14 +146,15 @@ class Store:
         """
         key = wanted.sha256 or f"url-{hashlib.sha256(wanted.url.encode()).hexdigest()}"
         part = self.folder / "parts" / key
+        self.is_shared(part, self.file(wanted.sha256 or key))
         with self._hold(part, f"fetching {wanted.name}"):
             if wanted.sha256 and self.has(wanted.sha256):
                 path = self.file(wanted.sha256)
                 return Fetched(path, wanted.sha256, path.stat().st_size)
+            part.touch(0o600)
             fetched = fetcher.file(wanted, part)
             with storage_errors(f"can't keep {wanted.name}"):
                 path = self.file(fetched.sha256)
-                path.parent.mkdir(parents=True, exist_ok=True)
                 part.chmod(0o444)
                 part.replace(path)
         return Fetched(path, fetched.sha256, fetched.size)
@@ -129,18 +168,20 @@ class Store:
             thorough: Also verify every byte.
         """
         folder, note = self._tree(archive, windows)
+        shared = self.is_shared(note, folder)
         kept = _read_note(note)
         if kept is None:
             return None
         contents, times = kept
+        shared = self.is_shared(*_entries(folder, contents)) or shared
         for name, file in contents.files.items():
             if _stamp(folder / name) != (file.size, times[name]):
                 return None
-            if thorough and digest(folder / name) != file.sha256:
+            if (thorough or shared) and digest(folder / name) != file.sha256:
                 return None
         if any(not (folder / name).is_symlink() for name in contents.links):
             return None
-        return Tree(folder, contents)
+        return Tree(folder, contents, shared)
 
     def unpacked(
         self, archive: Archive, fetched: Callable[[], Path], *, windows: bool = False, thorough: bool = False
@@ -173,7 +214,8 @@ class Store:
                 )
                 times = {name: (folder / name).lstat().st_mtime_ns for name in contents.files}
                 write_atomic(note, _note(contents, times))
-        return Tree(folder, contents)
+                note.chmod(0o444)
+        return Tree(folder, contents, self.is_shared())
 
     def _tree(self, archive: Archive, windows: bool) -> tuple[Path, Path]:
         name = f"{archive.sha256}-{archive.strip}{'-windows' if windows else ''}"
@@ -181,11 +223,23 @@ class Store:
 
     @contextlib.contextmanager
     def _hold(self, path: Path, purpose: str) -> Iterator[None]:
+        with storage_errors(f"can't create {self.folder}"):
+            self._make()
         with exclusive(path, f"tenv: {purpose}", lambda sentence: self.say(f"waiting: {sentence}")):
             yield
 
+    def _make(self) -> None:
+        """Create the folders of the store, which nobody else can write whatever the umask, and its mark."""
+        for folder in (*reversed(self.folder.parents), self.folder, *(self.folder / name for name in _PARTS)):
+            if not folder.is_dir():
+                folder.mkdir(mode=0o755, exist_ok=True)
+        if not (self.folder / _TAG).exists():
+            write_atomic(self.folder / _TAG, _MARK)
+
     def damages(self) -> Iterator[Damage]:
-        """Yield the damaged files in the store; reads every byte."""
+        """Yield the damaged files in the store, and the part of it that another user can write; reads every byte."""
+        if part := self._open_part():
+            yield Damage(part, "another user can write it")
         for path in sorted((self.folder / "files").glob("[0-9a-f]*")):
             if digest(path) != path.name:
                 yield Damage(path, "its sha256 has changed")
@@ -201,17 +255,40 @@ class Store:
                 elif digest(path) != file.sha256:
                     yield Damage(path, "its sha256 has changed")
 
-    def clear(self) -> None:
-        """Remove the whole content; environments are unaffected."""
+    def clear(self) -> list[Path]:
+        """Remove the entries of tenv, and return the paths of others; environments are unaffected."""
+        if not self.folder.is_dir():
+            return []
         with storage_errors(f"can't remove {self.folder}"):
-            if self.folder.is_dir():
-                shutil.rmtree(self.folder)
+            if not self._is_marked():
+                return [self.folder]
+            places = [self.folder / name for name in _PARTS if (self.folder / name).is_dir()]
+            for path in (path for place in places for path in place.iterdir() if _is_entry(path.name)):
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+            for place in (place for place in places if not any(place.iterdir())):
+                place.rmdir()
+            rest = [path for path in sorted(self.folder.iterdir()) if path.name != _TAG]
+            if not rest:
+                (self.folder / _TAG).unlink()
+                self.folder.rmdir()
+        return [path for place in rest for path in (sorted(place.iterdir()) if place in places else [place])]
+
+    def _is_marked(self) -> bool:
+        """Return whether tenv has made the folder a store."""
+        try:
+            return read_text(self.folder / _TAG) == _MARK
+        except (OSError, ValueError):
+            return False
 
 
 def default_store(say: Callable[[str], None] = lambda _: None, limits: UnpackLimits | None = None) -> Store:
     """Return the store in the user's cache folder (TENV_CACHE_DIR, else the default of the system)."""
     cache = os.environ.get("TENV_CACHE_DIR")
-    return Store((Path(cache) if cache else user_cache()) / "archives", say, limits or UnpackLimits())
+    folder = (Path(cache) if cache else user_cache()) / "archives"
+    return Store(folder, say, limits or UnpackLimits(), lambda: safe_folders(settings_folder(), os.environ))
 
 
 def share(source: Path, target: Path, how: Sharing) -> Sharing:
@@ -246,6 +323,27 @@ def _clone(source: Path, target: Path) -> bool:
 
 def _writable(source: Path) -> int:
     return 0o755 if source.stat().st_mode & 0o111 else 0o644
+
+
+def _is_open(path: Path) -> bool:
+    """Return whether another user can write an entry of the store."""
+    try:
+        return others_write(path.lstat())
+    except OSError:  # it does not exist
+        return False
+
+
+def _is_entry(name: str) -> bool:
+    """Return whether a name is one that tenv gives to an entry, or to a lock or a leftover of it."""
+    stem = name.removeprefix(".").removeprefix("url-")
+    return is_sha256(stem[:64]) and stem[64:65] in ("", "-", ".")
+
+
+def _entries(folder: Path, contents: Contents) -> Iterator[Path]:
+    """Yield the files, links and folders of a tree."""
+    names = (*contents.files, *contents.links)
+    yield from (folder / name for name in names)
+    yield from {folder / parent for name in names for parent in PurePosixPath(name).parents}
 
 
 def _stamp(path: Path) -> tuple[int, int]:

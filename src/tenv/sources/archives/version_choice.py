@@ -1,18 +1,41 @@
-"""Selects the version of an NVIDIA product for a request, from the facts, for the target's CUDA and PyTorch."""
+"""Selects the version of an NVIDIA product for a request, from the facts, for the target's CUDA and PyTorch.
+
+An `Offer` is a candidate archive of that version, from the facts or from NVIDIA's live list; the two are compared. Of a
+CUDA release, the components are selected here, and all must be of one release.
+"""
 
 from collections.abc import Iterable, Sequence
 
 from tenv.core.dataclass import dataclass
-from tenv.core.errors import NoSolutionError
+from tenv.core.errors import HashMismatchError, NoSolutionError
+from tenv.core.toml_reader import nearest
 from tenv.core.versions import Range, Version
-from tenv.facts.redist_rows import RedistArchive
+from tenv.facts.cuda_parts import CudaRedistTable
+from tenv.facts.library_releases import RedistArchive
 from tenv.facts.tables import Facts
-from tenv.sources.archives.redist import NVIDIA_PLATFORMS
+from tenv.locks.lock import Archive
+from tenv.sources.archives.redist import NVIDIA_PLATFORMS, Product, RedistFile, RedistManifest
 from tenv.targets.manifest import Manifest
 
-__all__ = ["AUTO", "CUDA", "VersionChoice", "VersionQuery", "answers", "choose", "rows_of"]
+__all__ = [
+    "CUDA",
+    "Offer",
+    "VersionChoice",
+    "VersionQuery",
+    "answers",
+    "check_components",
+    "check_one_release",
+    "choose",
+    "compare",
+    "from_file",
+    "from_row",
+    "none_fits",
+    "pick",
+    "rows_of",
+    "toolkit",
+]
 
-AUTO = "auto"
+_AUTO = "auto"
 CUDA = "cuda"
 """The CUDA toolkit: the product whose components form one release."""
 
@@ -30,7 +53,7 @@ class VersionQuery:
         manifest: The manifest.
         platforms: The platforms with this request.
         kept: The version in the old lock; empty for none.
-        product: The product in NVIDIA's redist, if the name is that of a component.
+        product: The product in NVIDIA's redist, if the name is a component's.
     """
 
     name: str
@@ -65,7 +88,7 @@ def rows_of(facts: Facts, name: str) -> tuple[RedistArchive, ...]:
 
 def answers(version: str, wanted: str) -> bool:
     """Return whether a version satisfies a request: the version itself, a label or a range."""
-    if wanted in (AUTO, version) or version.startswith(f"{wanted}."):
+    if wanted in (_AUTO, version) or version.startswith(f"{wanted}."):
         return True
     try:
         return version in Range(wanted)
@@ -82,7 +105,7 @@ def choose(facts: Facts, question: VersionQuery) -> VersionChoice:
     if CUDA in (question.name, question.product):
         return _release(facts, question)
     rows = rows_of(facts, question.name)
-    if question.wanted == AUTO:
+    if question.wanted == _AUTO:
         return _automatic(facts, question, rows)
     if _is_exact(question.wanted):
         known = [str(version) for version in _versions(rows) if answers(str(version), question.wanted)]
@@ -109,7 +132,7 @@ def choose(facts: Facts, question: VersionQuery) -> VersionChoice:
 def _release(facts: Facts, question: VersionQuery) -> VersionChoice:
     """Select a CUDA release: the requested one, else the newest with nvcc for every platform of the request."""
     wanted, reason = question.wanted, ""
-    if wanted == AUTO:
+    if wanted == _AUTO:
         cuda = question.manifest.requirements.cuda
         if cuda is None:
             raise _no_cuda(question)
@@ -220,3 +243,146 @@ def _builds(manifest: Manifest, torch: Version) -> bool:
 def _built(facts: Facts, manifest: Manifest) -> list[Version]:
     """Return the PyTorch releases that the manifest supports."""
     return [release.version for release in facts.pytorch_build.releases if _builds(manifest, release.version)]
+
+
+# Candidate archives
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A candidate archive.
+
+    Attributes:
+        component: Its component.
+        version: Its version.
+        cuda_major: Its CUDA major; None if it serves all.
+        url: Its URL.
+        sha256: Its digest in hex.
+        size: Its size in bytes; None if unknown.
+        trust: The origin of the digest: ``facts`` or ``redist``.
+        release: Its CUDA release, if it is a component; else empty.
+    """
+
+    component: str
+    version: str
+    cuda_major: int | None
+    url: str
+    sha256: str
+    size: int | None
+    trust: str
+    release: str = ""
+
+
+def from_file(asked: Product, file: RedistFile) -> Offer:
+    """Return a candidate from a live list."""
+    return Offer(
+        file.component, file.version, file.cuda_major, asked.base + file.path, file.sha256, file.size, "redist"
+    )
+
+
+def from_row(name: str, row: RedistArchive) -> Offer:
+    """Return a candidate from a row of the facts."""
+    return Offer(name, str(row.version), row.cuda_major, row.url, row.sha256, row.size, "facts")
+
+
+def pick(
+    question: VersionQuery, choice: VersionChoice, platform: str, cuda: Version | None, offers: Sequence[Offer]
+) -> Offer:
+    """Return the candidate for the target's CUDA."""
+    by_major = {offer.cuda_major: offer for offer in offers}
+    if cuda is not None and cuda.major in by_major:
+        return by_major[cuda.major]
+    if None in by_major:
+        return by_major[None]
+    if cuda is None and len(by_major) == 1:
+        return next(iter(by_major.values()))
+    raise none_fits(question, choice, platform, cuda, offers)
+
+
+def none_fits(
+    question: VersionQuery, choice: VersionChoice, platform: str, cuda: Version | None, offers: Sequence[Offer]
+) -> NoSolutionError:
+    """Return the error for a version without an archive for a platform and CUDA."""
+    majors = ", ".join(str(offer.cuda_major) for offer in offers)
+    made_for = f" for CUDA {cuda}" if cuda else ", and the manifest names no CUDA" if majors else ""
+    hint = (
+        f"it has files for CUDA {majors}"
+        if majors
+        else f"NVIDIA's name of the platform is {NVIDIA_PLATFORMS[platform]}"
+    )
+    return NoSolutionError(
+        f"archives.{question.name}: {question.name} {choice.version} has no file on {platform}{made_for}", hint=hint
+    )
+
+
+def compare(name: str, known: Offer, live: Offer) -> None:
+    """Raise HashMismatchError if NVIDIA lists another file under the name of a row of the facts."""
+    if live.sha256 == known.sha256 and (known.size is None or live.size in (None, known.size)):
+        return
+    raise HashMismatchError(
+        f"{name} {known.version}: NVIDIA now lists another file under the name {known.url.rpartition('/')[2]}\n"
+        f"  the facts  sha256 {known.sha256}, {known.size or 'unknown'} bytes\n"
+        f"  the list   sha256 {live.sha256}, {live.size or 'unknown'} bytes",
+        hint="NVIDIA replaced the file; put the row that you trust into "
+        f"facts/{name}.toml of your configuration folder, or request the file with `url` and `sha256`",
+    )
+
+
+# A CUDA release
+
+
+def toolkit(
+    table: CudaRedistTable, question: VersionQuery, release: str, live: RedistManifest, platform: str
+) -> tuple[str, ...]:
+    """Return the components of a release that a build of PyTorch uses.
+
+    Args:
+        table: The components and the releases that have them.
+        question: The query, for messages.
+        release: The release.
+        live: NVIDIA's manifest of it.
+        platform: NVIDIA's name of the platform.
+
+    Raises:
+        NoSolutionError: The release lacks a component, or has none for the platform.
+    """
+    parts = table.components_of(Version(release), platform)
+    lacking = [part for part in parts if not live.files(part.name, platform)]
+    if len(lacking) == len(parts):
+        raise NoSolutionError(
+            f"archives.{question.name}: NVIDIA has no CUDA {release} for {platform}",
+            hint="remove the platform from `platforms`, or move the request to [platform.NAME.archives]",
+        )
+    if lacking:
+        raise NoSolutionError(
+            f"archives.{question.name}: CUDA {release} lacks {lacking[0].name} for {platform}: {lacking[0].use}",
+            hint=f'name the components: `{question.name} = {{ version = "{release}", components = [...] }}`',
+        )
+    return tuple(part.name for part in parts)
+
+
+def check_components(question: VersionQuery, names: Sequence[str], live: RedistManifest, platform: str) -> None:
+    """Raise an error for a component that a release lacks on a platform."""
+    lacking = next((name for name in names if not live.files(name, platform)), "")
+    if not lacking:
+        return
+    there = [name for name in live.components() if live.files(name, platform)]
+    raise NoSolutionError(
+        f"archives.{question.name}: CUDA {live.label or question.wanted} has no component {lacking} for {platform}",
+        hint=nearest(lacking, there) or f"it has {', '.join(there)}",
+    )
+
+
+def check_one_release(file: str, platform: str, archives: Sequence[Archive]) -> None:
+    """Raise an error for components of two CUDA releases, since compiler, headers and libraries must match."""
+    releases: dict[str, str] = {}
+    for archive in archives:
+        if archive.release:
+            releases.setdefault(archive.release, archive.part_of or archive.name)
+    if len(releases) > 1:
+        parts = ", ".join(f"{name} {release}" for release, name in sorted(releases.items()))
+        newest = max(releases, key=Version)
+        raise NoSolutionError(
+            f"{file}: [archives] mixes releases of CUDA on {platform}: {parts}",
+            hint=f'request one release: `version = "{newest}"` for each',
+        )

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from tenv.core.files import open_regular
 from tenv.core.names import CondaFile
-from tenv.environment.installed_files import BYTECODE, Expected, read_note
+from tenv.environment.installed_files import BYTECODE, POINTER, Expected, read_note
 from tenv.locks.lock import Lock
 from tenv.rattler_api.cache import PackedFile
 from tenv.rattler_api.lockfile import read_records
@@ -52,21 +53,25 @@ def _files(record: Record, files: Sequence[PackedFile], names: Sequence[str], pr
     aside = {str(row["original_path"]): str(row["_path"]) for row in _rows(note) if "original_path" in row}
     for file, claimed in zip(files, names, strict=True):
         name = os.path.normpath(aside.get(claimed, claimed))
-        if BYTECODE in name or not file.sha256:
+        if BYTECODE in name or not (file.sha256 or file.target):
+            continue
+        if file.target:
+            yield Expected(name, record.name, f"{POINTER}{file.target}")
             continue
         if not file.placeholder:
-            yield Expected(name, record.name, f"sha256:{file.sha256}")
+            yield Expected(name, record.name, f"sha256:{file.sha256}", file.executable)
             continue
         try:
-            data = (prefix / name).read_bytes()
+            with open_regular(prefix / name) as opened:
+                data = opened.read()
         except OSError:
-            yield Expected(name, record.name)
+            yield Expected(name, record.name, "", file.executable)
             continue
         first = data.partition(b"\n")[0]
         rewritten = first.startswith(b"#!/usr/bin/env ")  # rattler's first line where the prefix is too long for one
         plain = unprefixed(data, os.fsencode(prefix), file.placeholder.encode(), binary=file.binary)
         same = rewritten or hashlib.sha256(plain).hexdigest() == file.sha256
-        yield Expected(name, record.name, "" if same else _DIFFERS)
+        yield Expected(name, record.name, "" if same else _DIFFERS, file.executable)
 
 
 def _rows(note: dict[str, Any]) -> list[dict[str, Any]]:

@@ -1,14 +1,17 @@
 """The conda packages of a prefix, from the files in ``conda-meta``."""
 
+import contextlib
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+from tenv.core.files import storage_errors
 from tenv.core.names import CondaFile
-from tenv.environment.installed_files import BYTECODE, Expected, Records, listed, read_note
+from tenv.core.prefix import require_inside
+from tenv.environment.installed_files import BYTECODE, FOLDER, TEXT, Expected, Records, listed, read_note
 
-__all__ = ["CondaPackages"]
+__all__ = ["CondaPackages", "unlink"]
 
 
 class CondaPackages(Records):
@@ -109,6 +112,43 @@ class CondaPackages(Records):
 
 
 def _of_note(row: Mapping[str, Any], owner: str) -> Expected:
-    """Return a file of a conda package. A file that holds the prefix has a digest of its own."""
-    kind, sha256 = row.get("path_type", "hardlink"), row.get("sha256_in_prefix") or row.get("sha256")
-    return Expected(os.path.normpath(row["_path"]), owner, f"sha256:{sha256}" if sha256 and kind == "hardlink" else "")
+    """Return a file of a conda package. A file that holds the prefix has a digest of its own.
+
+    Of a link, py-rattler 0.28 notes the sha256 of its target.
+    """
+    kind, in_prefix = row.get("path_type", "hardlink"), row.get("sha256_in_prefix") or ""
+    name, sha256 = os.path.normpath(row["_path"]), in_prefix or row.get("sha256")
+    if kind == "softlink":
+        return Expected(name, owner, f"{TEXT}{in_prefix}")
+    if kind == "directory":
+        return Expected(name, owner, FOLDER)
+    return Expected(name, owner, f"sha256:{sha256}" if sha256 else "")
+
+
+def unlink(packages: CondaPackages, names: Collection[str]) -> None:
+    """Remove packages from a prefix: their files, the folders that become empty, and their records.
+
+    Raises:
+        EnvironmentBrokenError: A record names a file outside the prefix.
+        StorageError: A file can't be removed.
+    """
+    prefix, notes = packages.prefix, packages.notes()
+    files = [*packages.files(names)]
+    require_inside(prefix, files, "a record of a conda package")
+    ours = {os.path.relpath(note, prefix) for name in names for note in notes.get(name, ())}
+    with storage_errors(f"can't remove packages from {prefix}"):
+        for file in files:
+            if file not in ours:
+                _remove(prefix / file)
+        folders = {parent for file in files if file not in ours for parent in PurePosixPath(file).parents[:-1]}
+        for folder in sorted(folders, key=lambda folder: -len(folder.parts)):
+            with contextlib.suppress(OSError):  # it holds other files
+                (prefix / folder).rmdir()
+        for note in ours:  # last, so that an interrupted removal can be repeated
+            (prefix / note).unlink(missing_ok=True)
+
+
+def _remove(path: Path) -> None:
+    if path.is_symlink() or not path.is_dir():
+        with contextlib.suppress(NotADirectoryError):  # a folder above is a file now
+            path.unlink(missing_ok=True)

@@ -1,42 +1,27 @@
-"""Read a fetched conda package once, to its end: what it says of its files, and how much it unpacks to.
+"""Read a fetched conda package once, to its end: its lists of files, its members, and the size that it unpacks to.
 
 rattler unpacks whatever it is given, so a package is measured before it gets it. Nothing is written here.
 """
 
 import posixpath
+import stat
 import struct
 import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, cast
+from typing import IO
 
 from tenv.core.errors import ArchiveRefusedError, NetworkError
 from tenv.core.unpack_limits import UnpackLimits
-from tenv.sources.archives.formats.streams import ERRORS, ForwardReader, decompressed
-from tenv.sources.conda.plain_headers import BLOCK, plain_size
+from tenv.rattler_api.cache import PackageMembers
+from tenv.sources.archives.readers import DAMAGE, decompressed, tar_members
 
 __all__ = ["ABOUT", "read_package"]
 
 ABOUT = ("info/paths.json", "info/link.json", "info/files", "info/has_prefix")
-"""What a package says of its files."""
+"""The lists of a package about its files."""
 
-_LAST = tuple(name.rpartition("/")[2].encode() for name in ABOUT)
-_HEADER = 8 << 20
-"""The maximum size of an extended header in bytes; names and times need a few hundred."""
-
-_DAMAGE: tuple[type[Exception], ...] = (
-    *ERRORS,
-    tarfile.TarError,
-    zipfile.BadZipFile,
-    struct.error,
-    EOFError,
-    ValueError,
-    LookupError,
-    NotImplementedError,
-    RuntimeError,
-    OverflowError,
-)
 _ZIP64, _LATER = 0xFFFFFFFF, 0x8
 """The size in a header that gives it elsewhere, and the flag of a member whose sizes follow it."""
 
@@ -44,8 +29,8 @@ _LOCAL = struct.Struct("<4s5H3L2H")
 """The header before a member of a zip: signature, version, flags, method, time, date, digest, sizes, lengths."""
 
 
-def read_package(path: Path, name: str, limits: UnpackLimits) -> dict[str, bytes]:
-    """Return the files of `ABOUT` that a package has, by name.
+def read_package(path: Path, name: str, limits: UnpackLimits) -> PackageMembers:
+    """Return the members of a package, with the content of those of `ABOUT`.
 
     Args:
         path: The package, a ``.conda`` or ``.tar.bz2`` file with the digest of the lock.
@@ -61,16 +46,16 @@ def read_package(path: Path, name: str, limits: UnpackLimits) -> dict[str, bytes
         with path.open("rb") as file:
             if path.name.endswith(".conda"):
                 for part in _parts(file):
-                    reading.read(path, decompressed(part, "zst", min(limits.memory, 128 << 20)))
+                    reading.read(decompressed(part, "zst", min(limits.memory, 128 << 20)))
             else:
-                reading.read(path, decompressed(file, "bz2", limits.memory))
+                reading.read(decompressed(file, "bz2", limits.memory))
     except ArchiveRefusedError:
         raise
-    except _DAMAGE as error:
+    except DAMAGE as error:
         if isinstance(error, OSError) and error.errno:  # of the disk, not of the package
             raise
         raise NetworkError(f"{name}: is not a conda package: {error}") from error
-    return reading.found
+    return PackageMembers(reading.about, reading.targets, frozenset(reading.programs))
 
 
 def _parts(file: IO[bytes]) -> Iterator[IO[bytes]]:
@@ -115,53 +100,35 @@ class _Reading:
     """One package while it is read."""
 
     def __init__(self, name: str, packed: int, limits: UnpackLimits) -> None:
-        self.found: dict[str, bytes] = {}
+        self.about: dict[str, bytes] = {}
+        self.targets: dict[str, str] = {}
+        self.programs: set[str] = set()
         self._name, self._packed, self._limits = name, packed, limits
         self._entries = self._declared = self._before = self._passed = 0
 
-    def read(self, path: Path, pieces: Iterator[bytes]) -> None:
+    def read(self, pieces: Iterator[bytes]) -> None:
         """Read one tar archive of the package."""
-        forward = ForwardReader(path, pieces, _HEADER, self._count)
-        try:
-            with tarfile.open(fileobj=cast("IO[bytes]", forward), mode="r:", encoding="utf-8") as archive:
-                known: list[tarfile.TarInfo] = vars(archive)["members"]
-                while member := archive.next():
-                    self._take(archive, member)
-                    known.clear()  # memory must not grow with the package
-                    self._pass_plain(archive, forward)
-            if forward.last.strip(b"\0"):  # `tarfile` treats a broken header as the end
-                raise tarfile.ReadError("a damaged header")
-        finally:
-            forward.close()
+        for archive, member in tar_members(pieces, self._count):
+            self._take(archive, member)
         self._before += self._passed
-
-    def _pass_plain(self, archive: tarfile.TarFile, forward: ForwardReader) -> None:
-        """Count the members that nothing but their size is asked of, up to the next other one."""
-        if archive.pax_headers:  # they hold for each member from here on
-            return
-        place: int = vars(archive)["offset"]
-        while (size := plain_size(forward.peek(place, BLOCK), _LAST)) is not None:
-            self._add(size)
-            place += BLOCK + -(-size // BLOCK) * BLOCK
-        vars(archive)["offset"] = place
 
     def _count(self, passed: int) -> None:
         """Count what is decompressed until now, with headers and padding."""
         self._passed = passed
         self._limits.check(self._name, self._packed, self._before + passed)
 
-    def _add(self, size: int) -> None:
-        """Count one more member with its size in bytes."""
-        self._entries += 1
-        self._declared += size
-        self._limits.check(self._name, self._packed, self._declared, self._entries)
-
     def _take(self, archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
-        self._add(member.size if member.isreg() else 0)  # the whole size of a sparse file
+        self._entries += 1
+        self._declared += member.size if member.isreg() else 0  # the whole size of a sparse file
+        self._limits.check(self._name, self._packed, self._declared, self._entries)
         name = posixpath.normpath(member.name)
+        if member.issym():
+            self.targets[name] = member.linkname
+        elif member.mode & stat.S_IXUSR and not member.isdir():
+            self.programs.add(name)
         if name not in ABOUT:
             return
-        if name in self.found or not member.isreg() or member.size > self._limits.memory:
+        if name in self.about or not member.isreg() or member.size > self._limits.memory:
             raise tarfile.ReadError(f"{name} is there twice, or is not a file of usual size")
         data = archive.extractfile(member)
-        self.found[name] = data.read() if data else b""
+        self.about[name] = data.read() if data else b""

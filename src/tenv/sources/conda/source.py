@@ -10,20 +10,18 @@ from tenv.core.errors import EnvironmentBrokenError, ForeignFolderError, UsageEr
 from tenv.core.files import empty_folder
 from tenv.core.link_mode import LinkMode
 from tenv.core.names import normalize
-from tenv.core.prefix import clear, require_inside
+from tenv.core.prefix import require_inside
 from tenv.core.user_folders import user_data
 from tenv.environment.state import Environment, State, Status
 from tenv.locks.lock import CondaPackage, Lock, LockedFile
-from tenv.sources.conda.installed import CondaPackages
+from tenv.sources.conda.installed import CondaPackages, unlink
 from tenv.sources.interface import Access, Chosen, Problem, Source, SourceCache, Work, section_of
 from tenv.sources.owners import claimed_twice
 from tenv.targets.manifest import Manifest
 
 if TYPE_CHECKING:
-    from tenv.core.progress import Progress
     from tenv.environment.installed_files import Expected
     from tenv.rattler_api.records import Record
-    from tenv.sources.conda.early_link import EarlyLink, Linked
     from tenv.sources.conda.staging import Staged
     from tenv.sources.job import Job
 
@@ -116,10 +114,6 @@ def _locked_records(lock: Lock, manifest: Manifest) -> "dict[str, list[Record]]"
 class CondaWork(Work):
     """Links packages into an environment."""
 
-    early: "EarlyLink | None" = None
-    """The linking of packages from the cache that has begun before the rules had an answer."""
-    _linked: "Linked | None" = None
-    _progress: "Progress | None" = None
     _staged: "Staged | None" = None
     _kept: tuple[str, ...] = ()
 
@@ -137,16 +131,13 @@ class CondaWork(Work):
         if not self._changes:
             return ()
         self._refuse_space()
-        if self._is_linked():
-            return ()
         from tenv.sources.conda.staging import stage  # late: loads rattler
 
         job, plan = self.job, self.job.plan
         thorough = job.exact or bool(plan.broken(_KEY))
         context = job.context
-        progress = self._progress or context.progress
         self._staged = stage(
-            job.lock, job.platform, context.network(), progress, context.unpack_limits(), thorough=thorough
+            job.lock, job.platform, context.network(), context.progress, context.unpack_limits(), thorough=thorough
         )
         if not job.exact:
             self._kept = tuple(name for name in CondaPackages(job.prefix).names() if name not in plan.ours(_KEY))
@@ -154,28 +145,6 @@ class CondaWork(Work):
         if not plan.scratch and claimed_twice(job.prefix, {**plan.had, _KEY: ()}, {_KEY: self._staged.files}):
             job.plan = plan.anew()
         return [name for name in plan.unmanaged if name in self._staged.files]
-
-    def _is_linked(self) -> bool:
-        """Wait for the packages that are linked meanwhile, and return whether all are there; else none of them is."""
-        if self.early is None:
-            return False
-        progress = self.job.context.progress
-        self._linked = linked = self.early.result(progress)
-        if linked is None:
-            from tenv.sources.conda.early_link import Unsaid  # late: for a first environment alone
-
-            clear(self.job.prefix, ())
-            self._progress = Unsaid(progress, self.early.said)
-            return False
-        progress.advance(linked.count)
-        self.job.linked = linked.sizes
-        self.job.flush_ahead()
-        return True
-
-    def close(self) -> None:
-        """End what still links."""
-        if self.early:
-            self.early.close()
 
     def _refuse_space(self) -> None:
         """Refuse a prefix that compilers, link scripts and the first lines of programs take for two words."""
@@ -213,7 +182,7 @@ class CondaWork(Work):
         from tenv.rattler_api.install import link  # late: loads rattler
 
         job, plan, staged = self.job, self.job.plan, self._staged
-        (self._progress or job.context.progress).step("installing conda packages", len(staged.records))
+        job.context.progress.step("installing conda packages", len(staged.records))
         packages, wanted = CondaPackages(job.prefix), plan.wanted[_KEY]
         for name in packages.without_note(wanted):
             for note in packages.notes().get(name, ()):  # rattler stops at a record that it can't read
@@ -238,15 +207,13 @@ class CondaWork(Work):
 
     def _remove_sharing(self, packages: CondaPackages, staged: "Staged") -> None:
         """Remove the packages that share a path with another one, so that they are linked as in a fresh create."""
-        from tenv.sources.conda.shared_paths import sharing, unlink  # late: only here
+        from tenv.sources.conda.staging import sharing  # late: as above
 
         there = {*packages.names()} - {*self._kept}
         unlink(packages, sharing(packages.claims(there), staged.claims) & there)
 
     def notes(self) -> Iterator[str]:
         """Yield notes about problematic files of packages."""
-        if self._linked is not None:
-            yield from self._linked.notes
         if self._staged is not None:
             from tenv.sources.conda.staging import leaving_links  # late: as above
 

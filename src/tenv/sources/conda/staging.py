@@ -1,11 +1,10 @@
 """Fetches and checks the conda packages of a lock, before the prefix changes."""
 
-import hashlib
 import posixpath
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
@@ -16,21 +15,12 @@ from tenv.core.progress import Bytes, Progress, Transfer
 from tenv.core.unpack_limits import UnpackLimits
 from tenv.core.untrusted import without_login
 from tenv.locks.lock import CondaPackage, Lock
-from tenv.rattler_api.cache import Content, PackedFiles, read_cache, read_packed
+from tenv.rattler_api.cache import Content, PackageMembers, PackedFiles, read_cache, read_packed
 from tenv.rattler_api.lockfile import read_records
 from tenv.rattler_api.network import Network
 from tenv.rattler_api.records import Record
 
-__all__ = [
-    "Staged",
-    "fetch_packages",
-    "leaving_links",
-    "places",
-    "rows_digest",
-    "stage",
-    "stage_contents",
-    "stage_fetched",
-]
+__all__ = ["Staged", "fetch_packages", "leaving_links", "places", "sharing", "stage", "stage_contents"]
 
 _LINK_SCRIPT = re.compile(r"(?:bin/\.|Scripts/\.)[^/]+-(?:pre-link|post-link|pre-unlink)\.(?:sh|bat)")
 _RESERVED = re.compile(rf"{META}(/|$)|conda-meta/[^/]*\.json$|conda-meta/history$|\.tenv\.")
@@ -91,45 +81,12 @@ def stage(
     records = tuple(record for record in every if record.url not in lock.left_out)
     _compare(lock, platform, records)
     contents, damaged = read_cache(records, thorough=thorough)
-    return stage_fetched(records, contents, damaged, network, progress, limits or UnpackLimits())
-
-
-def stage_fetched(
-    records: Sequence[Record],
-    cached: Mapping[str, Content],
-    damaged: tuple[str, ...],
-    network: Network,
-    progress: Progress,
-    limits: UnpackLimits,
-    *,
-    tries: int | None = None,
-) -> Staged:
-    """Fetch the packages that the cache lacks, and check the content of all; raises the errors of `stage`.
-
-    Args:
-        records: The packages.
-        cached: The content of those in the cache, by URL.
-        damaged: Names of packages with damaged files in the cache.
-        network: The network settings for channels.
-        progress: Receives progress.
-        limits: What a package may unpack to.
-        tries: How often a package is asked for; None for the default.
-    """
-    contents, archives = {**cached}, dict[str, Path]()
-    if missing := [record for record in records if record.url not in cached]:
+    archives = dict[str, Path]()
+    if missing := [record for record in records if record.url not in contents]:
         progress.step("downloading conda packages", Bytes(sum(record.size or 0 for record in missing)))
-        archives, packed = fetch_packages(missing, network, limits, _teller(progress), tries)
+        archives, packed = fetch_packages(missing, network, limits or UnpackLimits(), _reporter(progress))
         contents |= {found.content.record.url: found.content for found in packed}
     return stage_contents([contents[record.url] for record in records], archives, damaged)
-
-
-def rows_digest(rows: Iterable[Record | CondaPackage]) -> bytes:
-    """Return a digest of what identifies packages, in any order: of those of a lock and of rattler's reading of it."""
-    return hashlib.sha256(repr(sorted(map(_identity, rows))).encode()).digest()
-
-
-def _identity(row: Record | CondaPackage) -> tuple[str, ...]:
-    return row.name, row.version, row.build, row.subdir, row.url, row.sha256, row.md5
 
 
 def fetch_packages(
@@ -137,9 +94,8 @@ def fetch_packages(
     network: Network,
     limits: UnpackLimits,
     on_bytes: Callable[[str, int, int], None],
-    tries: int | None = None,
 ) -> tuple[dict[str, Path], list[PackedFiles]]:
-    """Fetch packages; return their files by URL, and what is in each.
+    """Fetch packages; return their files by URL, and the content of each.
 
     Raises:
         HashMismatchError: A package's bytes differ from the lock.
@@ -149,38 +105,42 @@ def fetch_packages(
     from tenv.rattler_api.fetch import fetch  # late: most packages are in the cache
     from tenv.sources.conda.package_reader import read_package
 
-    texts: dict[str, dict[str, bytes]] = {}
+    members: dict[str, PackageMembers] = {}
 
     def read(record: Record, path: Path) -> None:
-        texts[record.url] = read_package(path, without_login(record.url), limits)
+        members[record.url] = read_package(path, without_login(record.url), limits)
 
-    archives = fetch(records, network, on_bytes, read, tries)
-    return archives, read_packed(texts, records)
+    archives = fetch(records, network, on_bytes, read)
+    return archives, read_packed(members, records)
 
 
 def _compare(lock: Lock, platform: str, records: Sequence[Record]) -> None:
     """Raise LockCorruptError if rattler reads the lock differently: tenv must install what it checked."""
     faults = [fault for record in records if (fault := record.fault(platform))]
-    if not faults and rows_digest(records) != rows_digest(lock.conda.get(platform, ())):
-        faults = [f"its conda packages for {platform} can be read in two ways"]
+    if not faults and sorted(map(_identity, records)) != sorted(map(_identity, lock.conda.get(platform, ()))):
+        faults = [f"rattler and tenv read its packages for {platform} differently"]
     if faults:
         hint = f"`tenv lock {lock.target}` replaces it"
         raise LockCorruptError(f"the lock of {lock.target}: {faults[0]}", hint=hint)
 
 
-def _teller(progress: Progress) -> Callable[[str, int, int], None]:
+def _identity(row: Record | CondaPackage) -> tuple[str, ...]:
+    return row.name, row.version, row.build, row.subdir, row.url, row.sha256, row.md5
+
+
+def _reporter(progress: Progress) -> Callable[[str, int, int], None]:
     """Return a callback for downloads that passes all running ones to `progress` a few times a second."""
     running: dict[str, Transfer] = {}
-    told = time.monotonic()
+    last = time.monotonic()
 
-    def tell(name: str, done: int, total: int) -> None:
-        nonlocal told
+    def report(name: str, done: int, total: int) -> None:
+        nonlocal last
         running[name] = Transfer(name, done, total)
-        if time.monotonic() - told > _SECONDS or done == total:
-            told = time.monotonic()
+        if time.monotonic() - last > _SECONDS or done == total:
+            last = time.monotonic()
             progress.transfers(dict(running))
 
-    return tell
+    return report
 
 
 def stage_contents(
@@ -345,3 +305,39 @@ def leaving_links(prefix: Path, staged: Staged) -> list[str]:
         + (f" and {len(links) - _NAMED} more" if len(links) > _NAMED else "")
         for package, links in found.items()
     ]
+
+
+def sharing(before: Mapping[str, Collection[str]], after: Mapping[str, Collection[str]]) -> frozenset[str]:
+    """Return the packages that claim a path which another package claims, before or after an update.
+
+    A file in the place of another package's folder counts as shared too.
+
+    rattler gives a shared path to one package and puts the file of every other one below ``__clobbers__``. py-rattler
+    0.28 decides on that from the packages that one transaction links, so that an update can end with another file than
+    a fresh installation, or with none. Packages that share a path are therefore removed first and linked together.
+
+    Args:
+        before: The paths that each installed package claims, by its name.
+        after: The same for the packages of the lock.
+    """
+    claims: defaultdict[str, set[str]] = defaultdict(set)
+    for packages in (before, after):
+        for name, paths in packages.items():
+            for path in paths:
+                claims[path].add(name)
+    found = {name for names in claims.values() if len(names) > 1 for name in names}
+    for folder, below in _folders(claims):
+        if folder in claims:
+            found |= claims[folder] | claims[below]
+    return frozenset(found)
+
+
+def _folders(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield each folder above some paths once, with a path below it."""
+    known: set[str] = set()
+    for path in paths:
+        folder = path.rpartition("/")[0]
+        while folder and folder not in known:
+            known.add(folder)
+            yield folder, path
+            folder = folder.rpartition("/")[0]

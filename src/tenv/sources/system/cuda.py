@@ -8,8 +8,7 @@ from tenv.host import toolkits
 from tenv.host.choice import choose_toolkit
 from tenv.host.report import Toolkit
 from tenv.host.toolkit_ways import LOOKED_AT
-from tenv.sources.system.interface import Lack, Tool, ToolRequest
-from tenv.sources.system.path_search import first_that_is, patterns
+from tenv.sources.system.interface import Lack, Tool, ToolRequest, first_that_is, patterns
 
 __all__ = ["find_toolkit"]
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from tenv.core.versions import Version
 from tenv.host.interface import Missing
 from tenv.host.places import Places, environment_of
-from tenv.sources.system.interface import Lack, Tool, ToolRequest
-from tenv.sources.system.path_search import patterns
+from tenv.sources.system.interface import Lack, Tool, ToolRequest, patterns
 
 __all__ = ["find_debug_python", "find_gdb"]
 

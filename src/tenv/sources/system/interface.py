@@ -1,14 +1,17 @@
-"""The interface of system tools: request, tool, reason for rejection."""
+"""The interface of system tools: request, tool, reason for rejection, and helpers for searching folders."""
 
-from collections.abc import Callable, Mapping
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
 
 from tenv.core.dataclass import dataclass
 from tenv.core.versions import Range
-from tenv.host.places import Places
+from tenv.host.interface import Missing
+from tenv.host.places import Places, read
 
-__all__ = ["Kind", "Lack", "Tool", "ToolRequest"]
+__all__ = ["Kind", "Lack", "Tool", "ToolRequest", "first_that_is", "macros", "named_folders", "patterns"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +85,37 @@ class ToolRequest:
 
 Kind = Callable[[ToolRequest], Tool | Lack]
 """A function that finds one kind of tool."""
+
+
+def patterns(folder: Path, *names: str) -> list[Path]:
+    """Return the files in a folder that match a pattern, sorted per pattern, each file once."""
+    found = (path for name in names for path in sorted(folder.glob(name)) if path.is_file())
+    return list({os.path.realpath(path): path for path in found}.values())
+
+
+def first_that_is(*paths: Path) -> Path | None:
+    """Return the first path that is a file."""
+    return next((path for path in paths if path.is_file()), None)
+
+
+def named_folders(places: Places, variables: Iterable[str], usual: Iterable[str]) -> Iterator[tuple[str, Path]]:
+    """Yield the folders in variables and those that match default patterns, each with its origin."""
+    for variable in variables:
+        if value := places.environ.get(variable):
+            yield variable, Path(value)
+    for pattern in usual:
+        yield from ((places.named(path), path) for path in sorted(places.root.glob(pattern), reverse=True))
+
+
+def macros(header: Path, *names: str) -> list[str] | None:
+    """Return the numbers that a header defines; None if one is missing."""
+    text = read(header)
+    if isinstance(text, Missing):
+        return None
+    found = []
+    for name in names:
+        match = re.search(rf"^[ \t]*#[ \t]*define[ \t]+{name}[ \t]+(\d+)\b", text, re.MULTILINE)
+        if match is None:
+            return None
+        found.append(match[1])
+    return found

@@ -6,8 +6,7 @@ from pathlib import Path
 from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
 from tenv.host.places import Places, environment_of
-from tenv.sources.system.interface import Lack, Tool, ToolRequest
-from tenv.sources.system.path_search import macros, named_folders, patterns
+from tenv.sources.system.interface import Lack, Tool, ToolRequest, macros, named_folders, patterns
 
 __all__ = ["LIBRARIES", "find_library"]
 

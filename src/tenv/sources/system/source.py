@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tenv.environment.installed_files import NothingInstalled
 from tenv.locks.lock import Lock
 from tenv.sources.interface import Chosen, Problem, Source, Work, section_of
-from tenv.sources.system.taken import Taken, changes, retime, store, take_from_machine
+from tenv.sources.system.taken import Taken, changes, fit, retime, store, take_from_machine
 from tenv.targets.manifest import DEBUG_PYTHON, Manifest
 from tenv.toolchain.discover import Toolchain
 
@@ -78,10 +78,6 @@ class SystemWork(Work):
         """Return whether the environment uses these tools already, unchanged."""
         return self._taken.same
 
-    def looks_further(self) -> bool:
-        """Return whether tools of the system are used."""
-        return bool(self._taken.tools)
-
     def has_harmless_changes(self) -> bool:
         """Return whether a file has new times and the same bytes."""
         return self._taken.touched
@@ -104,8 +100,6 @@ class SystemWork(Work):
 
     def fit(self, toolchain: Toolchain) -> Toolchain:
         """Return the toolchain with the system tools."""
-        from tenv.sources.system.fit import fit  # late: an environment that is up to date is not assembled
-
         return fit(toolchain, self._fingerprints)
 
     def watches(self) -> "tuple[Watch, ...]":

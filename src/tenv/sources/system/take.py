@@ -8,10 +8,9 @@ from tenv.core.toml_reader import nearest
 from tenv.host.places import Places
 from tenv.sources.system.cuda import find_toolkit
 from tenv.sources.system.debugging import find_debug_python, find_gdb
-from tenv.sources.system.gcc import find_gcc
+from tenv.sources.system.host_compilers import find_gcc, find_msvc
 from tenv.sources.system.interface import Kind, Lack, Tool, ToolRequest
 from tenv.sources.system.mpi import find_mpi
-from tenv.sources.system.msvc import find_msvc
 from tenv.sources.system.shared_libraries import LIBRARIES, find_library
 from tenv.targets.manifest import DEBUG_PYTHON, Manifest
 

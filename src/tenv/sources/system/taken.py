@@ -3,8 +3,10 @@
 import contextlib
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tenv.activation.changes import Watch
 from tenv.core.dataclass import dataclass
@@ -25,10 +27,12 @@ from tenv.sources.system.fingerprint import (
 )
 from tenv.sources.system.interface import Tool
 from tenv.targets.manifest import Manifest
+from tenv.toolchain.discover import Toolchain
 
-__all__ = ["Taken", "alarm", "changes", "retime", "store", "take_from_machine"]
+__all__ = ["Taken", "alarm", "changes", "fit", "retime", "store", "take_from_machine"]
 
 _STAMPS = "system"
+_FOLDERS = ("cudnn", "cusparselt", "nccl", "mkl", "mpi")
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,3 +221,19 @@ def _stamped(environment: Environment) -> Iterator[tuple[Path, Path]]:
     for one in read_fingerprints(environment.meta):
         for number, file in enumerate(one.watched):
             yield Path(file), _stamp(environment.meta / _STAMPS, one, number)
+
+
+def fit(toolchain: Toolchain, taken: Iterable[Fingerprint]) -> Toolchain:
+    """Return a toolchain with system tools in place of those that the prefix lacks."""
+    changes: dict[str, Any] = {}
+    tools = {one.name: one for one in taken}
+    if toolkit := tools.get("cuda-toolkit"):
+        changes |= {
+            "cuda": Path(toolkit.roles["home"]),
+            "cuda_version": Version(toolkit.version),
+            "nvcc": Path(toolkit.roles["nvcc"]),
+        }
+    if gcc := tools.get("gcc"):
+        changes |= {"cc": Path(gcc.roles["gcc"]), "cxx": Path(gcc.roles["g++"])}
+    changes |= {name: Path(tools[name].roles["home"]) for name in _FOLDERS if name in tools}
+    return replace(toolchain, **changes, system=tuple(tools))

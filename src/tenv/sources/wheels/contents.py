@@ -7,13 +7,13 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tenv.core.damaged_archives import DAMAGED_ZIP
 from tenv.core.errors import NetworkError
 from tenv.core.names import is_dist_info, normalize
 from tenv.core.versions import Version
 from tenv.environment.installed_files import BYTECODE, Expected
 from tenv.locks.lock import Wheel
-from tenv.sources.archives.download import Fetcher
-from tenv.sources.archives.partial_file import RemoteFile
+from tenv.sources.archives.download import Fetcher, RemoteFile
 from tenv.sources.interface import Access
 from tenv.sources.wheels.urls import find_wheels
 from tenv.toolchain.discover import site_packages
@@ -54,24 +54,30 @@ def _files(path: Path, wheel: Wheel, site: str) -> Iterator[Expected]:
                 name = _place(member.filename, site)
                 if member.is_dir() or not name or BYTECODE in name:
                     continue
+                script = name.startswith("bin/") and member.filename.partition("/")[2].startswith("scripts/")
+                executable = script or (
+                    member.create_system == _UNIX and bool(member.external_attr >> 16 & _EXECUTABLE)
+                )
                 with archive.open(member) as file:
                     start = file.read(len(_SHEBANG))
-                    if start == _SHEBANG and name.startswith("bin/"):  # an installer writes another first line
-                        yield Expected(name, normalize(wheel.name))
+                    if start == _SHEBANG and script:  # an installer writes another first line
+                        yield Expected(name, normalize(wheel.name), "", executable)
                         continue
                     digest = hashlib.sha256(start)
                     while data := file.read(1 << 20):
                         digest.update(data)
-                yield Expected(name, normalize(wheel.name), f"sha256:{digest.hexdigest()}")
-    except (zipfile.BadZipFile, OSError, NotImplementedError) as error:
+                yield Expected(name, normalize(wheel.name), f"sha256:{digest.hexdigest()}", executable)
+    except DAMAGED_ZIP as error:
         raise NetworkError(f"{wheel.file}: is not a wheel: {error}") from error
 
 
 _SHEBANG = b"#!python"
+_UNIX, _EXECUTABLE = 3, 0o111
+"""The system of a zip whose members have modes, and the bits of which any makes uv 0.13 unpack a file as executable."""
 
 
 def _place(name: str, site: str) -> str:
-    """Return where an installer puts a member of a wheel, relative to the prefix; empty for what it writes itself."""
+    """Return the place of a member of a wheel, relative to the prefix; empty for a file that an installer writes."""
     first, _, rest = name.partition("/")
     if is_dist_info(first) and rest in ("RECORD", "RECORD.jws", "RECORD.p7s"):
         return ""

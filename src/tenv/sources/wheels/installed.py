@@ -7,7 +7,6 @@ import functools
 import io
 import os
 import re
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -62,22 +61,10 @@ class Wheels(Records):
                 continue
             # A missing RECORD is reported as missing, a broken one by the files that it does not list.
             yield Expected(os.path.relpath(infos[name] / "RECORD", self.prefix), name)
-            kept = _READ.get(infos[name])
-            yield from kept[1] if kept and kept[0] == _record_stamp(infos[name]) else self._listed(infos[name])
-
-    def _listed(self, info: Path) -> Iterator[Expected]:
-        """Yield the files that a RECORD lists."""
-        base, (name, _) = os.path.relpath(info.parent, self.prefix), dist_info(info)
-        for row in _read_record(info):
-            if BYTECODE not in row[0]:
-                yield Expected(_below(base, row[0]), name, _of_record(row[1] if row[1:] else ""))
-
-    def read_ahead(self) -> None:
-        """Read the RECORDs that are there, for `expected`; one that was written a moment ago may still change."""
-        for info in self.distributions():
-            stamp = _record_stamp(info)
-            if stamp and time.time_ns() - stamp[2] > _MOMENT and _READ.get(info, ((), ()))[0] != stamp:
-                _READ[info] = stamp, tuple(self._listed(info))
+            base = os.path.relpath(infos[name].parent, self.prefix)
+            for row in _read_record(infos[name]):
+                if BYTECODE not in row[0]:
+                    yield Expected(_below(base, row[0]), name, _of_record(row[1] if row[1:] else ""))
 
     def versions(self) -> dict[str, str]:
         """Return the version of every installed package."""
@@ -117,21 +104,6 @@ class Wheels(Records):
                         continue
                     found.update(re.findall(rf"^{re.escape(below.name)}/([^/,]+)/", record, re.MULTILINE))
         return tuple(below / name for name in sorted(found))
-
-
-_READ: dict[Path, tuple[tuple[int, ...], tuple[Expected, ...]]] = {}
-"""What `read_ahead` has read: by the ``.dist-info``, the stamp of its RECORD, and the files."""
-
-_MOMENT = 20_000_000
-"""Nanoseconds in which a file may change twice and keep its time."""
-
-
-def _record_stamp(info: Path) -> tuple[int, ...]:
-    """Return the number, the size and the time of a RECORD; empty where there is none."""
-    with contextlib.suppress(OSError):
-        status = (info / "RECORD").stat()
-        return status.st_ino, status.st_size, status.st_mtime_ns
-    return ()
 
 
 def _as_noted(installed: str, note: tuple[str, ...]) -> bool:

@@ -6,6 +6,7 @@ import zipfile
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
+from tenv.core.damaged_archives import DAMAGED_ZIP
 from tenv.core.errors import CertificateError, NetworkError
 from tenv.core.http import Http, Interrupted, Unanswered
 from tenv.core.names import METADATA
@@ -13,13 +14,14 @@ from tenv.core.names import METADATA
 __all__ = ["from_file", "from_index", "open_wheel"]
 
 _BLOCK = 1 << 16
+_UNREAD: tuple[type[Exception], ...] = (NetworkError, Unanswered, Interrupted, StopIteration, *DAMAGED_ZIP)
 _WHOLE = 1 << 24
 """The maximum size in bytes of a wheel that is fetched whole from a server without range requests."""
 
 
 def from_file(url: str) -> bytes | None:
     """Return the metadata of a local wheel; None if it can't be read."""
-    with contextlib.suppress(OSError, KeyError, StopIteration, zipfile.BadZipFile):
+    with contextlib.suppress(StopIteration, *DAMAGED_ZIP):
         return _metadata(unquote(urlsplit(url).path))
     return None
 
@@ -35,7 +37,7 @@ def from_index(http: Http, url: str) -> bytes | None:
             return read(http, url)
         except CertificateError:
             raise
-        except (NetworkError, Unanswered, Interrupted, OSError, StopIteration, ValueError, zipfile.BadZipFile):
+        except _UNREAD:
             continue
     return None
 

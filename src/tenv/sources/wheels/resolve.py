@@ -1,12 +1,18 @@
 """Resolves the wheels of a lock with uv, for each platform and each Python minor."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from tenv.core import process
-from tenv.core.errors import NoSolutionError
+from tenv.core.errors import NetworkError, NoSolutionError
+from tenv.core.http import Http, Unanswered
+from tenv.core.names import file_at
+from tenv.core.progress import Progress
+from tenv.core.untrusted import whole_number
 from tenv.locks.lock import CondaPackage, Wheel
 from tenv.locks.source_tree import LockedTree
 from tenv.locks.wheel_answers import python_packages
@@ -19,6 +25,8 @@ __all__ = ["resolve_wheels"]
 
 _WORKERS = 4
 """uv mostly waits for the index; more processes than this gained nothing on two cores."""
+
+_CONNECTIONS = 8
 
 Resolved = Mapping[str, list[dict[str, tuple[Wheel, str]]]]
 
@@ -134,9 +142,7 @@ def _join(problem: Problem, resolved: Resolved) -> dict[str, tuple[Wheel, ...]]:
     urls = {url: wheel.sha256 for wheel, url in rows if wheel.size is None and wheel.sha256 not in known}
     if urls:
         access.progress.step("reading sizes", len(urls))
-        from tenv.sources.wheels.sizes import ask_sizes  # late: 10 ms for threads
-
-        sizes = ask_sizes(access.uv().http, urls, access.progress) if not access.offline else {}
+        sizes = _ask_sizes(access.uv().http, urls, access.progress) if not access.offline else {}
         known |= {urls[url]: size for url, size in sizes.items()}
     requires = _requirements(problem, {wheel.sha256: url for wheel, url in rows}, old)
     joined = {platform: join(choices, known) for platform, choices in resolved.items()}
@@ -144,6 +150,37 @@ def _join(problem: Problem, resolved: Resolved) -> dict[str, tuple[Wheel, ...]]:
         platform: tuple(replace(wheel, requires=requires.get(wheel.sha256)) for wheel in wheels)
         for platform, wheels in joined.items()
     }
+
+
+def _ask_sizes(http: Http, urls: Iterable[str], progress: Progress) -> dict[str, int]:
+    """Return the sizes of files by URL, without those that the server does not report.
+
+    Raises:
+        NetworkError: A server does not respond. An error, since a lock must not depend on chance.
+    """
+
+    def ask(url: str) -> tuple[str, int]:
+        local = urlsplit(url).scheme == "file"
+        size = Path(unquote(urlsplit(url).path)).stat().st_size if local else _ask_size(http, url)
+        progress.advance()
+        return url, size
+
+    pool = ThreadPoolExecutor(_CONNECTIONS)
+    try:
+        return {url: size for url, size in pool.map(ask, urls) if size}
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _ask_size(http: Http, url: str) -> int:
+    """Return the size of a file; 0 if its server does not report it."""
+    try:
+        with http.head(url) as answer:
+            return whole_number(answer.headers.get("Content-Length", "")) or 0 if answer.ok else 0
+    except Unanswered as error:
+        raise NetworkError(
+            f"can't read the size of {file_at(url)}: {error}", hint="run the same command again"
+        ) from error
 
 
 def _requirements(

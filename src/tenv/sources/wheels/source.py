@@ -21,13 +21,10 @@ from tenv.toolchain.discover import python_program, site_packages
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from tenv.core.file_stamps import Stamp
-    from tenv.core.process import Completed
     from tenv.environment.installed_files import Expected
     from tenv.environment.state import Environment, State
     from tenv.locks.lock import Wheel
     from tenv.sources.job import Job
-    from tenv.sources.wheels.early_install import EarlyInstall
     from tenv.targets.tree_request import TreeRequest
 
 __all__ = ["SOURCE"]
@@ -103,10 +100,6 @@ SOURCE: Source = WheelSource()
 class WheelWork(Work):
     """Installs wheels into an environment."""
 
-    early: "EarlyInstall | None" = None
-    """The installation of wheels that has begun before the rules had an answer."""
-    _noted: "Mapping[str, Mapping[str, Stamp]]" = MappingProxyType({})
-    """What was noted of the files of wheels before they were installed."""
     _before: "Sequence[Expected]" = ()
     """The files of the wheels that tenv had installed."""
     _located: "Mapping[str, TreeRequest]" = MappingProxyType({})
@@ -136,10 +129,6 @@ class WheelWork(Work):
         except TenvError:
             return True  # what the lock lacks is judged elsewhere
         return not [*folder_differences(lock, here, self.job.platform)]
-
-    def looks_further(self) -> bool:
-        """Return whether a folder is asked for."""
-        return self._folders() is not None
 
     def _wheels(self) -> "tuple[Wheel, ...]":
         return self.job.lock.wheels_for(self.job.platform, self.job.plan.minor)
@@ -182,11 +171,9 @@ class WheelWork(Work):
         job, plan = self.job, self.job.plan
         if _KEY in plan.changed and not plan.scratch:
             self._before = tuple(Wheels(job.prefix).expected(plan.had.get(_KEY, {})))
-        made = self.early or (job.prefix / "pyvenv.cfg").exists()  # a prefix to fill again has been cleared
+        made = (job.prefix / "pyvenv.cfg").exists()  # a prefix to fill again has been cleared
         if plan.scratch and plan.python and not plan.own_python and not made:
-            from tenv.sources.wheels.virtual_environment import make_environment  # late: as in `put`
-
-            make_environment(job.uv, job.prefix, plan.python.path)
+            job.uv.make_environment(job.prefix, plan.python.path, job.prefix.name)
         if _PYTHON in plan.changed:  # before a conda package of the same name is linked
             self._remove_gone()
 
@@ -196,28 +183,14 @@ class WheelWork(Work):
         Raises:
             NetworkError: A file can't be fetched; `untouched` is true if the prefix is unchanged.
         """
-        from tenv.sources.wheels.cached_files import record_stamps  # late: not for one that is up to date
-        from tenv.sources.wheels.old_bytecode import remove_old_bytecode
+        from tenv.sources.wheels.after_install import record_stamps, remove_old_bytecode  # late: as below
 
         job, plan = self.job, self.job.plan
         if plan.python is None:
             return
         wheels, there = self._wheels(), Wheels(job.prefix)
-        before, records = there.versions(), record_stamps(there)
-        if wheels or not plan.own_python:
-            size = Bytes(sum(wheel.size or 0 for wheel in wheels))
-            job.context.progress.step("downloading and installing", size)
-        if damaged := plan.broken(_KEY):
-            job.uv.forget(damaged)
-        if wheels:
-            try:
-                again = (*plan.other_files(_KEY), *damaged)
-                self._install_first(wheels, again)
-            except NetworkError as error:
-                # uv fetches every file before it removes the first old package.
-                error.untouched = not plan.scratch and _PYTHON not in plan.changed and there.versions() == before
-                raise
-            job.flush_ahead()
+        records = record_stamps(there)
+        self._install_all(wheels, there)
         if self._located:
             self._build_trees()
         # Only now, so a failed download leaves the environment intact.
@@ -226,7 +199,35 @@ class WheelWork(Work):
         files = self._replace_changed(wheels, records)
         self._settle_shared(wheels, files)
         remove_old_bytecode(job.prefix, self._before, files, job.context.environ.get("PYTHONPYCACHEPREFIX", ""))
-        job.linked = {name: job.linked[name] for name in job.linked.keys() - {row.name for row in files}}
+        self._check_versions(wheels, there)
+
+    def _install_all(self, wheels: "Sequence[Wheel]", there: Wheels) -> None:
+        job, plan = self.job, self.job.plan
+        before, damaged = there.versions(), plan.broken(_KEY)
+        if wheels or not plan.own_python:
+            size = Bytes(sum(wheel.size or 0 for wheel in wheels))
+            job.context.progress.step("downloading and installing", size)
+        if damaged:
+            job.uv.forget(damaged)
+        if not wheels:
+            return
+        try:
+            self._install(wheels, (*plan.other_files(_KEY), *damaged))
+        except NetworkError as error:
+            # uv fetches every file before it removes the first old package.
+            error.untouched = not plan.scratch and _PYTHON not in plan.changed and there.versions() == before
+            raise
+
+    def _install(self, wheels: "Sequence[Wheel]", again: "Sequence[str]") -> None:
+        from tenv.sources.wheels.after_install import own_files_guarded  # late: not for one that is up to date
+
+        job = self.job
+        with own_files_guarded(job.prefix):
+            job.uv.install(python_program(job.prefix), wheels, again, job.context.progress)
+
+    def _check_versions(self, wheels: "Sequence[Wheel]", there: Wheels) -> None:
+        """Raise EnvironmentBrokenError for a package that is not as locked."""
+        job, plan = self.job, self.job.plan
         installed, trees = there.versions(), job.lock.trees_for(job.platform, plan.minor)
         rows: tuple[Wheel | LockedTree, ...] = (*wheels, *(tree for tree in trees if not tree.dynamic))
         wrong = [row.name for row in rows if not same_release(installed.get(row.name, ""), row.version)]
@@ -235,23 +236,9 @@ class WheelWork(Work):
                 f"{job.prefix}: {', '.join(wrong)} have another version than in the lock after installing"
             )
         if built := [tree for tree in trees if tree.name in self._located]:
-            from tenv.sources.wheels.tree_builds import require_as_locked  # late: as below
+            from tenv.sources.wheels.tree_builds import require_as_locked  # late: few targets have one
 
             require_as_locked(there, built, job.target.name, marker_values(job.platform, plan.minor))
-
-    def _install_first(self, wheels: "Sequence[Wheel]", again: "Sequence[str]") -> None:
-        done = None
-        if self.early:
-            done, self._noted = self.early.result(self.job.context.progress), self.early.noted
-        if done is None or done.status:
-            self._install(wheels, again, done)
-
-    def _install(self, wheels: "Sequence[Wheel]", again: "Sequence[str]", done: "Completed | None" = None) -> None:
-        from tenv.sources.wheels.planted_files import own_files_guarded  # late: as in `put`
-
-        job = self.job
-        with own_files_guarded(job.prefix):
-            job.uv.install(python_program(job.prefix), wheels, again, job.context.progress, done)
 
     def _builds(self) -> "list[tuple[LockedTree, TreeRequest]]":
         """Return the source trees to build, each with the request of the manifest."""
@@ -280,8 +267,8 @@ class WheelWork(Work):
         return next((found.path for found in job.uv.interpreters([plan.minor])), None)
 
     def _build_trees(self) -> None:
-        from tenv.sources.wheels.planted_files import own_files_guarded  # late: as in `put`
-        from tenv.sources.wheels.tree_builds import build_trees  # late: few targets have one
+        from tenv.sources.wheels.after_install import own_files_guarded  # late: as above
+        from tenv.sources.wheels.tree_builds import build_trees
 
         job, builds = self.job, self._builds()
         job.context.progress.step("building", len(builds))
@@ -296,21 +283,18 @@ class WheelWork(Work):
         Returns:
             The files of all wheels.
         """
-        from tenv.core.folder_size import measure  # late: as in `put`
-        from tenv.sources.wheels.cached_files import changed_wheels
+        from tenv.sources.wheels.after_install import changed_wheels  # late: as above
 
         job, wanted = self.job, self.job.plan.wanted[_KEY]
         there = Wheels(job.prefix)
         files = tuple(there.expected(wanted))
-        measured = measure(site_packages(job.prefix))
-        if changed := changed_wheels(there, wheels, files, records, measured, self._noted, job.uv.hashed):
+        if changed := changed_wheels(there, wheels, files, records):
             job.context.progress.say(f"uv's cache has changed files of {', '.join(changed)}, which are fetched again")
             job.uv.forget(changed)
             self._install(wheels, changed)
-            files, measured = tuple(there.expected(wanted)), measure(site_packages(job.prefix))
-            if still := changed_wheels(there, wheels, files, records, measured, self._noted, job.uv.hashed):
+            files = tuple(there.expected(wanted))
+            if still := changed_wheels(there, wheels, files, records):
                 raise EnvironmentBrokenError(f"{job.prefix}: files of {', '.join(still)} differ from their RECORD")
-        job.measured = None if self._before else measured  # of those, byte code may go
         return files
 
     def _settle_shared(self, wheels: "Sequence[Wheel]", now: "Sequence[Expected]") -> None:
@@ -330,7 +314,6 @@ class WheelWork(Work):
             faults = check(job.prefix, mine) if mine else None
             if faults and faults.owners:
                 self._install([wheel], [wheel.name])
-                job.measured = None
 
     def _remove_gone(self) -> None:
         """Remove the wheels of the old lock that the new lock lacks."""
@@ -338,11 +321,6 @@ class WheelWork(Work):
         gone = sorted(set(Wheels(job.prefix).names()) & (plan.ours(_KEY).keys() - plan.wanted[_KEY].keys()))
         if gone:
             job.uv.remove(python_program(job.prefix), gone)
-
-    def close(self) -> None:
-        """End what still runs."""
-        if self.early:
-            self.early.close()
 
     def toolkit_parts(self) -> tuple[Path, ...]:
         """Return the folders of NVIDIA's wheels."""

@@ -1,4 +1,4 @@
-"""How much wheels unpack to: by their directories before uv fetches them, and by what uv writes meanwhile.
+"""The size that wheels unpack to: by their directories before uv fetches them, and by the files that uv writes.
 
 uv unpacks a wheel while it arrives, before its digest is known, and has no limit on its size.
 """
@@ -7,7 +7,7 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tenv.core.progress import Progress
     from tenv.sources.wheels.uv import Uv
 
-__all__ = ["check_directories", "unknown_directories", "watched_unpacking"]
+__all__ = ["check_directories", "watched_unpacking"]
 
 _SECONDS = 0.2
 _CONNECTIONS = 8
@@ -30,7 +30,7 @@ _DEFLATE = 1032
 """The most bytes that one byte of deflate unpacks to (zlib's documentation, "Maximum Compression Factor")."""
 
 _TEMPORARY = ".tmp"
-"""How the names of the folders begin that uv unpacks to, below its cache (uv 0.11 to 0.13)."""
+"""The first letters of the folders that uv unpacks to, below its cache (uv 0.11 to 0.13)."""
 
 
 def check_directories(uv: "Uv", wheels: Sequence[Wheel], progress: "Progress") -> None:
@@ -42,7 +42,7 @@ def check_directories(uv: "Uv", wheels: Sequence[Wheel], progress: "Progress") -
     Raises:
         ArchiveRefusedError: A wheel unpacks to more than the limits.
     """
-    limits, unknown = uv.limits, unknown_directories(wheels, uv.limits)
+    limits, unknown = uv.limits, _unknown_directories(wheels, uv.limits)
     if not unknown or uv.offline:
         return
     from concurrent.futures import ThreadPoolExecutor  # late: only for wheels that were never installed
@@ -52,7 +52,7 @@ def check_directories(uv: "Uv", wheels: Sequence[Wheel], progress: "Progress") -
     progress.step("reading the directories of wheels", len(unknown))
     try:
         urls = wheel_urls(uv, unknown)
-    except NetworkError:  # uv says what is wrong with the indexes
+    except NetworkError:  # uv reports it
         return
 
     def ask(wheel: Wheel) -> tuple[Wheel, tuple[int, int] | None]:
@@ -65,12 +65,12 @@ def check_directories(uv: "Uv", wheels: Sequence[Wheel], progress: "Progress") -
         for wheel, found in pool.map(ask, unknown):
             if found:
                 limits.check(wheel.file, wheel.size or 0, *found)
-                note_stamps(_key(wheel), {wheel.file: found})
+                note_stamps(_key(wheel), {wheel.file: (*found, 0)})
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def unknown_directories(wheels: Sequence[Wheel], limits: UnpackLimits) -> list[Wheel]:
+def _unknown_directories(wheels: Sequence[Wheel], limits: UnpackLimits) -> list[Wheel]:
     """Return the wheels whose directory was never read and that are large enough to reach the limits.
 
     Raises:
@@ -82,7 +82,7 @@ def unknown_directories(wheels: Sequence[Wheel], limits: UnpackLimits) -> list[W
         if size * _DEFLATE <= limits.most(size):
             continue
         if noted := noted_stamps(_key(wheel)).get(wheel.file):
-            limits.check(wheel.file, size, *noted)
+            limits.check(wheel.file, size, *noted[:2])
         else:
             unknown.append(wheel)
     return unknown
@@ -96,59 +96,50 @@ def _volume(uv: "Uv", url: str) -> tuple[int, int] | None:
     """Return the bytes and the number of files that the directory of a wheel lists; None if it can't be read."""
     import zipfile  # late: only here
 
+    from tenv.core.damaged_archives import DAMAGED_ZIP
     from tenv.core.http import Interrupted, Unanswered
     from tenv.sources.wheels.metadata import open_wheel
 
     local = urlsplit(url).scheme == "file"
+    unread: tuple[type[Exception], ...] = (NetworkError, Unanswered, Interrupted, *DAMAGED_ZIP)
     try:
         with zipfile.ZipFile(unquote(urlsplit(url).path) if local else open_wheel(uv.http, url)) as wheel:
             members = wheel.infolist()
-    except (NetworkError, Unanswered, Interrupted, OSError, ValueError, zipfile.BadZipFile):
+    except unread:
         return None
     return sum(member.file_size for member in members), len(members)
 
 
 @contextlib.contextmanager
-def watched_unpacking(wheels: Sequence[Wheel], limits: UnpackLimits) -> Iterator["UnpackingWatch"]:
-    """Yield what looks at a running uv; where the body fails, what uv leaves in its temporary folders is removed."""
-    watch = UnpackingWatch(wheels, limits)
+def watched_unpacking(wheels: Sequence[Wheel], limits: UnpackLimits) -> Iterator[Callable[[int], None]]:
+    """Yield a function that refuses what a running uv has unpacked beyond the limits.
+
+    A directory may list less than a wheel holds. uv's folders do not name their wheel, so the largest wheel sets the
+    limit. Where the body fails, the temporary folders of uv are removed.
+
+    Args:
+        wheels: The wheels that uv installs.
+        limits: The limits on one wheel.
+    """
+    largest = max((wheel.size or limits.bytes for wheel in wheels), default=limits.bytes)
+    folders: set[Path] = set()
+    last = time.monotonic()
+
+    def look(process: int) -> None:
+        nonlocal last
+        if time.monotonic() - last < _SECONDS:
+            return
+        folders.update(_open_folders(process))
+        for folder in folders:
+            limits.check(_name(folder, wheels), largest, *_size(folder))
+        last = time.monotonic()
+
     try:
-        yield watch
+        yield look
     except BaseException:
-        for folder in watch.folders:
+        for folder in folders:
             shutil.rmtree(folder, ignore_errors=True)
         raise
-
-
-class UnpackingWatch:
-    """Looks at what a running uv has unpacked, and refuses what exceeds the limits.
-
-    A directory may list less than a wheel holds. Which wheel a folder of uv is of can't be seen from outside, so that
-    the limit is that of the largest one.
-
-    Attributes:
-        folders: The temporary folders that uv was seen to write to.
-    """
-
-    def __init__(self, wheels: Sequence[Wheel], limits: UnpackLimits) -> None:
-        """Look at the folders of some wheels, which uv installs, with the limits on one wheel."""
-        self.folders: set[Path] = set()
-        self._wheels, self._limits = wheels, limits
-        self._largest = max((wheel.size or limits.bytes for wheel in wheels), default=limits.bytes)
-        self._last = time.monotonic()
-
-    def note(self, process: int) -> None:
-        """Note the folders that a process writes to."""
-        self.folders.update(_open_folders(process))
-
-    def __call__(self, process: int) -> None:
-        """Look at a process, if that was not done a moment ago; raises ArchiveRefusedError."""
-        if time.monotonic() - self._last < _SECONDS:
-            return
-        self.note(process)
-        for folder in self.folders:
-            self._limits.check(_name(folder, self._wheels), self._largest, *_size(folder))
-        self._last = time.monotonic()
 
 
 def _open_folders(process: int) -> Iterator[Path]:
@@ -174,7 +165,7 @@ def _size(folder: Path) -> tuple[int, int]:
 
 
 def _name(folder: Path, wheels: Sequence[Wheel]) -> str:
-    """Return the wheel of a folder as far as its content tells."""
+    """Return the wheel of a folder, as far as its content shows it."""
     with contextlib.suppress(OSError):
         there = {normalize(path.name.split("-")[0].partition(".")[0]) for path in folder.iterdir()}
         found = [wheel.file for wheel in wheels if wheel.name in there]

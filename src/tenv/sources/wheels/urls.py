@@ -17,7 +17,6 @@ from tenv.core.wheel_platforms import DEFAULT_GLIBC
 from tenv.locks.lock import Wheel
 from tenv.sources.wheels.choose import uv_platforms
 from tenv.sources.wheels.metadata import from_file, from_index
-from tenv.sources.wheels.noted_metadata import note_requirements, noted_requirements
 from tenv.sources.wheels.uv import Uv
 
 __all__ = ["FoundWheel", "find_wheels", "requirements_at", "wheel_urls"]
@@ -135,35 +134,19 @@ def _bare(url: str) -> str:
 
 
 def _metadata(uv: Uv, urls: Mapping[str, str], progress: Progress | None) -> dict[str, FoundWheel]:
+    """Return the wheels at URLs by sha256; without `progress`, their requirements are not read."""
     if progress is None:
         return {digest: FoundWheel(_bare(url), (), "") for digest, url in urls.items()}
 
-    found: dict[str, FoundWheel] = {}
-    for digest, url in urls.items():
+    def read(url: str) -> FoundWheel:
         local = urlsplit(url).scheme == "file"
-        if noted := None if local else noted_requirements(digest):
-            found[digest] = FoundWheel(_bare(url), *noted)
-        elif local or uv.offline:
-            found[digest] = _parse(_bare(url), from_file(url) if local else None)
-        if digest in found:
-            progress.advance()
-    found |= _from_indexes(uv, {digest: url for digest, url in urls.items() if digest not in found}, progress)
-    return {digest: found[digest] for digest in urls}
-
-
-def _from_indexes(uv: Uv, urls: Mapping[str, str], progress: Progress) -> dict[str, FoundWheel]:
-    """Return the metadata of wheels of an index by sha256, and note them."""
-
-    def ask(digest: str) -> FoundWheel:
-        wheel = _parse(_bare(urls[digest]), from_index(uv.http, urls[digest]))
-        if wheel.known:
-            note_requirements(digest, (wheel.requires_dist, wheel.requires_python))
+        wheel = _parse(_bare(url), from_file(url) if local else None if uv.offline else from_index(uv.http, url))
         progress.advance()
         return wheel
 
     pool = ThreadPoolExecutor(_CONNECTIONS)
     try:
-        return dict(zip(urls, pool.map(ask, urls), strict=True))
+        return dict(zip(urls, pool.map(read, urls.values()), strict=True))
     finally:
         pool.shutdown(cancel_futures=True)
 

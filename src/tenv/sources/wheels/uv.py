@@ -3,44 +3,45 @@
 import datetime as dt
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import tomli
 
 from tenv.core import process
-from tenv.core.errors import (
-    EnvironmentBrokenError,
-    NetworkError,
-    NoSolutionError,
-)
+from tenv.core.errors import EnvironmentBrokenError, NetworkError, NoSolutionError, StorageError
+from tenv.core.files import storage_errors
 from tenv.core.names import normalize
 from tenv.core.progress import Progress
 from tenv.core.versions import is_release
 from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags
 from tenv.locks.lock import Wheel
-from tenv.sources.wheels.choose import choose_wheel, too_new, uv_platforms
-from tenv.sources.wheels.interpreters import Interpreter, inspect, search
-from tenv.sources.wheels.unpacked_files import hashed_ahead
-from tenv.sources.wheels.unpacked_size import watched_unpacking
-from tenv.sources.wheels.uv_output import CHECK_INDEX, download_progress, ended_by_itself, index_urls, mismatched
-from tenv.sources.wheels.uv_program import UvProgram
-from tenv.sources.wheels.uv_requirements import (
+from tenv.sources.wheels.choose import (
+    choose_wheel,
     first_that_fits,
     hashed,
     install_words,
     preferences,
     requirement,
+    too_new,
+    uv_platforms,
     ways_to_keep,
 )
+from tenv.sources.wheels.interpreters import Interpreter, inspect, search
+from tenv.sources.wheels.unpacked_size import watched_unpacking
+from tenv.sources.wheels.uv_output import (
+    CHECK_INDEX,
+    download_progress,
+    ended_by_itself,
+    index_urls,
+    mismatched,
+    unusable,
+)
+from tenv.sources.wheels.uv_program import UvProgram
 from tenv.targets.manifest import Manifest
 
 __all__ = ["Uv"]
-
-Following = Callable[[Progress], process.Completed]
-"""Waits for the end of uv, and reports its progress."""
 
 _ROUNDS = 30  # resolutions without releases whose wheels need a newer glibc than the target
 
@@ -222,26 +223,28 @@ class Uv(UvProgram):
             raise NetworkError(f"this machine has no Python {minor}, and uv can't download one", hint=_MIRROR)
         return Path(found.stdout.strip())
 
-    def make_environment(self, prefix: Path, python: Path, prompt: str, meanwhile: Iterable[None] = ()) -> None:
+    def make_environment(self, prefix: Path, python: Path, prompt: str) -> None:
         """Make an empty virtual environment in a folder that may hold files.
 
         Args:
             prefix: The folder.
             python: The Python that it is made from.
             prompt: The name that a shell shows.
-            meanwhile: Does its first part while uv works, and each other one if uv still works then.
+
+        Raises:
+            EnvironmentBrokenError: uv can't make it.
+            StorageError: It lacks its settings: uv 0.13 does not report that it could not write them. Python takes an
+                environment without them for the installation that it was made from.
         """
-        words = ("venv", str(prefix), "--python", str(python), "--allow-existing", "--prompt", prompt)
-        if meanwhile:
-            with self.beside(*words) as program:
-                for _ in meanwhile:
-                    if program.has_ended():
-                        break
-                if program.wait() == 0:
-                    return
-        done = self.run(*words)  # again, for what uv says
+        done = self.run("venv", str(prefix), "--python", str(python), "--allow-existing", "--prompt", prompt)
         if done.status:
             raise self.error(done.stderr, f"can't create a virtual environment in {prefix}", EnvironmentBrokenError)
+        file = prefix / "pyvenv.cfg"
+        with storage_errors(f"can't read {file}"):
+            settings = file.read_bytes()
+        if b"home" not in settings:
+            hint = "free some space or choose another folder, then run the same command again"
+            raise StorageError(f"can't write {file}: it is empty", hint=hint)
 
     def install(
         self,
@@ -249,7 +252,6 @@ class Uv(UvProgram):
         wheels: Sequence[Wheel],
         again: Sequence[str],
         progress: Progress,
-        done: process.Completed | None = None,
     ) -> None:
         """Install exactly the locked wheels into the environment of a Python.
 
@@ -258,7 +260,6 @@ class Uv(UvProgram):
             wheels: The wheels.
             again: Packages to reinstall although their version is right, since it came from another file.
             progress: Receives progress.
-            done: How a first try of `installing` ended; None without one.
 
         Raises:
             HashMismatchError: A file's bytes differ from the lock.
@@ -266,13 +267,19 @@ class Uv(UvProgram):
             StorageError: The disk is full or not writable.
             ArchiveRefusedError: A wheel unpacks to more than the limits.
         """
-        done = done or self._put(python, wheels, again, progress)
+        done = self._put(python, wheels, again, progress)
         for _ in wheels if self.environment.get("UV_INDEX") else ():
             # uv 0.13 takes a release from the first index that has a file of it, and so hides that of the main index.
             hidden = [wheel for wheel in wheels if done.status and wheel.name == mismatched(done.stderr)]
             if not hidden or self._put(python, hidden, again, progress, UV_INDEX="").status:
                 break
             done = self._put(python, wheels, [name for name in again if name != hidden[0].name], progress)
+        cached = {wheel.name for wheel in wheels}
+        while done.status and (name := unusable(done.stderr)) in cached:
+            progress.say(f"uv's cache has changed files of {name}, which are fetched again")
+            cached.remove(name)
+            self.forget([name])
+            done = self._put(python, wheels, again, progress)
         if done.status:
             error = self.error(done.stderr, "uv can't install the wheels of the lock", EnvironmentBrokenError)
             if isinstance(error, NoSolutionError):  # the versions are fixed, so an index lacks one
@@ -284,43 +291,12 @@ class Uv(UvProgram):
         self, python: Path, wheels: Sequence[Wheel], again: Sequence[str], progress: Progress, **changes: str
     ) -> process.Completed:
         """Install files by their hashes with some variables changed."""
-        with self._begun(python, wheels, again, changes) as follow:
-            return follow(progress)
-
-    def installing(self, python: Path, wheels: Sequence[Wheel]) -> AbstractContextManager[Following]:
-        """Start to install exactly the locked wheels, while the body does something else (POSIX).
-
-        The function that is yielded waits for the end, which `install` judges. Where the body fails, uv is ended, and
-        nothing that it has half unpacked stays.
-        """
-        return self._begun(python, wheels, (), {})
-
-    @contextmanager
-    def _begun(
-        self, python: Path, wheels: Sequence[Wheel], again: Sequence[str], changes: Mapping[str, str]
-    ) -> Iterator[Following]:
         arguments, text = self._command(*install_words(python, again), *self.indexes()), hashed(wheels)
-        with self._folder() as (folder, environment), watched_unpacking(wheels, self.limits) as watch:
+        follow = download_progress(wheels, progress)
+        with self._folder() as (folder, environment), watched_unpacking(wheels, self.limits) as look:
             changed = {**environment, **changes}
-            program = process.Background(
-                arguments, environment=changed, folder=folder, text=text, heard=True, on_tick=watch
-            )
-            try:
-                with hashed_ahead(self.cache, self.hashed):
-                    yield lambda progress: ended_by_itself(program.follow(download_progress(wheels, progress)))
-            except BaseException:
-                watch.note(program.process)
-                raise
-            finally:
-                program.stop()
-
-    def install_cached(self, python: Path, wheels: Sequence[Wheel]) -> AbstractContextManager[process.Background]:
-        """Start to install exactly the locked wheels from uv's cache alone, while the body does something else.
-
-        Nothing is fetched, so that nothing is unpacked. A status other than 0 says nothing of the wheels: `install`
-        finds what is wrong.
-        """
-        return self.beside(*install_words(python, ()), *self.indexes(), text=hashed(wheels))
+            done = process.watch(arguments, follow, environment=changed, folder=folder, text=text, on_tick=look)
+            return ended_by_itself(done)
 
     def remove(self, python: Path, names: Sequence[str]) -> None:
         """Remove packages from the environment of a Python."""

@@ -19,7 +19,7 @@ from tenv.core.names import normalize
 from tenv.core.progress import Progress, Transfer
 from tenv.locks.lock import Wheel
 
-__all__ = ["CHECK_INDEX", "download_progress", "ended_by_itself", "index_urls", "mismatched", "uv_error"]
+__all__ = ["CHECK_INDEX", "download_progress", "ended_by_itself", "index_urls", "mismatched", "unusable", "uv_error"]
 
 _BAR = re.compile(r"(?P<name>[\w.-]+) +[-━╸]{10,} +(?P<done>[\d.]+ ?[KMGT]?i?B)/(?P<total>[\d.]+ ?[KMGT]?i?B)")
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
@@ -145,6 +145,15 @@ _MISMATCH = re.compile(r"Hash mismatch for\s+`([A-Za-z0-9][\w.-]*)==")
 def mismatched(talk: str) -> str:
     """Return the package whose file uv refused for its hash; an empty string where there is none."""
     match = _MISMATCH.search(talk)
+    return normalize(match[1]) if match else ""
+
+
+_UNUSABLE = re.compile(r"Failed to install:\s+\S+\s+\(([A-Za-z0-9][\w.-]*)==")
+
+
+def unusable(output: str) -> str:
+    """Return the package whose unpacked wheel uv can't install; an empty string without one."""
+    match = _UNUSABLE.search(output)
     return normalize(match[1]) if match else ""
 
 

@@ -11,14 +11,12 @@ from tenv.core import process
 from tenv.core.errors import HostError, NoSolutionError, TenvError
 from tenv.core.http import Http
 from tenv.core.unpack_limits import UnpackLimits
-from tenv.core.user_folders import user_home
 from tenv.sources.wheels.connections import Keyring
 from tenv.sources.wheels.index_settings import uv_settings
 from tenv.sources.wheels.uv_output import ended_by_itself, uv_error
 
 if TYPE_CHECKING:
     from tenv.sources.wheels.interpreters import Interpreter
-    from tenv.sources.wheels.unpacked_files import Hashed
 
 __all__ = ["UvProgram"]
 
@@ -31,7 +29,6 @@ class UvProgram:
         offline: Use the cache alone.
         http: The client for tenv's own requests to the indexes.
         limits: The limits on what a wheel may unpack to; a caller that knows the user's settings sets them.
-        hashed: The files of wheels that it has fetched, as they were when they came into its cache.
     """
 
     def __init__(self, environment: Mapping[str, str], home: Path, *, offline: bool = False) -> None:
@@ -41,22 +38,15 @@ class UvProgram:
         self.environment = settings.environment
         self.offline = offline or settings.offline
         self.limits = UnpackLimits()
-        self.hashed: Hashed = {}
         self._configuration = settings.configuration
         self._program = find_uv_bin()
         self._searched: dict[tuple[str, ...], list[Interpreter]] = {}
         ask = Keyring(settings.environment, settings.configuration, self._said).ask
         self.http = Http(replace(settings.http, ask=ask))
 
-    def _command(self, *arguments: str, cached: bool = False) -> list[str]:
-        offline = ["--offline"] if self.offline or cached else []
+    def _command(self, *arguments: str) -> list[str]:
+        offline = ["--offline"] if self.offline else []
         return [self._program, *arguments, *offline, "--color", "never"]
-
-    @property
-    def cache(self) -> Path:
-        """Its cache, unless its configuration names another one, which `folder` would ask uv for."""
-        home = self.environment.get("XDG_CACHE_HOME") or user_home() / ".cache"
-        return Path(self.environment.get("UV_CACHE_DIR") or Path(home) / "uv").absolute()
 
     def indexes(self) -> list[str]:
         """Return options for index settings that have no variable."""
@@ -89,17 +79,6 @@ class UvProgram:
     def error(self, said: str, what: str, otherwise: type[TenvError] = NoSolutionError) -> TenvError:
         """Return the error for an output of uv."""
         return uv_error(said, what, self.http.settings.authorities, otherwise)
-
-    @contextlib.contextmanager
-    def beside(self, *arguments: str, text: str = "") -> Iterator[process.Background]:
-        """Run uv, which takes files from its cache alone, while the body does something else, and then end it."""
-        words = self._command(*arguments, cached=True)
-        with self._folder() as (folder, environment):
-            started = process.Background(words, environment=environment, folder=folder, text=text)
-            try:
-                yield started
-            finally:
-                started.stop()
 
     def run(self, *arguments: str, text: str | None = None, backends: bool = False, **more: str) -> process.Completed:
         """Run uv to its end, with more environment variables; raises HostError if it does not run.

@@ -4,6 +4,7 @@ uv describes its search. This module asks uv again, with one change at a time, f
 """
 
 import contextlib
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,10 +14,16 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import NoSolutionError, TenvError
 from tenv.core.names import WheelFile, normalize
 from tenv.core.versions import Range, Version, fits
-from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags, evaluated, marker_values
+from tenv.core.wheel_platforms import (
+    DEFAULT_GLIBC,
+    accepted_tags,
+    evaluated,
+    glibc_of,
+    marker_values,
+    platforms_of,
+)
 from tenv.locks.lock import Wheel
 from tenv.sources.wheels.choose import choose_wheel
-from tenv.sources.wheels.wheel_tags import glibc_of, platforms_of, spoken
 from tenv.targets.manifest import Manifest, WheelRequest
 
 if TYPE_CHECKING:
@@ -197,7 +204,7 @@ class _WheelSearch:
         here = platforms_of(files)
         if self.case.platform in here or not here or "any" in here:
             return None
-        message = f"{asked} has wheels for {spoken(here)}, and none for {self.case.platform}"
+        message = f"{asked} has wheels for {_listed(here)}, and none for {self.case.platform}"
         others = [p for p in self.case.platforms if p != self.case.platform and p in here]
         keep = [p for p in others if self.case.platforms[p].wheels.get(name) == request]
         if keep and name in self.case.manifest.wheels:
@@ -208,7 +215,7 @@ class _WheelSearch:
         fitting = [minor for minor in _MINORS if self.rows({name: request}, python=minor, given={})]
         if not fitting:
             return None
-        message = f"{asked} has no wheel for Python {self.case.python}; it has wheels for Python {spoken(fitting)}"
+        message = f"{asked} has no wheel for Python {self.case.python}; it has wheels for Python {_listed(fitting)}"
         edits, manifest = [], self.case.manifest
         if name in manifest.wheels and (rows := self.rows({**manifest.wheels, name: _ANY})):
             edits.append(f'set {name} = "{rows[name][0].version}"')
@@ -304,3 +311,11 @@ class _WheelSearch:
                     asked = Requirement(line)
                     if asked.marker is None or evaluated(asked.marker, values):
                         yield f"{name} {wheel.version}", asked
+
+
+def _listed(words: Sequence[str]) -> str:
+    """Return a list in words; of Python minors in a row the first and the last."""
+    minors = [int(word[2:]) for word in words if re.fullmatch(r"3\.\d+", word)]
+    if words[2:] and len(minors) == len(words) and minors == list(range(minors[0], minors[-1] + 1)):
+        return f"{words[0]} to {words[-1]}"
+    return " and ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tenv.core.versions import CondaRange, Range, Version
-from tenv.host.pythons import FoundPython
+from tenv.host.report import FoundPython
 from tenv.targets.manifest import DEBUG_PYTHON, CondaRequest
 
 

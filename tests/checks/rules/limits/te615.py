@@ -4,7 +4,7 @@ from typing import Any
 
 from tenv.core.versions import CondaRange, Range, Version
 from tenv.host.interface import Missing, ReasonKind
-from tenv.host.pythons import FoundPython
+from tenv.host.report import FoundPython
 from tenv.targets.manifest import DEBUG_PYTHON, CondaRequest
 
 OLD = {"manifest": {"python": Range(">=3.6,<3.7")}}

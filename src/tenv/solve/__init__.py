@@ -1,1 +1,0 @@
-"""Select the files of a lock."""

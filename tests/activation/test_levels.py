@@ -1,0 +1,68 @@
+"""The lists of an activated shell are as they were before it."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tenv.activation.changes import Action, Activation, Change
+from tenv.activation.levels import without_active_lists
+from tenv.activation.shells import posix
+
+LISTS = ("PATH", "CMAKE_PREFIX_PATH", "LDFLAGS", "MANPATH")
+
+
+def activation(prefix: str) -> Activation:
+    return Activation(
+        "mine",
+        Path(prefix),
+        (
+            Change("PATH", Action.PREPEND, f"{prefix}/bin:{prefix}/cuda/bin", ""),
+            Change("CMAKE_PREFIX_PATH", Action.PREPEND, prefix, ""),
+            Change("LDFLAGS", Action.APPEND, f"-L{prefix}/lib -s", "", separator=" "),
+            Change("MANPATH", Action.APPEND, f"{prefix}/man", ""),
+            Change("CUDA_HOME", Action.SET, f"{prefix}/cuda", ""),
+        ),
+    )
+
+
+def active(before: dict[str, str], folder: Path, *prefixes: str, then: str = ":") -> dict[str, str]:
+    """Return the variables of a shell in which environments were activated, one after the other."""
+    lines = []
+    for number, prefix in enumerate(prefixes):
+        script = folder / f"{number}.sh"
+        script.write_text(posix.render_activation(activation(prefix)))
+        lines.append(f'. "{script}"')
+    words = [str(shutil.which("sh")), "-euc", "\n".join((*lines, then, f"exec {shutil.which('env')} -0"))]
+    said = subprocess.run(words, env=before, capture_output=True, text=True, check=True).stdout
+    return dict(row.split("=", 1) for row in said.split("\0") if "=" in row)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        {"PATH": os.defpath},
+        {"PATH": "/odd one:/usr/bin", "CMAKE_PREFIX_PATH": "/opt/a:/opt/b", "LDFLAGS": "-L/opt/u", "MANPATH": ""},
+    ],
+)
+@pytest.mark.parametrize("prefixes", [("/one",), ("/one", "/one"), ("/one", "/two words")])
+def test_the_lists_are_as_before(before: dict[str, str], prefixes: tuple[str, ...], tmp_path: Path) -> None:
+    seen = active(before, tmp_path, *prefixes)
+    assert "/one/bin" in seen["PATH"]
+    found = without_active_lists(seen)
+    assert {name: found.get(name) for name in LISTS} == {name: before.get(name) for name in LISTS}
+    assert found["CUDA_HOME"] == seen["CUDA_HOME"]
+
+
+def test_what_the_user_added_since_stays(tmp_path: Path) -> None:
+    then = "PATH=/mine:$PATH:/late; CMAKE_PREFIX_PATH=$CMAKE_PREFIX_PATH:/mine; export PATH CMAKE_PREFIX_PATH"
+    found = without_active_lists(active({"PATH": os.defpath}, tmp_path, "/one", then=then))
+    assert (found["PATH"], found["CMAKE_PREFIX_PATH"]) == (f"/mine:{os.defpath}:/late", "/mine")
+
+
+@pytest.mark.parametrize("odd", [{"TENV_LEVEL": "x"}, {"TENV_LEVEL": "2"}, {"_TENV_NAMES_1": "PATH"}])
+def test_what_no_activation_wrote_changes_nothing(odd: dict[str, str]) -> None:
+    environ = {"PATH": "/usr/bin", **odd}
+    assert without_active_lists(environ) == environ

@@ -1,0 +1,19 @@
+"""A mark that can't be what tenv wrote is none."""
+
+from pathlib import Path
+
+import pytest
+
+from tenv.environment.marks import Registry
+
+
+@pytest.mark.parametrize("line", ["\0", "/a\0b", ""])
+def test_a_damaged_place_in_a_mark(line: str, tmp_path: Path) -> None:
+    prefix, registry = tmp_path / "prefix", Registry(tmp_path / "data", tuple)
+    (prefix / "tenv-meta").mkdir(parents=True)
+    registry.mark(prefix)
+    assert registry.is_marked(prefix)
+    (mark,) = registry.folder.iterdir()
+    rest = mark.read_text().split("\n")[1:]
+    mark.write_text("\n".join([line, *rest]))
+    assert not registry.is_marked(prefix)
