@@ -21,7 +21,6 @@ HEAVY = {
     "asyncio",
     "hypothesis",
     "tomlkit",
-    "elftools",
 }
 """Libraries that take tens of milliseconds to import."""
 SOLVING = {"tenv.verbs.lock", "tenv.solve", "tenv.sources.wheels.uv", "tenv.rattler_api"}

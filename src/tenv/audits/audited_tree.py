@@ -17,8 +17,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import IO
 
-from tenv.audits.elf_file import MAGIC
 from tenv.core.dataclass import dataclass
+from tenv.core.elf import MAGIC
 from tenv.core.errors import UsageError
 from tenv.core.names import is_wheel
 

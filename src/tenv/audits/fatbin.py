@@ -10,8 +10,8 @@ import struct
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from tenv.audits.elf_file import Elf, ElfFaultError
 from tenv.core.dataclass import dataclass
+from tenv.core.elf import Elf, ElfFaultError
 
 if TYPE_CHECKING:
     from mmap import mmap

@@ -6,9 +6,9 @@ from dataclasses import field
 from typing import Any
 
 from tenv.audits.audited_tree import AuditedTree, TreePart
-from tenv.audits.elf_file import CxxAbi, Elf, ElfFaultError, read_elf
 from tenv.audits.fatbin import GpuCode, gpu_code
 from tenv.core.dataclass import dataclass
+from tenv.core.elf import CxxAbi, Elf, ElfFaultError, read_elf
 from tenv.core.versions import Version
 
 __all__ = ["AuditedFile", "Needs", "inspect", "mixed_abis", "needs_of"]
