@@ -23,9 +23,8 @@ from tenv.host.interface import Fact, Missing, ReasonKind
 from tenv.host.machine import current_platform
 from tenv.host.report import HostReport
 from tenv.project.context import Context
-from tenv.targets.manifest import Manifest
+from tenv.targets.manifest import Manifest, ToolkitKind, toolkit_kind
 from tenv.targets.search import AUTO, Target
-from tenv.targets.toolkit_kind import ToolkitKind, toolkit_kind
 
 __all__ = ["Candidate", "TargetChoice", "choose", "rank"]
 

@@ -17,8 +17,7 @@ from tenv.interop.package_rows import channel_words, left_out, words_of
 from tenv.interop.reading import load_yaml, text_of
 from tenv.interop.requests import conda_request
 from tenv.targets.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
-from tenv.targets.reserved_names import reserved
-from tenv.targets.variable_requests import VariableRequest
+from tenv.targets.variable_requests import VariableRequest, reserved
 
 __all__ = ["FORMAT", "read_environment"]
 

@@ -13,8 +13,7 @@ from tenv.core.versions import Range
 from tenv.core.wheel_platforms import evaluated, marker_values
 from tenv.interop.requests import wheel_request
 from tenv.targets.manifest import PLATFORMS, WheelRequest
-from tenv.targets.tree_request import git_line
-from tenv.targets.unlockable import WHY, names_source
+from tenv.targets.tree_request import WHY, git_line, names_source
 
 if TYPE_CHECKING:
     from packaging.markers import Marker

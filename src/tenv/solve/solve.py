@@ -12,8 +12,7 @@ from tenv.locks.lock_file import parse_lock, render_lock
 from tenv.rattler_api.lockfile import write_conda_part
 from tenv.sources.interface import Chosen, Problem, sources
 from tenv.sources.staleness import differences
-from tenv.targets.layers import with_features
-from tenv.targets.manifest import Manifest
+from tenv.targets.manifest import Manifest, with_features
 
 __all__ = ["solve"]
 

@@ -3,8 +3,7 @@
 from tenv.locks.lock import Lock
 from tenv.locks.satisfaction import host_differences
 from tenv.sources.interface import sources
-from tenv.targets.layers import with_features
-from tenv.targets.manifest import Manifest
+from tenv.targets.manifest import Manifest, with_features
 
 __all__ = ["differences"]
 

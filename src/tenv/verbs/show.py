@@ -15,8 +15,7 @@ from tenv.locks.lock_file import read_lock
 from tenv.project.context import Context
 from tenv.sources.interface import Source, sources
 from tenv.sources.staleness import differences
-from tenv.targets.layers import with_features
-from tenv.targets.manifest import Manifest
+from tenv.targets.manifest import Manifest, with_features
 from tenv.targets.search import Target
 from tenv.verbs.list import state_word
 from tenv.verbs.lock_standing import LockStanding, Standing, standing_of

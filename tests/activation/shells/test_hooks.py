@@ -10,7 +10,7 @@ import pytest
 
 from tenv.activation.changes import Action, Activation, Change
 from tenv.core.prefix import STATE_SCHEMA
-from tenv.targets.project_folder import find_project
+from tenv.targets.search import find_project
 from tests.support.marked import mark
 from tests.support.project_folders import LAYOUTS
 from tests.support.shells import SPOKEN, Spoken, note_lock

@@ -14,7 +14,7 @@ from tenv.core.versions import Range
 from tenv.host.interface import Fact, Missing, ReasonKind
 from tenv.host.report import FoundPython, HostReport
 from tenv.targets.manifest import DEBUG_PYTHON, Manifest
-from tenv.targets.sisters import sister_hint
+from tenv.targets.search import sister_hint
 
 __all__ = [
     "INSTALL_DEBUG",

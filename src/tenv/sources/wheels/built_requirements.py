@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from tenv.locks.source_tree import LockedTree
+from tenv.locks.lock import LockedTree
 from tenv.locks.wheel_requirement import requirement_of
 
 __all__ = ["requirement_faults"]

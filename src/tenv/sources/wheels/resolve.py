@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from tenv.core import process
 from tenv.core.errors import NoSolutionError
-from tenv.locks.lock import CondaPackage, Wheel
-from tenv.locks.source_tree import LockedTree
+from tenv.locks.lock import CondaPackage, LockedTree, Wheel
 from tenv.locks.wheel_answers import python_packages
 from tenv.sources.interface import Problem
 from tenv.sources.wheels.choose import join
