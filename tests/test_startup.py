@@ -20,7 +20,6 @@ HEAVY = {
     "asyncio",
     "hypothesis",
     "tomlkit",
-    "elftools",
 }
 """Libraries that take tens of milliseconds to import."""
 SOLVING = {"tenv.verbs.lock", "tenv.sources.wheels.uv", "tenv.rattler_api"}

@@ -100,13 +100,13 @@ GUARDS: dict[str, tuple[tuple[str, ...], Callable[..., Any], str]] = {
         "test_foreign.py -k link_leads",
     ),
     "folders of other users": (
-        ("tenv.targets.project_folder._is_own",), _always, "../targets/test_search.py -k another_user",
+        ("tenv.targets.search._is_own",), _always, "../targets/test_search.py -k another_user",
     ),
     "wheels answer their manifest": (
         ("tenv.locks.satisfaction.wheel_faults",), _no_faults, "test_lock_answers.py -k wheels",
     ),
     "conda packages answer their manifest": (
-        ("tenv.locks.satisfaction.conda_faults",), _no_faults, "test_lock_answers.py -k conda",
+        ("tenv.locks.satisfaction._conda_faults",), _no_faults, "test_lock_answers.py -k conda",
     ),
     "archives answer their manifest": (
         ("tenv.sources.archives.answers.archive_faults",), _no_faults, "test_lock_answers.py -k archives",

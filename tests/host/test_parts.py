@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenv.core.versions import Version
-from tenv.host import container, libstdcxx, shared_object, storage, system
+from tenv.host import container, libstdcxx, storage, system
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.loader import Loader
 from tenv.host.report import Libstdcxx
@@ -62,7 +62,7 @@ def test_a_library_without_them(tmp_path: Path, names: tuple[str, ...], said: st
 def test_a_file_that_is_no_library(tmp_path: Path, content: bytes) -> None:
     path = put(tmp_path / "libstdc++.so.6")
     path.write_bytes(content)
-    assert isinstance(shared_object.defined_versions(path), Missing)
+    assert isinstance(libstdcxx.defined_versions(path), Missing)
 
 
 @needs_compiler
@@ -71,7 +71,7 @@ def test_a_library_that_is_cut_off(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for size in range(0, len(whole), 997):
         path.write_bytes(whole[:size])
-        assert isinstance(shared_object.defined_versions(path), Missing | tuple)
+        assert isinstance(libstdcxx.defined_versions(path), Missing | tuple)
 
 
 @needs_compiler
@@ -85,19 +85,19 @@ def test_what_a_compiler_links(tmp_path: Path) -> None:
         tmp_path / "toolset/libstdc++.so", f"OUTPUT_FORMAT(elf64-x86-64)\nINPUT ( {real} -lstdc++_nonshared )\n"
     )
     for linked in (link, script):
-        assert shared_object.highest(shared_object.linked_versions(linked), "GLIBCXX") == Version("3.4.30")
+        assert libstdcxx.highest(libstdcxx.linked_versions(linked), "GLIBCXX") == Version("3.4.30")
 
 
 @pytest.mark.parametrize("content", ["", "INPUT(-lm)", "INPUT ( /no/libstdc++.so.6 )"])
 def test_what_a_compiler_links_can_t_be_read(tmp_path: Path, content: str) -> None:
-    assert shared_object.linked_versions(tmp_path / "no") == ()
-    assert shared_object.linked_versions(put(tmp_path / "libstdc++.so", content)) == ()
+    assert libstdcxx.linked_versions(tmp_path / "no") == ()
+    assert libstdcxx.linked_versions(put(tmp_path / "libstdc++.so", content)) == ()
 
 
 def test_a_script_that_names_itself(tmp_path: Path) -> None:
     path = tmp_path / "libstdc++.so"
     put(path, f"INPUT ( {path} )")
-    assert shared_object.linked_versions(path) == ()
+    assert libstdcxx.linked_versions(path) == ()
 
 
 def test_no_libstdcxx(tmp_path: Path) -> None:

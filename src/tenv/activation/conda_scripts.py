@@ -16,7 +16,7 @@ from tenv.activation import sandbox
 from tenv.core import process
 from tenv.core.dataclass import dataclass
 from tenv.core.files import read_regular
-from tenv.targets.reserved_names import variable_fault
+from tenv.targets.variable_requests import variable_fault
 
 __all__ = ["Decision", "Effect", "decide", "run_scripts"]
 

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from tenv.activation.changes import Action, Activation, is_own
-from tenv.targets.reserved_names import VARIABLE_PATTERN
+from tenv.targets.variable_requests import VARIABLE_PATTERN
 
 __all__ = ["activated", "deactivated", "edits", "level_of", "without_active_lists"]
 

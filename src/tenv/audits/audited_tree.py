@@ -16,9 +16,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import IO
 
-from tenv.audits.elf_file import MAGIC
 from tenv.core.damaged_archives import DAMAGED_ZIP
 from tenv.core.dataclass import dataclass
+from tenv.core.elf import MAGIC
 from tenv.core.errors import UsageError
 from tenv.core.names import is_wheel
 

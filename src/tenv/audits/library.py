@@ -13,9 +13,9 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenv.audits.audited_tree import AuditedTree, TreePart
-from tenv.audits.elf_file import CxxAbi, Elf, ElfFaultError, read_elf
 from tenv.checks.rules.interface import Finding, Severity, Unknown
 from tenv.core.dataclass import dataclass
+from tenv.core.elf import CxxAbi, Elf, ElfFaultError, read_elf
 from tenv.core.versions import Version
 
 if TYPE_CHECKING:

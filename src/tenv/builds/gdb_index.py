@@ -16,6 +16,7 @@ from tenv.builds.build_job import BuildJob, DebugKind, Done, build_finding
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core import process
 from tenv.core.dataclass import dataclass
+from tenv.core.elf import ElfFaultError, open_elf
 from tenv.core.missing import Missing
 from tenv.core.size_text import format_bytes
 
@@ -99,15 +100,17 @@ def _libraries(job: BuildJob) -> Iterator[Path]:
 
 def _information(file: Path) -> int:
     """Return the bytes of debug information of a library without an index; 0 for one that needs none."""
-    from elftools.common.exceptions import ELFError  # late: 40 ms
-    from elftools.elf.elffile import ELFFile
-
     try:
-        with file.open("rb") as stream:
-            sizes = {section.name: section["sh_size"] for section in ELFFile(stream).iter_sections()}
-    except (OSError, ELFError):
+        sizes = _sections(file)
+    except (OSError, ElfFaultError):
         return 0
-    return 0 if any(name in sizes for name in _INDEXES) else int(sizes.get(_INFORMATION, 0))
+    return 0 if any(name in sizes for name in _INDEXES) else sizes.get(_INFORMATION, 0)
+
+
+def _sections(file: Path) -> dict[str, int]:
+    """Return the sizes of the sections of a file."""
+    with open_elf(file) as elf:
+        return {section.name: section.size for section in elf.sections}
 
 
 def _index(job: BuildJob, program: str, file: Path) -> str:
@@ -119,19 +122,12 @@ def _index(job: BuildJob, program: str, file: Path) -> str:
         answer = process.run([program, str(copy)], environment=job.environ, folder=Path(folder), timeout=_SECONDS)
         if isinstance(answer, Missing):
             return answer.reason
-        if answer.status or not _has_index(copy):
+        if answer.status or not any(name in _sections(copy) for name in _INDEXES):
             return answer.stderr.strip() or f"{_ADDER} ended with status {answer.status} and added nothing"
         os.utime(copy, ns=(before.st_atime_ns, before.st_mtime_ns))
         copy.chmod(before.st_mode)
         copy.replace(file)
     return ""
-
-
-def _has_index(file: Path) -> bool:
-    from elftools.elf.elffile import ELFFile  # late: 40 ms
-
-    with file.open("rb") as stream:
-        return any(ELFFile(stream).get_section_by_name(name) is not None for name in _INDEXES)
 
 
 def _load_seconds(job: BuildJob, file: Path) -> float:

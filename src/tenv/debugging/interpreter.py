@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tenv.core.dataclass import dataclass
+from tenv.core.elf import ElfFaultError, open_elf
 
 __all__ = ["DebuggedPython", "describe_interpreter", "interpreter_of", "symbols_of"]
 
@@ -107,46 +108,23 @@ def _core(real: Path, root: Path) -> Path:
     return real
 
 
-def _links(path: Path) -> tuple[list[str], list[str]]:
+def _links(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the libraries that a file needs and the folders that it names for them."""
-    from elftools.common.exceptions import ELFError  # late: 40 ms
-    from elftools.elf.dynamic import DynamicSection
-    from elftools.elf.elffile import ELFFile
-
-    needed: list[str] = []
-    folders: list[str] = []
     try:
-        with path.open("rb") as file:
-            section = ELFFile(file).get_section_by_name(".dynamic")
-            for tag in section.iter_tags() if isinstance(section, DynamicSection) else ():
-                if tag.entry.d_tag == "DT_NEEDED":
-                    needed.append(str(getattr(tag, "needed", "")))
-                elif tag.entry.d_tag in ("DT_RUNPATH", "DT_RPATH"):
-                    folders += str(getattr(tag, tag.entry.d_tag[3:].lower())).split(":")
-    except (OSError, ELFError, ValueError, LookupError):
-        return [], []
-    return needed, [folder for folder in folders if folder]
+        with open_elf(path) as elf:
+            return elf.needed, (*elf.rpath, *elf.runpath)
+    except (OSError, ElfFaultError):
+        return (), ()
 
 
 def symbols_of(path: Path, root: Path = Path("/")) -> Path | None:
     """Return the file with the debug information of a program or a library, as gdb would find it; None without one."""
-    from elftools.common.exceptions import ELFError  # late: 40 ms
-    from elftools.elf.elffile import ELFFile
-    from elftools.elf.sections import NoteSection
-
     try:
-        with path.open("rb") as file:
-            elf = ELFFile(file)
-            if any(elf.get_section_by_name(name) for name in (".debug_info", ".zdebug_info")):
-                sections = filter(None, map(elf.get_section_by_name, (".debug_info", ".zdebug_info")))
-                if sum(section["sh_size"] for section in sections) > _DEBUG_BYTES:
-                    return path
-            section = elf.get_section_by_name(".note.gnu.build-id")
-            notes = list(section.iter_notes()) if isinstance(section, NoteSection) else []
-            build = str(notes[0]["n_desc"]) if notes else ""
-            link = elf.get_section_by_name(".gnu_debuglink")
-            name = os.fsdecode(link.data().split(b"\0")[0]) if link else ""
-    except (OSError, ELFError, ValueError, LookupError):
+        with open_elf(path) as elf:
+            if sum(row.size for row in elf.sections if row.name in (".debug_info", ".zdebug_info")) > _DEBUG_BYTES:
+                return path
+            build, name = elf.build_id, os.fsdecode(elf.section(".gnu_debuglink").split(b"\0")[0])
+    except (OSError, ElfFaultError):
         return None
     return next((found for found in _separate(path, build, name, root) if found.is_file()), None)
 

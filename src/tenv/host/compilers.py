@@ -13,9 +13,9 @@ from tenv.core.versions import Version
 from tenv.host import msvc
 from tenv.host.field import HostField, Lane
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
+from tenv.host.libstdcxx import highest, linked_versions
 from tenv.host.places import Places, is_folder, is_link
 from tenv.host.report import Compiler, FoundBy, Lead
-from tenv.host.shared_object import highest, linked_versions
 
 __all__ = ["COMPILERS", "parse_kind", "parse_version", "probe"]
 

@@ -14,8 +14,7 @@ from tenv.core.names import channel_urls, channel_word
 from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject, load_yaml, text_of
 from tenv.interop.requests import add_line, channel_words, conda_request, left_out, words_of
 from tenv.targets.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
-from tenv.targets.reserved_names import reserved
-from tenv.targets.variable_requests import VariableRequest
+from tenv.targets.variable_requests import VariableRequest, reserved
 
 __all__ = ["FORMAT", "read_environment"]
 

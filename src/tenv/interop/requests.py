@@ -15,8 +15,7 @@ from tenv.interop.interface import Subject
 from tenv.locks.lock import Wheel
 from tenv.rattler_api.lockfile import Spec, parse_spec
 from tenv.targets.manifest import PLATFORMS, CondaRequest, WheelRequest
-from tenv.targets.tree_request import git_line
-from tenv.targets.unlockable import WHY, names_source
+from tenv.targets.tree_request import WHY, git_line, names_source
 
 if TYPE_CHECKING:
     from packaging.markers import Marker

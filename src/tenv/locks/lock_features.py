@@ -11,8 +11,7 @@ from typing import Any
 
 from tenv.core.names import normalize
 from tenv.core.wheel_platforms import marker_values
-from tenv.locks.lock import Archive, CondaPackage, Lock, Wheel
-from tenv.locks.source_tree import LockedTree
+from tenv.locks.lock import Archive, CondaPackage, Lock, LockedTree, Wheel
 from tenv.locks.wheel_answers import LockedWheel, python_packages, reach
 from tenv.targets.manifest import Manifest
 

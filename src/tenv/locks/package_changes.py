@@ -9,8 +9,7 @@ from typing import Any
 
 from tenv.core.dataclass import dataclass
 from tenv.core.names import WheelFile
-from tenv.locks.lock import CondaPackage, Lock, LockedFile, Wheel
-from tenv.locks.source_tree import LockedTree
+from tenv.locks.lock import CondaPackage, Lock, LockedFile, LockedTree, Wheel
 from tenv.targets.sections import SECTIONS
 from tenv.targets.tree_request import TREE_KEYS
 

@@ -14,8 +14,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.names import WheelFile, normalize
 from tenv.core.versions import fits, is_release
 from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags, marker_values
-from tenv.locks.lock import CondaPackage, Lock, Wheel
-from tenv.locks.source_tree import LockedTree, tree_faults
+from tenv.locks.lock import CondaPackage, Lock, LockedTree, Wheel
 from tenv.locks.wheel_requirement import requirement_of, sole_extra
 from tenv.targets.manifest import Manifest, WheelRequest
 
@@ -89,7 +88,7 @@ def _faults_for(lock: Lock, manifest: Manifest, platform: str, minor: str) -> It
     wheels, trees = lock.wheels_for(platform, minor), lock.trees_for(platform, minor)
     files: tuple[Wheel | LockedTree, ...] = (*wheels, *trees)
     locked = {file.name: file for file in files}
-    yield from tree_faults(trees, manifest.wheels)
+    yield from _tree_faults(trees, manifest.wheels)
     if twice := {wheel.name for wheel in wheels} & {tree.name for tree in trees}:
         yield f"{min(twice)} is locked both as a wheel and from a source tree"
     for name, request in manifest.wheels.items():
@@ -109,6 +108,27 @@ def _faults_for(lock: Lock, manifest: Manifest, platform: str, minor: str) -> It
     yield from wheels_brought(rows, manifest.wheels, supplied, marker_values(platform, minor))
     elsewhere = set(map(normalize, given))
     yield from (f"{name} is both a wheel and a conda package" for name in locked if name in elsewhere)
+
+
+def _tree_faults(trees: Iterable[LockedTree], asked: Mapping[str, WheelRequest]) -> Iterator[str]:
+    """Yield how the source trees of a lock differ from those that a manifest asks for, one sentence each.
+
+    Nothing that a lock says of a source tree may differ: an address and a path of its own would run code of its author.
+    """
+    rows = {tree.name: tree for tree in trees}
+    for name, request in asked.items():
+        wanted = request.tree
+        if wanted is None:
+            continue
+        if (tree := rows.get(name)) is None:
+            yield f"{name} is not in the lock"
+        elif tree.request != wanted:
+            yield f"{name} is locked from {tree.request}, the manifest requests {wanted}"
+        elif wanted.commit and tree.commit != wanted.commit:
+            yield f"{name} is locked at the commit {tree.commit}, the manifest requests {wanted.commit}"
+    for name, row in rows.items():
+        if name not in asked or asked[name].tree is None:
+            yield f"{name} is locked from {row.request}, which the manifest does not request"
 
 
 def _named_by_purls(lock: Lock, platform: str) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Requests for packages that are built from a source tree: a commit of a git repository, or a folder.
 
-Their keys are those of pixi's ``[pypi-dependencies]``: https://pixi.prefix.dev/latest/reference/pixi_manifest/.
+Their keys are those of pixi's ``[pypi-dependencies]``: https://pixi.prefix.dev/latest/reference/pixi_manifest/. No
+manifest can hold the address of a file, or a repository of another program than git.
 """
 
 import os
@@ -13,16 +14,20 @@ from tenv.core.dataclass import dataclass
 from tenv.core.names import normalize
 from tenv.core.toml_reader import Table
 from tenv.core.untrusted import address_fault, place_fault, text_fault, without_login
+from tenv.debugging.install_line import install_line
 
 __all__ = [
     "REVISIONS",
     "TREE_KEYS",
+    "WHY",
     "TreeRequest",
     "commit_fault",
     "git_fault",
     "git_line",
+    "names_source",
     "read_tree",
     "reference_fault",
+    "way_to_install",
 ]
 
 REVISIONS = ("rev", "branch", "tag")
@@ -184,3 +189,26 @@ def _ssh_hint(url: str) -> str:
         return ""
     host, _, path = url.partition(":")
     return f'git = "ssh://{host}/{path}"' if host and path and "/" not in host else ""
+
+
+WHY = "a package at an address can't be locked, only one of an index, a git repository or a folder"
+
+_SOURCE = re.compile(
+    r"(?:[\w.-]+\s*(?:\[[^\]]*\])?\s*@\s*)?(?:(?:git|hg|svn|bzr)\+\w+:|\w+://|file:|git@|\.{0,2}/|~/|\.{1,2}$)"
+)
+
+
+def names_source(text: str) -> bool:
+    """Tell whether a request of pip or uv names an address or a folder, such as ``git+https://…`` or ``./it``."""
+    return bool(_SOURCE.match(text.strip()))
+
+
+def way_to_install(words: str, target: str, site_packages: Path) -> str:
+    """Return the hint with the command that installs such a package into an environment, as an unmanaged one.
+
+    Args:
+        words: The request, quoted for a shell.
+        target: The target.
+        site_packages: Where the environment keeps packages.
+    """
+    return f"`{install_line(target, words, site_packages)}` installs it, and `tenv create` keeps it"

@@ -10,8 +10,7 @@ from tenv.core.files import read_regular
 from tenv.core.names import normalize
 from tenv.core.versions import CondaRange, Range
 from tenv.sources.wheels.project_metadata import name_of_project
-from tenv.targets.tree_request import TreeRequest, git_line
-from tenv.targets.unlockable import WHY, names_source, way_to_install
+from tenv.targets.tree_request import WHY, TreeRequest, git_line, names_source, way_to_install
 
 __all__ = ["TypedRequest", "parse_request", "require_range"]
 

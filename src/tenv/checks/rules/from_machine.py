@@ -13,7 +13,7 @@ from tenv.core.versions import Range, Version
 from tenv.host.interface import Fact, Missing, ReasonKind
 from tenv.host.report import FoundPython
 from tenv.targets.manifest import DEBUG_PYTHON
-from tenv.targets.sisters import sister_hint
+from tenv.targets.search import sister_hint
 
 __all__ = [
     "INSTALL_DEBUG",

@@ -1,21 +1,24 @@
-"""Read what the loader reads of an ELF file, from bytes that nobody vouches for.
+"""Read ELF files: sections, and the values that the loader reads, from bytes that nobody vouches for.
 
 The layout is that of the System V ABI (gabi, chapters 4 and 5) and, for symbol versions, of the Linux Standard Base.
 Every offset is checked against the file, and every list has a limit, so that a hostile file ends with an error.
 """
 
+import mmap
+import os
 import re
 import struct
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
 
 from tenv.core.dataclass import dataclass
+from tenv.core.files import open_regular
 
-if TYPE_CHECKING:
-    from mmap import mmap
-
-__all__ = ["MAGIC", "CxxAbi", "Elf", "ElfFaultError", "ElfSection", "read_elf"]
+__all__ = ["MAGIC", "CxxAbi", "Elf", "ElfFaultError", "ElfFile", "ElfSection", "open_elf", "read_elf"]
 
 
 MAGIC = b"\x7fELF"
@@ -25,11 +28,13 @@ _MOST_ENTRIES = 1 << 16
 """The most entries of the dynamic section, and the most versions: libtorch has about 100 of either."""
 _LONGEST_NAME = 4096
 
-_SHT_NOBITS, _SHT_DYNAMIC, _SHT_VERNEED = 8, 6, 0x6FFFFFFE
+_SHT_NOBITS, _SHT_DYNAMIC, _SHT_VERDEF, _SHT_VERNEED = 8, 6, 0x6FFFFFFD, 0x6FFFFFFE
 _PT_LOAD, _PT_DYNAMIC = 1, 2
 _DT_NEEDED, _DT_STRTAB, _DT_STRSZ, _DT_SONAME, _DT_RPATH, _DT_RUNPATH = 1, 5, 10, 14, 15, 29
 _DT_VERNEED, _DT_VERNEEDNUM = 0x6FFFFFFE, 0x6FFFFFFF
 _VER_FLG_WEAK = 2
+_NOTE = 12
+"""Bytes in front of the name of a note."""
 _MACHINES = {3: "i686", 62: "x86_64", 183: "aarch64", 21: "ppc64le", 22: "s390x", 243: "riscv64", 40: "armv7l"}
 
 _NEW = re.compile(rb"St7__cxx11|B5cxx11")
@@ -95,22 +100,50 @@ class Elf:
     cxx_abi: CxxAbi = CxxAbi.NONE
 
 
-def read_elf(data: "bytes | mmap") -> Elf:
+def read_elf(data: bytes | mmap.mmap) -> Elf:
     """Return what an ELF file asks of the loader.
 
     Raises:
         ElfFaultError: It is truncated, contradicts itself, or holds more than any library does.
     """
-    try:
-        return _Reader(data).elf()
-    except (struct.error, OverflowError, IndexError) as error:
-        raise ElfFaultError(f"the file is truncated or damaged ({error})") from error
+    file = ElfFile(data)
+    return Elf(
+        machine=file.machine,
+        sections=file.sections,
+        soname=next(iter(file.texts(_DT_SONAME)), ""),
+        needed=file.needed,
+        rpath=file.rpath,
+        runpath=file.runpath,
+        versions=file.required_versions(),
+        cxx_abi=_abi(file.strings),
+    )
 
 
-class _Reader:
-    """Reads the structures of one file."""
+@contextmanager
+def open_elf(path: Path) -> Iterator["ElfFile"]:
+    """Open an ELF file.
 
-    def __init__(self, data: "bytes | mmap") -> None:
+    Raises:
+        OSError: The file can't be read.
+        ElfFaultError: It is no ELF file.
+    """
+    with open_regular(path) as file:
+        if not os.fstat(file.fileno()).st_size:
+            raise ElfFaultError("the file is empty")
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            yield ElfFile(data)
+
+
+class ElfFile:
+    """An open ELF file; each method and attribute but the first three may raise ElfFaultError.
+
+    Attributes:
+        machine: The processor by its `uname -m` name; its number where that is not known.
+        wide: Whether it is a 64-bit file.
+        order: Its byte order, in the terms of struct.
+    """
+
+    def __init__(self, data: bytes | mmap.mmap) -> None:
         ident = data[:16]
         if len(ident) < 16 or ident[:4] != MAGIC or ident[4] not in (1, 2) or ident[5] not in (1, 2):  # noqa: PLR2004
             raise ElfFaultError("the file has no ELF header")
@@ -127,39 +160,88 @@ class _Reader:
         self.machine = _MACHINES.get(machine, str(machine))
 
     def unpack(self, layout: str, offset: int) -> tuple[int, ...]:
-        """Return the numbers at a place; raises struct.error past the end."""
+        """Return the numbers at a place."""
         if offset < 0 or offset > self.size:
             raise ElfFaultError(f"an offset of {offset} is past the end of the file ({self.size} bytes)")
-        return struct.unpack_from(self.order + layout, self.data, offset)
+        try:
+            return struct.unpack_from(self.order + layout, self.data, offset)
+        except struct.error as error:
+            raise ElfFaultError(f"the file is truncated or damaged ({error})") from error
 
-    def elf(self) -> Elf:
-        """Return what the file asks of the loader."""
-        sections = self._sections()
-        dynamic, texts, versions = self._places(sections)
-        strings = self._bytes(*texts)
-        rows = list(self._dynamic(*dynamic)) if dynamic[1] else []
+    def section(self, name: str) -> bytes:
+        """Return the content of the first section of a name; empty without one."""
+        found = next((section for section in self.sections if section.name == name), None)
+        return self._bytes(found.offset, found.size) if found else b""
 
-        def all_of(tag: int) -> tuple[str, ...]:
-            return tuple(_text(strings, value) for kind, value in rows if kind == tag)
+    @property
+    def build_id(self) -> str:
+        """The hex digits by which files of debug information are found; empty without such a note."""
+        note = self.section(".note.gnu.build-id")
+        if len(note) < _NOTE:
+            return ""
+        name, size, _ = struct.unpack_from(f"{self.order}III", note)
+        start = _NOTE + (name + 3 & ~3)
+        return note[start : start + size].hex()
 
-        def folders(tag: int) -> tuple[str, ...]:
-            return tuple(folder for text in all_of(tag) for folder in text.split(":") if folder)
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The libraries that it needs, in order."""
+        return self.texts(_DT_NEEDED)
 
+    @property
+    def rpath(self) -> tuple[str, ...]:
+        """The folders of DT_RPATH."""
+        return self._folders(_DT_RPATH)
+
+    @property
+    def runpath(self) -> tuple[str, ...]:
+        """The folders of DT_RUNPATH."""
+        return self._folders(_DT_RUNPATH)
+
+    def texts(self, tag: int) -> tuple[str, ...]:
+        """Return the texts of the dynamic section with a tag."""
+        return tuple(_text(self.strings, value) for kind, value in self._rows if kind == tag)
+
+    def _folders(self, tag: int) -> tuple[str, ...]:
+        return tuple(folder for text in self.texts(tag) for folder in text.split(":") if folder)
+
+    def required_versions(self) -> dict[str, tuple[str, ...]]:
+        """Return the symbol versions without which the loader refuses the file, by library."""
         required: dict[str, list[str]] = {}
-        for library, name in self._versions(versions, strings):
+        for library, name in self._versions(self._places[2], self.strings):
             required.setdefault(library, []).append(name)
-        return Elf(
-            machine=self.machine,
-            sections=sections,
-            soname=next(iter(all_of(_DT_SONAME)), ""),
-            needed=all_of(_DT_NEEDED),
-            rpath=folders(_DT_RPATH),
-            runpath=folders(_DT_RUNPATH),
-            versions={library: tuple(names) for library, names in required.items()},
-            cxx_abi=_abi(strings),
-        )
+        return {library: tuple(names) for library, names in required.items()}
 
-    def _sections(self) -> tuple[ElfSection, ...]:
+    def defined_versions(self) -> tuple[str, ...]:
+        """Return the symbol versions that a library defines (``.gnu.version_d``): the first name of each entry."""
+        section = next((section for section in self.sections if section.kind == _SHT_VERDEF), None)
+        if section is None:
+            return ()
+        if section.link >= len(self.sections):
+            raise ElfFaultError("the defined versions name strings that are not there")
+        linked = self.sections[section.link]
+        strings, names, at = self._bytes(linked.offset, linked.size), list[str](), section.offset
+        while len(names) < _MOST_ENTRIES:
+            auxiliary, following = self.unpack("II", at + 12)
+            names.append(_text(strings, *self.unpack("I", at + auxiliary)))
+            if not following:
+                return tuple(names)
+            at += following
+        raise ElfFaultError("the list of defined versions does not end")
+
+    @cached_property
+    def strings(self) -> bytes:
+        """The strings of the dynamic section."""
+        return self._bytes(*self._places[1])
+
+    @cached_property
+    def _rows(self) -> list[tuple[int, int]]:
+        dynamic = self._places[0]
+        return list(self._dynamic(*dynamic)) if dynamic[1] else []
+
+    @cached_property
+    def sections(self) -> tuple[ElfSection, ...]:
+        """Its sections; empty where they were stripped."""
         if not self.shoff or not self.shsize:
             return ()
         layout = "II" + self.word * 4 + "II" + self.word * 2
@@ -191,8 +273,10 @@ class _Reader:
             raise ElfFaultError(f"a table ends at byte {offset + size}, the file at {self.size}")
         return self.data[offset : offset + size]
 
-    def _places(self, sections: tuple[ElfSection, ...]) -> tuple[tuple[int, int], tuple[int, int], int]:
-        """Return where the dynamic section, its strings and the required versions are (0 for none of these)."""
+    @cached_property
+    def _places(self) -> tuple[tuple[int, int], tuple[int, int], int]:
+        """The places of the dynamic section, its strings and the required versions (0 for none of these)."""
+        sections = self.sections
         dynamic = next((row for row in sections if row.kind == _SHT_DYNAMIC), None)
         if dynamic is None:
             return self._loaded()
