@@ -11,7 +11,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.file_content import read_text
 from tenv.core.prefix import ARCHIVES
 from tenv.core.versions import Version
-from tenv.toolchain import conda_layout, wheel_layout
+from tenv.toolchain import layouts
 
 __all__ = ["TOOLKIT", "Toolchain", "discover", "python_program", "site_packages"]
 
@@ -78,7 +78,7 @@ def python_program(prefix: Path) -> Path:
     """Return the path of a prefix's Python program, which may not exist."""
     if sys.platform != "win32":
         return prefix / "bin" / "python"
-    own = conda_layout.has_packages(prefix) and not (prefix / "pyvenv.cfg").is_file()
+    own = layouts.has_packages(prefix) and not (prefix / "pyvenv.cfg").is_file()
     return prefix / "python.exe" if own else prefix / "Scripts" / "python.exe"
 
 
@@ -87,7 +87,7 @@ def discover(prefix: Path) -> Toolchain:
     windows = sys.platform == "win32"
     suffix = ".exe" if windows else ""
     virtual = (prefix / "pyvenv.cfg").is_file()
-    conda = conda_layout.has_packages(prefix)
+    conda = layouts.has_packages(prefix)
     site = site_packages(prefix)
     cuda = _cuda_root(prefix, site)
 
@@ -111,8 +111,8 @@ def discover(prefix: Path) -> Toolchain:
         ninja=_program(prefix, "ninja", suffix),
         mkl=_library(prefix, homes, ("mkl.h",), ("libmkl_core.a", "libmkl_core.so", "mkl_core.lib")),
         magma=_library(prefix, homes, ("magma.h", "magma_v2.h"), ("libmagma.a", "libmagma.so", "magma.lib")),
-        cc=conda_layout.compiler(prefix, "gcc") if conda and not windows else None,
-        cxx=conda_layout.compiler(prefix, "g++") if conda and not windows else None,
+        cc=layouts.compiler(prefix, "gcc") if conda and not windows else None,
+        cxx=layouts.compiler(prefix, "g++") if conda and not windows else None,
         nvtx=next((root for home in homes if (root := home / "NvToolsExt").is_dir()), None),
         compat=_compat(homes),
         programs=tuple(folder for home in homes if (folder := home / "bin").is_dir()),
@@ -139,7 +139,7 @@ def _compat(homes: Iterable[Path]) -> Path | None:
 
 
 def _library(prefix: Path, homes: Iterable[Path], headers: tuple[str, ...], libraries: tuple[str, ...]) -> Path | None:
-    roots = (conda_layout.library_root(root, headers, libraries) for root in (prefix, *homes))
+    roots = (layouts.library_root(root, headers, libraries) for root in (prefix, *homes))
     return next((root for root in roots if root), None)
 
 
@@ -154,10 +154,10 @@ def _nvcc(prefix: Path, cuda: Path, suffix: str) -> Path | None:
 
 
 def _version(prefix: Path, site: Path, cuda: Path) -> Version | None:
-    own = conda_layout.split_toolkit(prefix) or conda_layout.flat_toolkit(prefix)
+    own = layouts.split_toolkit(prefix) or layouts.flat_toolkit(prefix)
     if own:
-        return conda_layout.toolkit_version(prefix, cuda / "include")
-    return wheel_layout.toolkit_version(site) or _header_version(cuda)
+        return layouts.conda_toolkit_version(prefix, cuda / "include")
+    return layouts.wheel_toolkit_version(site) or _header_version(cuda)
 
 
 def site_packages(prefix: Path) -> Path:
@@ -173,10 +173,10 @@ def site_packages(prefix: Path) -> Path:
 def _cuda_root(prefix: Path, site: Path) -> Path | None:
     root = prefix / TOOLKIT
     if sys.platform == "win32":  # the wheels of CUDA 13 are close enough to a toolkit; archives are joined in one
-        folders = (*wheel_layout.toolkit_parts(site), root)
+        folders = (*layouts.toolkit_parts(site), root)
         wheels = (folder for folder in folders if (folder / "bin" / "nvcc.exe").is_file())
-        return next(wheels, None) or conda_layout.flat_toolkit(prefix)
-    return root if (root / "include" / "cuda_runtime_api.h").exists() else conda_layout.flat_toolkit(prefix)
+        return next(wheels, None) or layouts.flat_toolkit(prefix)
+    return root if (root / "include" / "cuda_runtime_api.h").exists() else layouts.flat_toolkit(prefix)
 
 
 def _header_version(root: Path) -> Version | None:
