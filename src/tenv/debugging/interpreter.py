@@ -1,4 +1,4 @@
-"""The Python behind a program: whether gdb can read its frames, and what makes an import another one than was meant.
+"""The Python behind a program: whether gdb can read its frames, and the traps that change its imports.
 
 gdb's `py-bt` needs two things: the script `python-gdb.py` of CPython (https://docs.python.org/3/howto/gdb_helpers.html)
 and the debug information of the file that holds the interpreter. A release build with both will do.
@@ -35,10 +35,10 @@ class DebuggedPython:
     Attributes:
         program: The program as it is started; in a virtual environment, a link.
         real: The file that the link leads to.
-        minor: Its minor version, such as ``3.11``; empty where no file name tells it.
+        minor: Its minor version, such as ``3.11``; empty if no file name has it.
         core: The file with the interpreter's code: the program, or the library that it links.
-        symbols: The file with the debug information of `core`; None where there is none.
-        script: CPython's `python-gdb.py` for it; None where there is none.
+        symbols: The file with the debug information of `core`, or None.
+        script: CPython's `python-gdb.py` for it, or None.
         loads: Whether gdb loads the script by itself, once the folder is declared safe.
     """
 
@@ -56,7 +56,7 @@ class DebuggedPython:
         return bool(self.symbols and self.script)
 
     def lacks(self) -> str:
-        """Return what `py-bt` lacks, as a noun phrase; empty where it lacks nothing."""
+        """Return the missing part of `py-bt`, as a noun phrase; empty if none is missing."""
         missing = [] if self.symbols else [f"debug information of {self.core}"]
         missing += [] if self.script else ["the script python-gdb.py"]
         return " and ".join(missing)
@@ -190,10 +190,10 @@ _SAFE = re.compile(r"-[a-zA-Z]*[IP][a-zA-Z]*")
 
 
 def first_folder(words: Sequence[str], environment: Mapping[str, str], folder: Path) -> Path | None:
-    """Return the folder that a Python puts before all others of its path; None where it leaves that out.
+    """Return the folder that a Python puts before all others of its path; None if it has no such folder.
 
     Args:
-        words: What follows the interpreter on its command line.
+        words: The words after the interpreter on its command line.
         environment: Its variables.
         folder: Its working folder.
     """
@@ -214,7 +214,7 @@ def first_folder(words: Sequence[str], environment: Mapping[str, str], folder: P
 
 
 def shadowed_torch(words: Sequence[str], environment: Mapping[str, str], folder: Path) -> Path | None:
-    """Return the folder whose sources `import torch` would take without finding a built extension there."""
+    """Return the folder with sources of torch, and no built extension, that `import torch` would take."""
     first = first_folder(words, environment, folder)
     listed = [Path(part) for part in environment.get("PYTHONPATH", "").split(os.pathsep) if part]
     for place in (*([first] if first else []), *listed):

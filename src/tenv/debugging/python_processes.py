@@ -33,7 +33,7 @@ __all__ = [
 
 
 class Role(StrEnum):
-    """What a Python process is."""
+    """The role of a Python process."""
 
     PROGRAM = "the program"
     DEBUGGED = "the program, under debugpy"
@@ -59,7 +59,7 @@ class PythonProcess:
         pid: Its process id.
         parent: That of its parent.
         words: Its command line.
-        role: What it is.
+        role: Its role.
         user: The id of the user that it belongs to.
         tracer: The process id of the debugger that has it already; 0 without one.
     """
@@ -107,7 +107,7 @@ def _read(folder: Path) -> PythonProcess | None:
 def _runs_python(folder: Path, words: Sequence[str]) -> bool:
     try:
         name = Path(os.readlink(folder / "exe")).name  # noqa: PTH115 (a kernel's link, with ` (deleted)` at times)
-    except OSError:  # of another user: only what it calls itself can be read
+    except OSError:  # of another user: only its own name can be read
         name = Path(words[0]).name
     return name.startswith(("python", "pypy"))
 
@@ -141,7 +141,7 @@ def _after(option: str, words: Sequence[str]) -> str:
 
 
 def matching(processes: Sequence[PythonProcess], name: str) -> list[PythonProcess]:
-    """Return the processes whose command line holds a name: a word of it, its last part, or its beginning."""
+    """Return the processes with a name in their command line: a word of it, its last part, or its beginning."""
     exact = [row for row in processes if any(name in (word, Path(word).name) for word in row.words)]
     return exact or [row for row in processes if name in " ".join(row.words)]
 
@@ -156,7 +156,7 @@ _SYS_PTRACE = 1 << 19
 """CAP_SYS_PTRACE (capabilities(7))."""
 
 _TRY = "import ctypes, sys; sys.exit(ctypes.CDLL(None).ptrace(0, 0, 0, 0) != 0)"
-"""Asks to be traced (PTRACE_TRACEME), which is what gdb's child does; it needs no right but that of the call itself."""
+"""Asks to be traced (PTRACE_TRACEME), as gdb's child does; it needs no right but the call itself."""
 
 _RELAX = "echo 0 | sudo tee /proc/sys/kernel/yama/ptrace_scope"
 _ADMIN_ONLY, _NEVER = 2, 3
@@ -167,8 +167,8 @@ class Obstacle:
     """Why a debugger can't do its work.
 
     Attributes:
-        message: What forbids it.
-        hint: What allows it.
+        message: The obstacle.
+        hint: The way to remove it.
     """
 
     message: str
@@ -177,7 +177,7 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True)
 class TracingRights:
-    """What this machine lets a debugger do.
+    """The rights of a debugger on this machine.
 
     Attributes:
         scope: Yama's `ptrace_scope`: 0 all processes of the user, 1 only children, 2 only with CAP_SYS_PTRACE, 3 none;
@@ -194,7 +194,7 @@ class TracingRights:
 
 
 def read_rights(places: Places | None = None) -> TracingRights:
-    """Read what this machine lets a debugger do.
+    """Read the rights of a debugger on this machine.
 
     Args:
         places: Where to look; None means this machine.
@@ -230,7 +230,7 @@ def attaching(rights: TracingRights, target: PythonProcess | None = None) -> Obs
     """Return why a debugger can't attach to a process that runs already.
 
     Args:
-        rights: What this machine lets a debugger do.
+        rights: The rights of a debugger on this machine.
         target: The process; None to ask for any of the user's own.
     """
     if obstacle := starting(rights):

@@ -3,7 +3,7 @@
 conda-forge splits CUDA: headers and libraries are in ``targets/x86_64-linux``, programs in ``bin``, the device
 compiler in ``nvvm``. Packages of the nvidia channel before CUDA 12.4 have a flat layout: ``include``, ``lib`` and
 ``bin`` of the prefix. On Windows, both use ``Library``. The names of compilers contain their target system. Wheels of
-CUDA 12 have a folder for each library; those of CUDA 13 share one.
+CUDA 12 have a folder for each library; those of CUDA 13 share one folder.
 """
 
 import platform as host
@@ -59,10 +59,10 @@ def conda_toolkit_version(prefix: Path, include: Path) -> Version | None:
         match = _CUDA_VERSION.search((include / "cuda.h").read_text("utf-8", "replace"))
     except OSError:
         match = None
-    said = Version(f"{int(match[1]) // 1000}.{int(match[1]) % 1000 // 10}") if match else None
+    stated = Version(f"{int(match[1]) // 1000}.{int(match[1]) % 1000 // 10}") if match else None
     whole = Version.find(found.get("cuda-toolkit", "") or found.get("cudatoolkit", ""))
     # An unpinned metapackage brings a newer compiler: the header for compiling counts.
-    return whole if whole and (said is None or whole.major_minor == said.major_minor) else said
+    return whole if whole and (stated is None or whole.major_minor == stated.major_minor) else stated
 
 
 def conda_components(prefix: Path) -> dict[str, str]:

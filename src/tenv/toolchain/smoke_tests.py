@@ -29,7 +29,7 @@ class Probe:
         name: Its subject, in one word.
         files: Its files.
         commands: The commands to run in the folder of the files, in order; each must succeed.
-        lacks: The missing requirement of the program; empty if there is none.
+        lacks: The missing requirement of the program, or an empty text.
     """
 
     name: str
@@ -149,7 +149,7 @@ def plan(
         environ: The environment variables with the toolchain active.
         modules: The Python modules that must be importable.
         gpu: Whether the host has a GPU, so that compiled CUDA programs can be run.
-        parts: What CMake's FindCUDAToolkit must find of the toolkit, without ``CUDA::``.
+        parts: The parts of the toolkit that CMake's FindCUDAToolkit must find, without ``CUDA::``.
     """
     python = str(toolchain.python)
     if toolchain.python.exists():
@@ -182,7 +182,7 @@ def toolkit_probe(toolchain: Toolchain, parts: Sequence[str]) -> Probe | None:
 
     Args:
         toolchain: The tools of the prefix.
-        parts: What FindCUDAToolkit must find, without ``CUDA::``.
+        parts: The parts that FindCUDAToolkit must find, without ``CUDA::``.
     """
     if not (toolchain.cmake and toolchain.nvcc and parts):
         return None
@@ -232,8 +232,8 @@ def run(probe: Probe, environ: Mapping[str, str], limit: float = _SECONDS, *, bo
         for file, text in probe.files.items():
             (folder / file).write_text(text)
         for command in probe.commands:
-            ok, said = _step(command, environ, folder, limit, bound=bound)
-            log.append(said)
+            ok, output = _step(command, environ, folder, limit, bound=bound)
+            log.append(output)
             if not ok:
                 break
     return Outcome(probe.name, ok, round(time.monotonic() - start, 3), "\n".join(log))
@@ -247,10 +247,10 @@ def _step(
     shown = f"$ {shlex.join(command)}"
     if isinstance(done, process.Missing):
         return False, f"{shown}\n{done.reason}"
-    said = "\n".join(text for text in (shown, done.stdout.strip(), done.stderr.strip()) if text)
+    output = "\n".join(text for text in (shown, done.stdout.strip(), done.stderr.strip()) if text)
     if done.status:
-        said += f"\nfailed with status {done.status}"
-    return not done.status, said
+        output += f"\nfailed with status {done.status}"
+    return not done.status, output
 
 
 _VERSION = """\
@@ -263,7 +263,7 @@ int main() {{
 }}
 """
 
-# Each: the header, the statements that set `got`, and what the header says that it is to be.
+# Each: the header, the statements that set `got`, and the expected value by the header.
 _CUDNN = ("cudnn.h", "size_t got = cudnnGetVersion();", "CUDNN_VERSION")
 _ASK_CUSPARSELT = """\
 int a = 0, b = 0;
