@@ -30,13 +30,13 @@ def find_environment(
     """Return the name of a ready environment, the environment and its state.
 
     Args:
-        context: What every verb is given.
-        target: The target; the only environment here when None.
-        prefix: The environment's folder, when it is not the usual one.
-        gutted: Take one of which something necessary is gone, too.
+        context: The context of the verb.
+        target: The target; None for the only environment here.
+        prefix: The environment's folder; None for the default one.
+        gutted: Whether to accept an environment that lacks an essential file.
 
     Raises:
-        EnvironmentMissingError: There is none.
+        EnvironmentMissingError: It does not exist.
         EnvironmentBrokenError: It is not ready, not of this user, or was moved.
     """
     if prefix is not None:
@@ -52,7 +52,7 @@ def find_environment(
 
 
 def _refer_elsewhere(context: Context, environment: Environment, name: str) -> None:
-    """Raise EnvironmentMissingError if the environment of a target is not here, and one of that name lies elsewhere.
+    """Raise EnvironmentMissingError if a target has no environment here, and one of that name lies elsewhere.
 
     It is not taken instead: in another project, the target of that name is another one.
     """
@@ -72,7 +72,7 @@ def _refer_elsewhere(context: Context, environment: Environment, name: str) -> N
 
 
 def made_outside(context: Context, environment: Environment, name: str) -> Path | None:
-    """Return the ready environment of a target that was made outside of projects, where it is another one than this."""
+    """Return the ready environment of a target that was made outside of projects, unless it is this one."""
     prefix = context.places.data / "envs" / name
     if prefix == environment.prefix or not (prefix / "tenv-meta").is_dir():
         return None
@@ -115,7 +115,7 @@ def find_script(
 
     Args:
         context: The context of the verb.
-        target: The target; None for that of the only environment.
+        target: The target; None for the only environment's.
         prefix: The environment's folder; None for the default one.
         script: The script's name.
         say: Receives warnings about changed system tools that the script can't detect.
@@ -139,7 +139,7 @@ def find_activation(
 
     Args:
         context: The context of the verb.
-        target: The target; None for that of the only environment.
+        target: The target; None for the only environment's.
         prefix: The environment's folder; None for the default one.
         say: Receives warnings about changed system tools.
 
@@ -159,7 +159,7 @@ def render_activated(
 
     Args:
         context: The context of the verb, with the variables of the shell.
-        target: The target; None for that of the only environment.
+        target: The target; None for the only environment's.
         prefix: The environment's folder; None for the default one.
         shell: The shell.
         say: Receives warnings about changed system tools.

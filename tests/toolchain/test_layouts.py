@@ -10,9 +10,9 @@ from tenv.activation.changes import Action
 from tenv.activation.variables import derive
 from tenv.host.machine import current_platform, probe
 from tenv.targets.manifest import Manifest
-from tenv.toolchain.conda_layout import components
 from tenv.toolchain.cuda_folder import assemble
 from tenv.toolchain.discover import Toolchain, discover
+from tenv.toolchain.layouts import conda_components
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="links and names as Linux has them")
 
@@ -120,7 +120,7 @@ def test_versions_are_written_as_nvidia_does(split: Path) -> None:
 
 def test_components_are_read_from_names(split: Path) -> None:
     fill(split, "conda-meta/libcublas-12.6.4.1-h5888daf_1.json", "conda-meta/magma-cuda126-2.6.1-1.json")
-    assert components(split) == {"cuda-version": "12.6", "cuda-nvcc": "12.6.85", "magma-cuda126": "2.6.1"}
+    assert conda_components(split) == {"cuda-version": "12.6", "cuda-nvcc": "12.6.85", "magma-cuda126": "2.6.1"}
 
 
 def test_a_virtual_environment_among_conda_packages_keeps_its_name(split: Path) -> None:
