@@ -89,8 +89,6 @@ def _headers(site: Site) -> list[Path]:
 FORMAT = Format(
     name="clangd",
     export=_export,
-    read=None,
-    recognize=lambda _, __: False,
     needs_environment=True,
     holds_lock=False,
     add=add_block,

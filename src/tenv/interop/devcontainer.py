@@ -57,8 +57,6 @@ def _export(subject: Subject) -> Exported:
 FORMAT = Format(
     name="devcontainer",
     export=_export,
-    read=None,
-    recognize=lambda _, __: False,
     holds_lock=False,
     carries=True,
 )

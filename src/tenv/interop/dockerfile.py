@@ -67,8 +67,6 @@ def _export(subject: Subject) -> Exported:
 FORMAT = Format(
     name="dockerfile",
     export=_export,
-    read=None,
-    recognize=lambda _, __: False,
     holds_lock=False,
     carries=True,
 )

@@ -304,9 +304,9 @@ class Format:
     """
 
     name: str
-    export: Callable[[Subject], Exported] | None
-    read: Callable[[GivenFile], Imported] | None
-    recognize: Callable[[str, bytes], bool]
+    export: Callable[[Subject], Exported] | None = None
+    read: Callable[[GivenFile], Imported] | None = None
+    recognize: Callable[[str, bytes], bool] = lambda _, __: False
     needs_urls: Callable[[Subject], bool] = lambda _: False
     needs_metadata: bool = False
     needs_environment: bool = False

@@ -13,8 +13,6 @@ def _write() -> Exported:
 
 FORMAT = Format(
     name="schema",
-    export=None,
-    read=None,
     recognize=lambda name, _: name == SCHEMA_FILE,
     holds_lock=False,
     alone=_write,

@@ -339,8 +339,6 @@ def _place(path: tuple[str, ...]) -> str:
 FORMAT = Format(
     name="vscode",
     export=_export,
-    read=None,
-    recognize=lambda _, __: False,
     needs_environment=True,
     holds_lock=False,
     add=_add,
