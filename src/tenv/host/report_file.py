@@ -41,8 +41,7 @@ def is_json(text: str) -> bool:
 def parse(text: str, source: str) -> Given:
     """Return the report in a text; raises HostReportError if there is none."""
     if not is_json(text):
-        from tenv.host.pasted.as_host import to_json, to_report  # late: 15 ms, and most reports are JSON
-        from tenv.host.pasted.reader import read
+        from tenv.host.pasted.reader import read, to_json, to_report  # late: 15 ms, and most reports are JSON
 
         pasted = read(text, source)
         return Given(to_report(pasted), to_json(pasted))
