@@ -9,6 +9,7 @@ import os
 import stat
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field
 from enum import IntEnum
 from pathlib import Path
 
@@ -48,9 +49,9 @@ class Faults:
         programs: Whether a path is to be executable, for those with the wrong rights.
     """
 
-    defects: Mapping[str, Defect]
-    owned: Mapping[str, frozenset[str]]
-    programs: Mapping[str, bool]
+    defects: Mapping[str, Defect] = field(default_factory=dict)
+    owned: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    programs: Mapping[str, bool] = field(default_factory=dict)
 
     @property
     def missing(self) -> tuple[str, ...]:

@@ -22,8 +22,9 @@ from tenv.core.errors import NetworkError, StorageError, TenvError, UnsafePackag
 from tenv.core.file_stamps import set_executable
 from tenv.core.files import flush, remove_tree, storage_errors, write_atomic
 from tenv.core.folder_size import folder_size
-from tenv.core.prefix import MARKER, clear, files_in
+from tenv.core.prefix import MARKER, META, clear, files_in
 from tenv.core.progress import Joined
+from tenv.environment.integrity import Defect
 from tenv.environment.lock_note import drop_lock_note
 from tenv.environment.made_files import note_made, store_scripts
 from tenv.environment.state import Environment, State, Status, put_aside
@@ -166,7 +167,7 @@ def _stage(job: Creation) -> None:
 
 def _install(job: Creation) -> None:
     """Change the prefix as planned."""
-    _unblock(job)
+    _clear_way(job)
     _write_creating(job)
     try:
         if job.plan.scratch:
@@ -206,37 +207,40 @@ def _write_creating(job: Creation) -> None:
             (environment.meta / shell.SCRIPT).unlink(missing_ok=True)
 
 
-def _unblock(job: Creation) -> None:
-    """Put aside each path of the wrong kind, with the files of the user in it; remove an empty folder or a link."""
-    renamed = {}
-    for name in job.plan.blocked:
-        path = job.prefix / name
+def _clear_way(job: Creation) -> None:
+    """Remove or rename the paths that would keep the damaged ones from being installed again.
+
+    A folder in the place of a file, and a file in the place of a folder, are renamed with the files of the user in
+    them; an empty folder or a link is removed. So are damaged notes of tenv, which are written again.
+    """
+    prefix, moved = job.prefix, dict[str, Path]()
+    for name, defect in job.plan.faults.defects.items():
+        path = prefix / name
         with storage_errors(f"can't remove {path}"):
-            if path.is_symlink():
-                path.unlink()
-            elif path.is_dir() and not any(files_in(path)):
+            if defect is Defect.KIND and path.is_dir() and not path.is_symlink() and not any(files_in(path)):
                 shutil.rmtree(path)
-            elif os.path.lexists(path):
-                renamed[name] = _put_beside(path).relative_to(job.prefix)
-                job.context.progress.say(f"{name} is in the way of a file of tenv: it is {renamed[name]} now")
-    kept = []
-    for name in job.plan.unmanaged:
-        blocked = next((old for old in renamed if name == old or name.startswith(f"{old}/")), None)
-        kept.append(name if blocked is None else f"{renamed[blocked]}{name.removeprefix(blocked)}")
+            elif defect is Defect.KIND and not path.is_symlink() and os.path.lexists(path):
+                moved[name] = aside = _put_aside(prefix, path)
+                job.context.progress.say(f"{name} is in the way of a file of tenv: it is {aside.name} now")
+            elif defect is Defect.KIND or (defect is Defect.CONTENT and name.startswith(f"{META}/")):
+                path.unlink(missing_ok=True)
+    kept = [name for name in job.plan.unmanaged if not any(name == old or name.startswith(f"{old}/") for old in moved)]
+    for aside in moved.values():
+        kept += [f"{aside.name}/{name}" for name in files_in(aside)] if aside.is_dir() else [aside.name]
     job.plan = replace(job.plan, unmanaged=tuple(kept))
 
 
-def _put_beside(path: Path) -> Path:
-    """Rename a path to a free name beside it, and return that."""
+def _put_aside(prefix: Path, path: Path) -> Path:
+    """Rename a path to a free name in the prefix itself, and return that: installers remove folders of packages."""
     number = 1
-    while os.path.lexists(aside := path.with_name(f"{path.name}.aside-{number}")):
+    while os.path.lexists(aside := prefix / f"{path.name}.aside-{number}"):
         number += 1
     return path.rename(aside)
 
 
 def _restore_rights(job: Creation) -> None:
     """Make files executable, or no longer, as they were installed."""
-    for name, executable in job.plan.rights.items():
+    for name, executable in job.plan.faults.programs.items():
         path = job.prefix / name
         with storage_errors(f"can't change the rights of {path}"), contextlib.suppress(FileNotFoundError):
             set_executable(path, executable=executable)

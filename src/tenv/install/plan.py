@@ -44,7 +44,7 @@ def make_plan(job: Job) -> Plan:
     had: Mapping[str, Owned] = old.owned if old else {}
     wanted = owned_by_lock(job.lock, job.platform, minor)
     ours = {key: {*had.get(key, {}), *rows} for key, rows in wanted.items()}
-    faults = _faults(job, old, wanted) if old else Faults({}, {}, {})
+    faults = _faults(job, old, wanted) if old else Faults()
     damaged = faults.damaged if job.repair else frozenset[str]()
     same_python = not old or old.python in ("", minor)
     renew = job.fault is not None and job.fault.renew
@@ -61,8 +61,7 @@ def make_plan(job: Job) -> Plan:
         unmanaged=kept,
         dropped=len(kept) < len(unmanaged),
         damaged=damaged,
-        blocked=tuple(name for name, defect in faults.defects.items() if defect is Defect.KIND),
-        rights=faults.programs,
+        faults=faults,
         python=python,
         own_python=own_python,
     )
@@ -76,7 +75,7 @@ def _faults(job: Job, old: State, wanted: "Mapping[str, Owned]") -> Faults:
     """
     if not job.repair:
         gutted = old.status is Status.READY and job.fault is not None
-        return find_faults(job.environment, old) if gutted else Faults({}, {}, {})
+        return find_faults(job.environment, old) if gutted else Faults()
     faults, say = find_faults(job.environment, old), job.context.progress.say
     same = all(old.of(key) == rows for key, rows in wanted.items())
     if not faults.owners and same and not job.context.offline:

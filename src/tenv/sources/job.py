@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenv.core.dataclass import dataclass
+from tenv.environment.integrity import Faults
 from tenv.environment.state import Environment, Owned, State, Status
 from tenv.sources.interface import Access, Work, sources
 from tenv.targets.manifest import Manifest
@@ -35,8 +36,7 @@ class Plan:
         unmanaged: The unmanaged files, relative to the prefix, that stay.
         dropped: Whether unmanaged packages are removed, since they were for another Python.
         damaged: Names of packages to reinstall without trusting any cache.
-        blocked: Folders in the place of files, and anything else in the place of folders, relative to the prefix.
-        rights: Whether a file is to be executable, by path relative to the prefix, for those with the wrong rights.
+        faults: The missing and changed paths to repair.
         python: The Python of the environment; None if it needs none.
         own_python: Whether that Python is a conda package, not the base of a virtual environment.
     """
@@ -48,8 +48,7 @@ class Plan:
     unmanaged: tuple[str, ...]
     dropped: bool
     damaged: frozenset[str] = frozenset()
-    blocked: tuple[str, ...] = ()
-    rights: Mapping[str, bool] = field(default_factory=dict)
+    faults: Faults = field(default_factory=Faults)
     python: "Interpreter | None" = None
     own_python: bool = False
 

@@ -74,8 +74,7 @@ def _expected(environment: Environment, state: State) -> Iterator[Expected]:
             if row.name in made:
                 made[row.name] = made[row.name]._replace(owner=row.owner)
     for row in made.values():  # the last word on a file
-        known = programs is not None and not row.name.startswith(f"{META}/")
-        yield row._replace(executable=row.name in (programs or ())) if known else row
+        yield row if programs is None else row._replace(executable=row.name in programs)
 
 
 def record_files(prefix: Path, owned: Mapping[str, Collection[str]]) -> list[str]:

@@ -1,5 +1,6 @@
 """Wheels as a source: resolved and installed by uv."""
 
+import os
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -207,6 +208,10 @@ class WheelWork(Work):
             job.context.progress.step("downloading and installing", size)
         if damaged:
             job.uv.forget(damaged)
+            for info in there.distributions():
+                record = info / "RECORD"
+                if os.path.relpath(record, job.prefix) in plan.faults.defects:  # uv would obey or refuse it
+                    record.unlink(missing_ok=True)
         if not wheels:
             return
         try:
