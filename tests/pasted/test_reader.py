@@ -19,8 +19,7 @@ from tenv.host.pasted.interface import Item
 from tenv.host.pasted.layouts import LAYOUTS
 from tenv.host.pasted.reader import Pasted, read
 from tenv.host.report import HostReport
-from tenv.host.report_file import parse
-from tenv.host.report_json import from_json
+from tenv.host.report_json import from_json, parse
 from tenv.host.report_json import to_json as written
 
 FOLDER = Path(__file__).parent

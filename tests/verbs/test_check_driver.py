@@ -106,7 +106,7 @@ def test_without_options_only_the_driver_is_asked_for(monkeypatch: pytest.Monkey
 def test_a_gpu_on_the_bus_without_a_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tenv.checks.driver_report.probe", lambda *_: Missing("no probe answered"))
     monkeypatch.setattr("tenv.host.gpus.probe", lambda *_: Fact((Gpu("", pci_id="10de:2182"),), "the bus"))
-    monkeypatch.setattr("tenv.host.container.probe", lambda *_: Missing("none"))
+    monkeypatch.setattr("tenv.host.system.probe", lambda *_: Missing("none"))
     said = call("check-driver", "cuda121").out
     assert "no NVIDIA driver was detected for the GeForce GTX 1660 Ti of this host" in said
     assert "fix: install NVIDIA driver 525.60.13 or newer" in said

@@ -23,17 +23,16 @@ from tenv.core.threads import ahead
 from tenv.core.versions import Version
 from tenv.facts.cuda_driver import CudaDriverTable
 from tenv.facts.tables import Facts
-from tenv.host import compat, container, cuda_api, gpus, toolkits
+from tenv.host import compat, cuda_api, gpus, toolkits
 from tenv.host.cuda_api import override
-from tenv.host.driver import jetson_linux, probe
+from tenv.host.driver import driver_kind, jetson_linux, module, probe
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind, fact_to_json
-from tenv.host.kernel_module import driver_kind, module
 from tenv.host.machine import current_platform
 from tenv.host.nvidia import Nvidia
 from tenv.host.places import Places
 from tenv.host.report import HostReport
 from tenv.host.scan import Scan
-from tenv.host.system import host_platform, wsl
+from tenv.host.system import container, host_platform, wsl
 from tenv.project.context import Context
 from tenv.project.user_facts import user_facts
 from tenv.targets.manifest import Manifest, Requirements
@@ -276,7 +275,7 @@ def _probed(context: Context) -> HostReport:
         compat=compat.probe(scan.loader, driver),
         gpus=gpus.probe(None, scan.nvidia),
         wsl=wsl(scan.places),
-        container=container.probe(scan.places),
+        container=container(scan.places),
         platform=host_platform(scan.places),
     )
 

@@ -12,7 +12,7 @@ from typing import TextIO, cast
 
 from tenv.core.errors import HostReportError, UsageError
 from tenv.core.file_content import read_given
-from tenv.host.report_file import is_json, parse
+from tenv.host.report_json import is_json, parse
 from tenv.host.report_members import MemberReader
 
 __all__ = ["find_files", "read_items"]

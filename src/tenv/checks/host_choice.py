@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from tenv.core.dataclass import dataclass
 
 if TYPE_CHECKING:
-    from tenv.host.report_file import Given
+    from tenv.host.report_json import Given
 
 __all__ = ["HostOptions"]
 

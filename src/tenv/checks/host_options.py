@@ -26,7 +26,7 @@ def read(options: HostOptions) -> HostOptions:
     """Return the options with the report's content read from its file; raises HostReportError if it is unreadable."""
     if not options.host_report or options.given:
         return options
-    from tenv.host.report_file import read_file  # late: judging this machine reads no report
+    from tenv.host.report_json import read_file  # late: judging this machine reads no report
 
     return replace(options, given=read_file(options.host_report))
 

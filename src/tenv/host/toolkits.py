@@ -16,13 +16,12 @@ from tenv.core.dataclass import dataclass
 from tenv.core.files import open_regular
 from tenv.core.threads import each
 from tenv.core.versions import Version
-from tenv.host.absent_parts import absent
-from tenv.host.answer import first_line
 from tenv.host.field import HostField, Lane, plain
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
+from tenv.host.nvidia import first_line
 from tenv.host.places import Places, environment_of, exists, is_file, is_folder, is_link, read
 from tenv.host.report import FoundBy, Lead, ProblemKind, Toolkit, ToolkitProblem
-from tenv.host.toolkit_headers import compiler_limits, patched
+from tenv.host.toolkit_parts import absent, compiler_limits, patched
 from tenv.host.toolkit_ways import LOOKED_AT, PROGRAMS, ToolkitCandidate, ways
 
 __all__ = ["TOOLKITS", "Nvcc", "parse_nvcc", "parse_version_json", "probe"]

@@ -6,8 +6,8 @@ from typing import Any
 
 from tenv.core.missing import ReasonKind
 from tenv.core.versions import Version
-from tenv.host.answer import pci_address
 from tenv.host.interface import Fact, Missing, OriginKind, fact_to_json
+from tenv.host.nvidia import pci_address
 from tenv.host.pasted.interface import Item, PastedGpu
 from tenv.host.pasted.reader import Pasted
 from tenv.host.report import Compiler, FoundBy, Gpu, HostReport, Lead, Toolkit
