@@ -27,7 +27,7 @@ from tenv.facts.tables import Facts
 from tenv.host.interface import Fact, Missing
 from tenv.host.machine import current_platform
 from tenv.host.report import FoundBy, HostReport, Lead, Toolkit
-from tenv.host.toolkit_parts import compiler_limits, patched
+from tenv.host.toolkit_content import compiler_limits, patched
 from tenv.locks.lock import Lock
 from tenv.locks.lock_file import read_lock
 from tenv.project.context import Context

@@ -195,7 +195,7 @@ class Toolkit:
         home: The folder above ``include`` and ``bin`` if it is not `path`: ``/usr`` for Debian's own packages.
         compilers: The host compilers that its headers accept; None if it has no such header.
         patched: The functions that its ``crt/math_functions.h`` declares as the headers of a newer glibc do.
-        absent: The parts that PyTorch builds need and it lacks (`tenv.host.toolkit_parts`); None if not searched.
+        absent: The parts that PyTorch builds need and it lacks (`tenv.host.toolkit_content`); None if not searched.
     """
 
     path: OptionalText

@@ -21,7 +21,7 @@ from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.nvidia import first_line
 from tenv.host.places import Places, environment_of, exists, is_file, is_folder, is_link, read
 from tenv.host.report import FoundBy, Lead, ProblemKind, Toolkit, ToolkitProblem
-from tenv.host.toolkit_parts import absent, compiler_limits, patched
+from tenv.host.toolkit_content import absent, compiler_limits, patched
 from tenv.host.toolkit_ways import LOOKED_AT, PROGRAMS, ToolkitCandidate, ways
 
 __all__ = ["TOOLKITS", "Nvcc", "parse_nvcc", "parse_version_json", "probe"]

@@ -14,7 +14,6 @@ from tenv.core.dataclass import dataclass
 from tenv.core.names import normalize
 from tenv.core.toml_reader import Table
 from tenv.core.untrusted import address_fault, place_fault, text_fault, without_login
-from tenv.debugging.install_line import install_line
 
 __all__ = [
     "REVISIONS",
@@ -27,7 +26,6 @@ __all__ = [
     "names_source",
     "read_tree",
     "reference_fault",
-    "way_to_install",
 ]
 
 REVISIONS = ("rev", "branch", "tag")
@@ -201,14 +199,3 @@ _SOURCE = re.compile(
 def names_source(text: str) -> bool:
     """Tell whether a request of pip or uv names an address or a folder, such as ``git+https://…`` or ``./it``."""
     return bool(_SOURCE.match(text.strip()))
-
-
-def way_to_install(words: str, target: str, site_packages: Path) -> str:
-    """Return the hint with the command that installs such a package into an environment, as an unmanaged one.
-
-    Args:
-        words: The request, quoted for a shell.
-        target: The target.
-        site_packages: Where the environment keeps packages.
-    """
-    return f"`{install_line(target, words, site_packages)}` installs it, and `tenv create` keeps it"

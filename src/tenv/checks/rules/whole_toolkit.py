@@ -1,6 +1,6 @@
 """Check that a CUDA toolkit from the system has all parts that a build of PyTorch needs.
 
-Parts are searched in the same places as by CMake's FindCUDAToolkit (`tenv.host.toolkit_parts`).
+Parts are searched in the same places as by CMake's FindCUDAToolkit (`tenv.host.toolkit_content`).
 ``tenv/facts/data/cuda_parts.toml`` lists the parts that a revision and its switches need.
 """
 
