@@ -167,7 +167,7 @@ def _module(places: Places) -> tuple[Version | None, str]:
 
 
 def jetson_linux(places: Places) -> Fact[Version] | Missing:
-    """Return the release of Jetson Linux, whose driver version is not comparable with that of other hosts."""
+    """Return the release of Jetson Linux, whose driver version is not comparable with other hosts'."""
     text = read(places.at(_L4T))
     if isinstance(text, Missing):
         return Missing(f"{_L4T}: {text.reason}", text.kind)

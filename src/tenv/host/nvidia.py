@@ -131,7 +131,7 @@ def _query(places: Places, program: str, fields: Sequence[str]) -> Completed | M
 
 
 def parse_smi(text: str, fields: Sequence[str] = SMI_FIELDS) -> Answer:
-    """Return the answer from what ``nvidia-smi --query-gpu=FIELDS --format=csv,noheader,nounits`` prints.
+    """Return the answer from the output of ``nvidia-smi --query-gpu=FIELDS --format=csv,noheader,nounits``.
 
     It prints one line per GPU, ``ERR!`` or a sentence for a failed GPU, and its own errors to standard output. Such an
     error may contain a library version, so only lines with all fields count.

@@ -55,7 +55,7 @@ class Lead(Worded):
 
 
 class ProblemKind(Worded):
-    """What is wrong with a toolkit."""
+    """The kind of a toolkit's problem."""
 
     GONE = "gone", "the variable or link names a missing folder"
     UNPLACED = "unplaced", "nvcc does not name its toolkit"
@@ -98,7 +98,7 @@ class FoundBy:
     """How a toolkit or a compiler was found.
 
     Attributes:
-        kind: What decisions go by.
+        kind: The kind, for decisions.
         text: The same for people: a variable, a path, ``g++, g++-12 on PATH``.
     """
 
@@ -108,10 +108,10 @@ class FoundBy:
 
 @dataclass(frozen=True, slots=True)
 class ToolkitProblem:
-    """What is wrong with a toolkit.
+    """A problem of a toolkit.
 
     Attributes:
-        kind: What decisions go by.
+        kind: The kind, for decisions.
         text: The same for people, with the figures.
     """
 
@@ -125,7 +125,7 @@ class Gpu:
 
     Attributes:
         name: The name that the driver or the table of PCI ids gives it, or an empty string.
-        compute_capability: Such as 8.6; None if neither the driver nor the table tells.
+        compute_capability: Such as 8.6; None if neither the driver nor the table has it.
         memory: Bytes; None if not known.
         pci_id: Vendor and device, such as ``10de:2182``; an empty string when not known.
         pci_address: Such as ``0000:01:00.0``; an empty string when not known.

@@ -39,7 +39,7 @@ SCHEMA = 2
 _HINT = "`tenv host --json > FILE` writes one; docs/host.md has the form"
 
 UNREPORTED = Missing.because(ReasonKind.UNREPORTED)
-"""What stands for a field that a report does not have."""
+"""The value of a field that a report does not have."""
 
 
 def to_json(report: HostReport) -> dict[str, Any]:

@@ -84,7 +84,7 @@ _RELEASE = "/proc/sys/kernel/osrelease"
 
 
 def ptrace_scope(places: Places) -> Fact[int] | Missing:
-    """Return which processes may be traced: 0 those of the same user, 1 children, 2 any as root, 3 none."""
+    """Return which processes may be traced: 0 processes of the same user, 1 children, 2 any as root, 3 none."""
     text = read(places.at(_SCOPE))
     if isinstance(text, Missing):
         return Missing(f"{_SCOPE}: {text.reason}", text.kind)

@@ -42,10 +42,10 @@ PROGRAMS = {
     "cicc": ("nvvm/bin/cicc*", "bin/cicc*"),
     "libdevice": ("nvvm/libdevice/*.bc", "libdevice/*.bc"),
 }
-"""What nvcc calls and reads, by name, with its place in a toolkit."""
+"""The programs and files that nvcc uses, by name, with their place in a toolkit."""
 
 _SYSTEM = ("usr/local/lib", "usr/lib64", "usr/lib", "lib64", "lib")
-"""The folders that CMake always searches, without those of a processor family."""
+"""The folders that CMake always searches, without the folders of a processor family."""
 
 
 def absent(root: Path, home: Path, places: Places) -> tuple[str, ...]:
@@ -142,7 +142,7 @@ def parse_math_functions(text: str) -> tuple[str, ...]:
 
 
 def patched(root: Path) -> tuple[str, ...]:
-    """Return what the ``crt/math_functions.h`` of the toolkit in a folder declares as a newer glibc does."""
+    """Return the functions that the ``crt/math_functions.h`` of a toolkit declares as a newer glibc does."""
     for file in _headers(root, "math_functions.h"):
         text = read(file)
         if not isinstance(text, Missing):

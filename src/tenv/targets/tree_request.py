@@ -1,6 +1,6 @@
 """Requests for packages that are built from a source tree: a commit of a git repository, or a folder.
 
-Their keys are those of pixi's ``[pypi-dependencies]``: https://pixi.prefix.dev/latest/reference/pixi_manifest/. No
+Their keys are the keys of pixi's ``[pypi-dependencies]``: https://pixi.prefix.dev/latest/reference/pixi_manifest/. No
 manifest can hold the address of a file, or a repository of another program than git.
 """
 
@@ -35,7 +35,7 @@ TREE_KEYS = ("git", *REVISIONS, "subdirectory", "path", "editable")
 """The keys of a request for a source tree, beside its extras."""
 
 _SCHEMES = ("https", "ssh", "file")
-"""What git may speak: ``http`` is not authentic, and ``ext`` runs programs."""
+"""The protocols of git: ``http`` is not authentic, and ``ext`` runs programs."""
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _LINE = re.compile(
@@ -120,7 +120,7 @@ def git_line(text: str) -> tuple[str, tuple[str, ...], TreeRequest] | None:
         None for another line, or one with a marker.
 
     Raises:
-        ValueError: A part of it is not valid; the message says why.
+        ValueError: A part of it is not valid; the message has the reason.
     """
     if (match := _LINE.fullmatch(text.strip())) is None:
         return None
