@@ -29,8 +29,7 @@ from tenv.core.errors import HostReportError, UsageError
 from tenv.core.file_content import read_given
 from tenv.host.interface import Fact, Missing, ReasonKind, fact_to_json
 from tenv.host.report import HostReport
-from tenv.host.report_file import is_json, parse
-from tenv.host.report_json import from_json
+from tenv.host.report_json import from_json, is_json, parse
 from tenv.project.context import Context
 from tenv.project.user_facts import user_facts
 

@@ -18,7 +18,7 @@ from tenv.environment.state import Environment, digests_of
 from tenv.facts.cuda_driver import CudaDriverTable
 from tenv.host.interface import Fact, Missing
 from tenv.host.report import FoundBy, HostReport, Lead, Toolkit
-from tenv.host.toolkit_headers import compiler_limits, patched
+from tenv.host.toolkit_content import compiler_limits, patched
 from tenv.project.context import Context
 from tenv.targets.manifest import Manifest, Requirements
 from tenv.targets.search import Target

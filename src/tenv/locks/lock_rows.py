@@ -126,7 +126,7 @@ def read_conda(whole: Table, packages: Table, platform: str, features: Table | N
         whole: The lock, whose ``packages`` holds their rows.
         packages: The packages of its environment, by platform.
         platform: The platform.
-        features: By package: the features that bring it; what is not named is a part of the target.
+        features: By package: the features that bring it; a package without a key is a part of the target.
     """
     urls = []
     for row in packages.rows(platform):
@@ -291,7 +291,7 @@ def tree_row(tree: LockedTree) -> dict[str, Any]:
 
 
 def read_trees(table: Table, platforms: Iterable[str]) -> dict[str, tuple[LockedTree, ...]]:
-    """Return the source trees of a lock by platform, each value checked as those of a manifest are."""
+    """Return the source trees of a lock by platform, each value checked as in a manifest."""
     table.only(platforms)
     found = {}
     for platform in table.data:

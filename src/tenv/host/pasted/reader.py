@@ -8,8 +8,8 @@ from typing import Any
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import HostReportError
 from tenv.core.versions import Version
-from tenv.host.answer import pci_address
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind, fact_to_json
+from tenv.host.nvidia import pci_address
 from tenv.host.pasted.clean_text import lines
 from tenv.host.pasted.drivers import (
     DEVICE_QUERY,
