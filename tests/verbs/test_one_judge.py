@@ -107,7 +107,6 @@ def test_all_commands_agree_about_the_built_in_targets_on_many_hosts(tmp_path: P
 
 
 def test_the_checkout_and_the_environment_count_in_both(project: Project) -> None:
-    project.narrow()
     project.manifest.write_text(f'{project.manifest.read_text()}[activation.env]\nCUDA_HOME = "/toolkit"\n')
     for name, text in (
         ("version.txt", "2.9.0a0\n"),
