@@ -70,8 +70,8 @@ def report(context: "Context", options: HostOptions, lookup: "Lookup | None" = N
     if given := read(options).given:
         found = given.report
         # As in conda and pixi, the variable overrides the detected value.
-        if (said := override(context.environ)) is not None:
-            found = assume_cuda(found, said)
+        if (cuda := override(context.environ)) is not None:
+            found = assume_cuda(found, cuda)
     else:
         found = collect(Places(environ=context.environ), context.places.environments())
     if driver is not None:
@@ -124,7 +124,7 @@ def find_gpu(name: str) -> tuple[str, Version, str] | None:
     """Return a GPU's full name, compute capability and PCI id from the tables, None if they have no row for it.
 
     Args:
-        name: Its name, also truncated (``GeForce GTX 108...``) or that of its board (``PG509-210``), its PCI id
+        name: Its name, also truncated (``GeForce GTX 108...``) or its board's name (``PG509-210``), its PCI id
             (``10de:2182``, also without the vendor), or a compute capability (``8.6``, ``sm_86``, ``compute_90a``),
             which means a GPU without a name.
     """

@@ -1,6 +1,6 @@
 """The PyTorch to build, a release or a checkout, and its requirements.
 
-The requirements of a release are facts; those of a checkout are read from its own files.
+The requirements of a release are facts. The requirements of a checkout are read from its own files.
 
 No code of the checkout is run. Each value is read from the place that enforces it (``cmake_minimum_required``, an
 ``#error``, a ``FATAL_ERROR``); of several places, the strictest counts. The patterns cover the wording since 1.7. A
@@ -73,12 +73,12 @@ _MINOR = r"[\"'](\d+\.\d+)t?[\"']"
 
 @dataclass(frozen=True, slots=True)
 class CiBuilds:
-    """What a revision's CI builds with.
+    """The versions in the CI of a revision.
 
     Attributes:
         cudas: The CUDA releases.
         pythons: The Pythons, as minors (``3.14``).
-        file: The file of the checkout that says so.
+        file: The file of the checkout that lists them.
     """
 
     cudas: tuple[Version, ...]
@@ -87,7 +87,7 @@ class CiBuilds:
 
 
 def read_tested(root: Path) -> CiBuilds | None:
-    """Return what a checkout's CI builds with; None if its files do not tell."""
+    """Return the versions in the CI of a checkout; None if its files do not list them."""
     try:
         text = read_text(root / _FILE, errors="replace")
     except OSError:
@@ -140,9 +140,9 @@ class SourceTree:
         cxx_standard: The C++ standard, 17 for C++17.
         abi: Who chooses the ABI of libstdc++.
         build_backend: Its build backend: ``setuptools``, ``scikit-build-core``, or another one by its own name.
-        state: What is in the checkout beside its sources; None without one.
-        tested: What the CI of this revision builds with; None if its files do not tell.
-        day: The day of the trunk's commit; None if nothing tells.
+        state: The submodules and the earlier build of the checkout; None without a checkout.
+        tested: The versions in the CI of this revision; None if unknown.
+        day: The day of the trunk's commit; None if unknown.
     """
 
     root: Path | None
@@ -365,7 +365,7 @@ def _python(files: _Files) -> SourceRequirement[Range] | Missing:
 
 
 def _cmake(files: _Files) -> SourceRequirement[Version] | Missing:
-    """Return the minimum CMake: of what CMake enforces and what the build backend requires."""
+    """Return the minimum CMake: the higher one of CMake's own and the build backend's requirement."""
     project = files.table("pyproject.toml")
     found = files.find("CMakeLists.txt", _CMAKE)[:1]
     requires = _section(project, "build-system").get("requires")
