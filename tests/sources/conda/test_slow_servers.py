@@ -68,7 +68,7 @@ def test_a_server_that_is_silent_or_drips_is_given_up(drips: bool) -> None:
 
         talks: list[threading.Thread] = []
         threading.Thread(target=serve, daemon=True).start()
-        with pytest.raises(NetworkError, match="the server sent less than 1 KiB a second for 0.2 s"):
+        with pytest.raises(NetworkError, match=r"the server sent less than 1 KiB a second for 0\.2 s"):
             fetch([record(server.getsockname()[1])], Network(), lambda *_: None)
         server.shutdown(socket.SHUT_RDWR)
         for talk in talks:
