@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tenv.activation.changes import ACTIVATION, read_activation
+from tenv.activation.changes import ACTIVATION, is_own, read_activation
 from tenv.checks.gpu_verdicts import GpuFindings, GpuVerdict, about_gpus, per_gpu, settled
 from tenv.checks.host_options import HostOptions, read, report, with_driver
 from tenv.checks.pytorch_source import SourceTree, from_release, is_pytorch, read_source
@@ -221,7 +221,7 @@ def check(context: Context, name: str | None, pytorch: str, options: HostOptions
     activated, there, archs = None, frozenset[str](), context.environ.get(VARIABLE, "")
     if not options.host_report:
         environment = context.environment(target.name, None)
-        host, activated = with_environment(host, environment.prefix), _activated(environment)
+        host, activated = with_environment(host, environment.prefix), _activated(environment, context.environ)
         there = _there(environment)
     switches = exported_switches(facts, context.environ)
     judge = Judge(target, source, facts, arch_list=archs, activated=activated, there=there, exported=switches)
@@ -236,12 +236,14 @@ def _there(environment: Environment) -> frozenset[str]:
         return frozenset()
 
 
-def _activated(environment: Environment) -> dict[str, str] | None:
-    """Return what activating an environment sets; None if it has none that can be read."""
+def _activated(environment: Environment, environ: Mapping[str, str]) -> dict[str, str] | None:
+    """Return the values of an environment's activation, with those of the user that stay; None if it can't be read."""
     try:
-        return {change.name: change.value for change in read_activation(environment.meta / ACTIVATION).changes}
+        changes = read_activation(environment.meta / ACTIVATION).changes
     except EnvironmentBrokenError:
         return None
+    own = {change.name: environ[change.name] for change in changes if change.default and is_own(environ, change.name)}
+    return {change.name: change.value for change in changes} | own
 
 
 def with_environment(host: HostReport, prefix: Path) -> HostReport:
