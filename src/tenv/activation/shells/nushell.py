@@ -36,7 +36,7 @@ def use(command: str) -> str:
 
 def render_edits(edits: Mapping[str, str | None]) -> str:
     """Return a record of variables; null stands for one to unset, and PATH is a list."""
-    row = ", ".join(f"{name}: {_value(name, value)}" for name, value in edits.items())
+    row = ", ".join(f"{quote(name)}: {_value(name, value)}" for name, value in edits.items())
     return f"# tenv: nushell\n{{{row}}}\n"
 
 
