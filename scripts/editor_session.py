@@ -15,7 +15,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).parents[1]
 sys.path[:0] = [str(CHECKOUT), str(CHECKOUT / "src")]
 
-from tenv.targets.manifest_schema import schema_text  # noqa: E402 (the checkout is no installed package)
+from tenv.targets.manifest_keys import schema_text  # noqa: E402 (the checkout is no installed package)
 from tests.support.language_server import LanguageServer  # noqa: E402 (as above)
 
 HEAD = "#:schema ./tenv.schema.json\n"

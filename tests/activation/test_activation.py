@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv.activation.changes import Action, Activation, Change, Watch, read_activation
+from tenv.activation.changes import GIVEN, Action, Activation, Change, Watch, read_activation
 from tenv.activation.conda_scripts import Effect
 from tenv.activation.variables import Archs, derive, jobs
 from tenv.core.errors import EnvironmentBrokenError
@@ -83,7 +83,7 @@ def test_the_manifest_wins_and_says_what_it_replaced() -> None:
     found = values(WHOLE, MAX_JOBS="3", USE_MPI="0")
     assert found["MAX_JOBS"].value == "3"
     assert "instead of `14`" in found["MAX_JOBS"].reason
-    assert found["USE_MPI"].reason == "set by the manifest of cuda130 ([activation.env])"
+    assert found["USE_MPI"].reason == "set by the manifest of cuda130 ([activation.env]); a value of yours stays"
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,8 @@ def test_options_that_the_user_has_set_stay() -> None:
 
 def test_what_the_manifest_says_of_options_replaces_them() -> None:
     made = derive(Manifest("t", "m.toml", environment=wanted(LDFLAGS="-s")), WHOLE, MACHINE)
-    assert made.apply({"LDFLAGS": "-L/opt/u"})["LDFLAGS"] == "-s"
+    assert made.apply({})["LDFLAGS"] == "-s"
+    assert made.apply({"LDFLAGS": "-L/opt/u"})["LDFLAGS"] == "-L/opt/u"
 
 
 @pytest.mark.parametrize("separator", [" ", ":"])
@@ -245,3 +246,62 @@ def test_a_change_is_stored_with_its_separator(separator: str, tmp_path: Path) -
     (tmp_path / "a.json").write_text(made.to_json())
     assert read_activation(tmp_path / "a.json") == made
     assert made.apply({"A": "0"}) == {"A": f"0{separator}1"}
+
+
+STEERING = (
+    "MAX_JOBS",
+    "CMAKE_GENERATOR",
+    "TORCH_CUDA_ARCH_LIST",
+    "_GLIBCXX_USE_CXX11_ABI",
+    "CUDAARCHS",
+    "USE_MPI",
+    "X",
+)
+
+
+def test_a_value_of_the_user_stays_where_it_steers_a_build() -> None:
+    manifest = Manifest(
+        "t", "m.toml", environment=wanted(USE_MPI="0", X="word", CUDNN_ROOT="/mine", MY_ROOT="/x", CC="c")
+    )
+    effects = (Effect("CUDAARCHS", "all", None, "nvcc.sh"), Effect("CC_LD", "ld", None, "gcc.sh"))
+    compiler = replace(WHOLE, cc=PREFIX / "bin/cc", cxx=PREFIX / "bin/c++", mpi=PREFIX, conda=True)
+    made = derive(manifest, compiler, MACHINE, Archs(("9.0",), "why"), effects)
+    defaults = {change.name for change in made.changes if change.default}
+    assert defaults == {*STEERING}
+    own = {change.name: "own" for change in made.changes if change.action is Action.SET}
+    got = made.apply(own)
+    assert {name for name, value in got.items() if value == "own"} == defaults
+    assert not [name for name in got if name.startswith(GIVEN)]
+    assert {
+        "CUDA_HOME",
+        "CC",
+        "CC_LD",
+        "MY_ROOT",
+        "CUDNN_ROOT",
+        "TENV_TARGET",
+        "PYTHONNOUSERSITE",
+    } <= own.keys() - defaults
+    for change in made.changes:
+        assert change.default == change.reason.endswith("; a value of yours stays")
+
+
+def test_the_value_of_an_activation_is_none_of_the_user() -> None:
+    outer = derive(Manifest("t", "m.toml", environment=wanted(USE_X="1")), WHOLE, MACHINE).apply({"USE_Y": "own"})
+    inner = derive(Manifest("u", "m.toml", environment=wanted(USE_X="0", USE_Y="0")), WHOLE, MACHINE).apply(outer)
+    assert (outer["USE_X"], inner["USE_X"], inner["USE_Y"]) == ("1", "0", "own")
+    assert (
+        derive(Manifest("u", "m.toml", environment=wanted(USE_X="0")), WHOLE, MACHINE).apply({**outer, "USE_X": "2"})[
+            "USE_X"
+        ]
+        == "2"
+    )
+
+
+@pytest.mark.parametrize(
+    ("conda", "virtual", "wanted"), [(True, False, "1"), (True, True, None), (False, True, None), (False, False, None)]
+)
+def test_packages_of_the_home_folder_are_hidden_from_a_python_that_would_see_them(
+    conda: bool, virtual: bool, wanted: str | None
+) -> None:
+    made = derive(Manifest("t", "m.toml"), replace(WHOLE, conda=conda, virtual=virtual), MACHINE)
+    assert made.apply({}).get("PYTHONNOUSERSITE") == wanted

@@ -110,16 +110,27 @@ GUARDS: dict[str, tuple[tuple[str, ...], Callable[..., Any], str]] = {
         "test_foreign.py -k link_leads",
     ),
     "folders of other users": (
-        ("tenv.targets.project_folder._is_own",), _always, "../targets/test_search.py -k another_user",
+        ("tenv.targets.search._is_own",), _always, "../targets/test_search.py -k another_user",
     ),
     "wheels answer their manifest": (
         ("tenv.locks.satisfaction.wheel_faults",), _no_faults, "test_lock_answers.py -k wheels",
     ),
     "conda packages answer their manifest": (
-        ("tenv.locks.satisfaction.conda_faults",), _no_faults, "test_lock_answers.py -k conda",
+        ("tenv.locks.satisfaction._conda_faults",), _no_faults, "test_lock_answers.py -k conda",
     ),
     "archives answer their manifest": (
         ("tenv.sources.archives.answers.archive_faults",), _no_faults, "test_lock_answers.py -k archives",
+    ),
+    "links of archives stay in them": (
+        ("tenv.sources.archives.unpack.check_way",), _nothing, "../sources/archives/test_unpack.py -k test_links",
+    ),
+    "stores of archives that others can write": (
+        ("tenv.sources.archives.store.Store._open_part",), _nothing,
+        "../sources/archives/test_store.py -k others_can_write",
+    ),
+    "the mark of a store of archives": (
+        ("tenv.sources.archives.store.Store._is_marked",), _always,
+        "../sources/archives/test_store.py -k without_the_mark",
     ),
     "control characters on a terminal": (
         ("tenv.cli.output.printable",), str, "test_lock_values.py -k escape",

@@ -1,6 +1,8 @@
 """What an audit reads of a file: held against readelf, and against files that were cut, changed or made to harm."""
 
+import os
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -9,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tenv.audits.elf_file import CxxAbi, Elf, ElfFaultError, read_elf
 from tenv.audits.library import GpuArch, GpuCode, gpu_code
+from tenv.core.elf import CxxAbi, Elf, ElfFaultError, open_elf, read_elf
 from tests.audits.made import CUBIN, LTO, PTX, fatbin, library
 from tests.support.readelf import as_readelf_shows
 
@@ -143,3 +145,32 @@ def test_a_library_without_section_headers(tmp_path: Path) -> None:
     bare = read_elf(bytes(data))
     assert (bare.sections, bare.needed) == ((), whole.needed)
     assert (bare.runpath + bare.rpath, bare.versions) == (whole.runpath + whole.rpath, whole.versions)
+
+
+def test_a_file_is_opened_and_closed(tmp_path: Path) -> None:
+    (tmp_path / "empty.so").touch()
+    with pytest.raises(ElfFaultError, match="the file is empty"), open_elf(tmp_path / "empty.so"):
+        pass
+    with pytest.raises(FileNotFoundError), open_elf(tmp_path / "none.so"):
+        pass
+    with open_elf(library(tmp_path / "a.so", ["libb.so"], runpath="/x")) as elf:
+        assert (elf.machine, elf.wide, elf.order, elf.needed, elf.runpath) == (
+            "x86_64",
+            True,
+            "<",
+            ("libb.so",),
+            ("/x",),
+        )
+        assert (elf.build_id, elf.section(".none"), elf.defined_versions()) == ("", b"", ())
+
+
+@pytest.mark.skipif(not shutil.which("readelf"), reason="needs readelf")
+@pytest.mark.parametrize("path", SYSTEM, ids=lambda path: path.name)
+def test_notes_and_defined_versions_are_those_of_readelf(path: Path) -> None:
+    words = ["readelf", "--wide", "--notes", "--version-info", str(path)]
+    environ = {**os.environ, "LC_ALL": "C"}
+    shown = subprocess.run(words, capture_output=True, text=True, env=environ, check=True).stdout
+    defined = shown.partition("Version definition section")[2].partition("\n\n")[0]
+    with open_elf(path) as elf:
+        assert [elf.build_id] == (re.findall(r"Build ID: ([0-9a-f]+)", shown) or [""])
+        assert list(elf.defined_versions()) == re.findall(r"Flags: .*Name: (\S+)", defined)

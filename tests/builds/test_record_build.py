@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "record_build.py"
+SCRIPT = Path(__file__).parents[2] / "research" / "record_build.py"
 SAID = """\
 echo 'estimate: ok, 44 ms' >&2
 echo '  about 88 min with 2 jobs' >&2

@@ -24,6 +24,7 @@ def job(folder: Path, switches: dict[str, str], rows: dict[str, str]) -> Any:
         toolchain=SimpleNamespace(**dict.fromkeys(PARTS, Path("/env"))),
         context=SimpleNamespace(environ=switches),
         target=SimpleNamespace(name="cuda130"),
+        cmake_cache=dict,
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv.debugging.tracing import read_rights, starting
+from tenv.debugging.python_processes import read_rights, starting
 from tests.support.projects import Project
 
 SCRIPT = """\

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv.debugging.python_processes import PythonProcess, Role
-from tenv.debugging.tracing import TracingRights, attaching, read_rights, starting
+from tenv.debugging.python_processes import PythonProcess, Role, TracingRights, attaching, read_rights, starting
 from tenv.host.places import Places
 
 MINE = PythonProcess(41, 1, ("python",), Role.PROGRAM, os.getuid(), 0)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv.debugging.traps import first_folder, shadowed_torch, strange_venv
+from tenv.debugging.interpreter import first_folder, shadowed_torch, strange_venv
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ def loader(root: Path, machine: str = "x86_64", **environ: str) -> Loader:
 def elf(path: Path, number: int = 62, bits: int = 2) -> Path:
     """The head of a library, hand-made."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(b"\x7fELF" + bytes([bits]) + bytes(13) + number.to_bytes(2, "little") + bytes(44))
+    path.write_bytes(b"\x7fELF" + bytes([bits, 1]) + bytes(12) + number.to_bytes(2, "little") + bytes(44))
     return path
 
 

@@ -12,12 +12,12 @@ import pytest
 from tenv.core import process
 from tenv.host.collect import collect
 from tenv.host.interface import Fact, Missing, OriginKind
+from tenv.host.libstdcxx import defined_versions, linked_versions
 from tenv.host.loader import Loader
 from tenv.host.places import Places
 from tenv.host.pythons import _is_script
 from tenv.host.report import HostReport
 from tenv.host.report_json import from_json, to_json
-from tenv.host.shared_object import defined_versions, linked_versions
 from tenv.host.toolkit_ways import _started
 from tests.host.builders import (
     HOSTS,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenv.core.versions import Version
-from tenv.host import container, libstdcxx, shared_object, storage, system
+from tenv.host import libstdcxx, machine, system
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.loader import Loader
 from tenv.host.report import Libstdcxx
@@ -62,7 +62,7 @@ def test_a_library_without_them(tmp_path: Path, names: tuple[str, ...], said: st
 def test_a_file_that_is_no_library(tmp_path: Path, content: bytes) -> None:
     path = put(tmp_path / "libstdc++.so.6")
     path.write_bytes(content)
-    assert isinstance(shared_object.defined_versions(path), Missing)
+    assert isinstance(libstdcxx.defined_versions(path), Missing)
 
 
 @needs_compiler
@@ -71,7 +71,7 @@ def test_a_library_that_is_cut_off(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for size in range(0, len(whole), 997):
         path.write_bytes(whole[:size])
-        assert isinstance(shared_object.defined_versions(path), Missing | tuple)
+        assert isinstance(libstdcxx.defined_versions(path), Missing | tuple)
 
 
 @needs_compiler
@@ -85,19 +85,19 @@ def test_what_a_compiler_links(tmp_path: Path) -> None:
         tmp_path / "toolset/libstdc++.so", f"OUTPUT_FORMAT(elf64-x86-64)\nINPUT ( {real} -lstdc++_nonshared )\n"
     )
     for linked in (link, script):
-        assert shared_object.highest(shared_object.linked_versions(linked), "GLIBCXX") == Version("3.4.30")
+        assert libstdcxx.highest(libstdcxx.linked_versions(linked), "GLIBCXX") == Version("3.4.30")
 
 
 @pytest.mark.parametrize("content", ["", "INPUT(-lm)", "INPUT ( /no/libstdc++.so.6 )"])
 def test_what_a_compiler_links_can_t_be_read(tmp_path: Path, content: str) -> None:
-    assert shared_object.linked_versions(tmp_path / "no") == ()
-    assert shared_object.linked_versions(put(tmp_path / "libstdc++.so", content)) == ()
+    assert libstdcxx.linked_versions(tmp_path / "no") == ()
+    assert libstdcxx.linked_versions(put(tmp_path / "libstdc++.so", content)) == ()
 
 
 def test_a_script_that_names_itself(tmp_path: Path) -> None:
     path = tmp_path / "libstdc++.so"
     put(path, f"INPUT ( {path} )")
-    assert shared_object.linked_versions(path) == ()
+    assert libstdcxx.linked_versions(path) == ()
 
 
 def test_no_libstdcxx(tmp_path: Path) -> None:
@@ -116,25 +116,25 @@ def test_no_libstdcxx(tmp_path: Path) -> None:
     ],
 )
 def test_mounts(folder: str, kind: str) -> None:
-    assert storage.parse_mounts(MOUNTS, folder) == kind
+    assert machine.parse_mounts(MOUNTS, folder) == kind
 
 
 @given(st.text(), st.text())
 def test_mounts_never_raise(mounts: str, folder: str) -> None:
-    kind = storage.parse_mounts(mounts, folder)
+    kind = machine.parse_mounts(mounts, folder)
     assert kind is None or kind in mounts
 
 
 def test_disk_of_a_folder_to_come(tmp_path: Path) -> None:
     put(tmp_path / "proc/self/mountinfo", MOUNTS)
-    found = storage.probe(tmp_path / "not/yet", places(tmp_path))
+    found = machine.disk(tmp_path / "not/yet", places(tmp_path))
     assert isinstance(found, Fact)
     assert (found.value.path, found.value.file_system, found.value.free > 0) == (f"{tmp_path}/not/yet", "ext4", True)
     assert found.origin == f"statvfs of {tmp_path}, /proc/self/mountinfo"
 
 
 def test_disk_without_mounts(tmp_path: Path) -> None:
-    found = storage.probe(tmp_path, places(tmp_path / "nowhere"))
+    found = machine.disk(tmp_path, places(tmp_path / "nowhere"))
     assert isinstance(found, Fact)
     assert found.value.file_system == "unknown"
 
@@ -161,7 +161,7 @@ def test_disk_without_mounts(tmp_path: Path) -> None:
 def test_containers(tmp_path: Path, files: dict[str, str], environ: dict[str, str], expected: object) -> None:
     for path, content in files.items():
         put(tmp_path / path.lstrip("/"), content)
-    assert container.probe(places(tmp_path, variables=environ)) == expected
+    assert system.container(places(tmp_path, variables=environ)) == expected
 
 
 def test_names_and_debuggers(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tenv.debugging.tracing import read_rights, starting
+from tenv.debugging.python_processes import read_rights, starting
 from tests.integration.bench import Bench, check
 from tests.support.debug_adapter import Adapter, Gdb
 from tests.support.vs_code import read_settings

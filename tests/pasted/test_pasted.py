@@ -12,9 +12,9 @@ TEXTS = sorted(FOLDER.glob("*.txt"))
 FIELDS = {
     *("source", "date", "layout", "platform", "os", "wsl", "python", "pytorch", "pytorch_cuda", "cuda_available"),
     *("driver", "driver_in_wsl", "module", "cuda", "toolkit", "toolkit_path", "gcc", "clang", "cmake", "glibc"),
-    *("gpus", "missing"),
+    *("wheels", "gpus", "missing"),
 }
-OF_A_GPU = {"name", "cut", "memory_mib", "capability", "pci_address", "mig"}
+OF_A_GPU = {"name", "cut", "memory_mib", "capability", "pci_address", "pci_id", "mig"}
 VERSIONS = (
     "python",
     "pytorch",
@@ -72,6 +72,8 @@ def test_every_value_stands_in_the_text(text: Path) -> None:
         assert gpu["name"] in words
         assert gpu["cut"] == gpu["name"].endswith("...")
         assert gpu["memory_mib"] is None or f"{gpu['memory_mib']}Mi" in words.replace(" MiB", "MiB")
-        assert gpu["capability"] is None or gpu["capability"] in words
+        capability = gpu["capability"]
+        assert capability is None or capability in words or f"sm_{capability.replace('.', '')}" in words
+        assert gpu["pci_id"] is None or gpu["pci_id"] in words
         assert gpu["pci_address"] is None or gpu["pci_address"] in words
         assert not isinstance(gpu["mig"], list) or all(f"MIG {profile}" in words for profile in gpu["mig"])

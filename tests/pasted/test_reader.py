@@ -13,14 +13,11 @@ from hypothesis import strategies as st
 from tenv.core.errors import HostReportError
 from tenv.core.versions import Version
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
-from tenv.host.pasted.as_host import to_json, to_report
 from tenv.host.pasted.clean_text import MOST, decode
-from tenv.host.pasted.interface import Item
-from tenv.host.pasted.layouts import LAYOUTS
-from tenv.host.pasted.reader import Pasted, read
+from tenv.host.pasted.reader import LAYOUTS, Pasted, read, to_json, to_report
+from tenv.host.pasted.values import Item
 from tenv.host.report import HostReport
-from tenv.host.report_file import parse
-from tenv.host.report_json import from_json
+from tenv.host.report_json import from_json, parse
 from tenv.host.report_json import to_json as written
 
 FOLDER = Path(__file__).parent
@@ -232,6 +229,44 @@ def test_the_version_of_a_compiler_stands_behind_its_maker(words: str, gcc: str 
     assert said.value(Item.GCC) == gcc
 
 
+PIP = """\
+Package                  Version
+------------------------ ------------
+numpy                    2.1.2
+nvidia-cublas-cu12       12.8.3.14
+nvidia-cuda-runtime-cu12 12.8.57
+torch                    2.7.0
+"""
+FREEZE = "numpy==2.1.2\nnvidia-cuda-runtime==13.0.88\ntorch==2.11.0\n"
+CONDA_LIST = "# Name  Version  Build  Channel\ntorch  2.9.1+cu128  pypi_0  pypi\ntriton  3.5.1  pypi_0  pypi\n"
+KERNEL = (
+    "Jun 30 11:07:05 n kernel: NVRM: API mismatch: the client has the version 535.54.03, but#012NVRM: this kernel "
+    "module has the version 530.30.02.\n"
+)
+
+TORCHES = [
+    (PIP, Item.PYTORCH, "2.7.0"),
+    (PIP, Item.PYTORCH_CUDA, "12.8"),
+    (PIP, Item.WHEELS, "nvidia-cublas-cu12 12.8.3.14, nvidia-cuda-runtime-cu12 12.8.57"),
+    (PIP.replace("2.7.0", "2.7.0+cu126"), Item.PYTORCH_CUDA, "12.6"),
+    (PIP.replace("2.7.0", "2.7.0+cpu"), Item.PYTORCH_CUDA, None),
+    (FREEZE, Item.PYTORCH_CUDA, "13.0"),
+    (CONDA_LIST, Item.PYTORCH, "2.9.1+cu128"),
+    ("torch==2.1.0 is what I have\nGCC version: 12.1", Item.PYTORCH, None),
+    ("the list:\ntorch                    2.7.0\nGCC version: 12.1", Item.PYTORCH, None),
+    (">>> import torch\n>>> torch.__version__\n'2.11.0+cu126'", Item.PYTORCH, "2.11.0+cu126"),
+    ("$ python3 -c 'import torch; print(torch.version.cuda)'\n12.6", Item.PYTORCH_CUDA, "12.6"),
+    ("In [2]: torch.cuda.is_available()\nOut[2]: False", Item.CUDA_AVAILABLE, False),
+    ("I called torch.__version__ and read\n2.1.0\nglibc: 2.31", Item.PYTORCH, None),
+    (KERNEL, Item.DRIVER, "530.30.02"),
+]
+
+
+@pytest.mark.parametrize(("text", "item", "found"), TORCHES)
+def test_the_packages_the_prompt_and_the_kernel_are_read(text: str, item: Item, found: Any) -> None:
+    assert read(text).value(item) == found
+
+
 ENTRIES = [
     ("PyTorch Version (e.g., 1.0): 1.4.0", Item.PYTORCH, "1.4.0"),
     ("- OS (e.g., Linux): Ubuntu 18.04", Item.OS, "Ubuntu 18.04"),
@@ -286,6 +321,36 @@ NAMES = [
         ["NVIDIA A100-SXM...", "NVIDIA T400 4GB"],
     ),
 ]
+
+
+IDS = [
+    ("01:00.0 VGA compatible controller: NVIDIA Corporation Device 2b85 (rev a1)", [("", "10de:2b85")]),
+    (
+        "3b:00.0 3D controller: NVIDIA Corporation GP107M [GeForce GTX 1050 Mobile] (rev ff)",
+        [("GeForce GTX 1050 Mobile", "")],
+    ),
+    (
+        "01:00.0 VGA compatible controller [0300]: NVIDIA Corporation GB202 [GeForce RTX 5090] [10de:2b85](rev a1)",
+        [("GeForce RTX 5090", "10de:2b85")],
+    ),
+    (
+        "0000:65:00.0 3D controller [0302]: NVIDIA Corporation GH100 [H100 PCIe] [10de:2331]",
+        [("H100 PCIe", "10de:2331")],
+    ),
+    ("01:00.0 VGA compatible controller [0300]: NVIDIA Corporation Device [10de:2b85] (rev a1)", [("", "10de:2b85")]),
+    ("01:00.1 Audio device: NVIDIA Corporation GA102 High Definition Audio Controller (rev a1)", None),
+    ("pci@0000:01:00.0  display        AD102 [GeForce RTX 4090]", [("GeForce RTX 4090", "")]),
+    (
+        "NVRM: The NVIDIA GPU 0000:01:00.0 (PCI ID: 10de:2b85)\nNVRM: installed in this system requires it.",
+        [("", "10de:2b85")],
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "gpus"), IDS)
+def test_gpus_on_the_bus_have_their_ids(text: str, gpus: list[tuple[str, str]] | None) -> None:
+    found = report(f"{text}\n\nglibc: 2.31\n").gpus
+    assert (value(found) and [(gpu.name, gpu.pci_id) for gpu in value(found)]) == gpus
 
 
 @pytest.mark.parametrize(("text", "names"), NAMES)

@@ -1,7 +1,7 @@
 """All shipped targets, each with the newest PyTorch that it is for, on one machine after the other."""
 
-from tenv.checks.check import find_targets
 from tenv.checks.judge import Judge, Verdicts
+from tenv.checks.judge_targets import find_targets
 from tenv.checks.pytorch_source import find_source
 from tenv.facts.tables import load_facts
 from tenv.host.report import HostReport

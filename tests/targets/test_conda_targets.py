@@ -23,8 +23,7 @@ from tenv.locks.lock_file import read_lock
 from tenv.rattler_api.lockfile import read_records
 from tenv.rattler_api.network import Network
 from tenv.sources.conda.choose import Conda
-from tenv.targets.layers import with_features
-from tenv.targets.manifest import Manifest
+from tenv.targets.manifest import Manifest, with_features
 from tenv.targets.search import Place, SearchPath, find_places
 from tests.support.channels import EXCERPT, Channels, differences, read_folder, records_of
 from tests.support.projects import Project, call, write_config

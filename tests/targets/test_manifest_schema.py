@@ -10,8 +10,7 @@ import tomli
 
 from tenv.core.errors import ManifestError
 from tenv.targets.manifest_file import read_manifest
-from tenv.targets.manifest_keys import MANIFEST, Form, Key
-from tenv.targets.manifest_schema import SCHEMA_FILE, manifest_schema, schema_text
+from tenv.targets.manifest_keys import MANIFEST, SCHEMA_FILE, Form, Key, manifest_schema, schema_text
 from tests.support.projects import call
 
 ROOT = Path(__file__).parents[2]

@@ -9,8 +9,7 @@ from tenv.core.errors import UnknownTargetError
 from tenv.core.versions import Version
 from tenv.host.machine import current_platform
 from tenv.targets.nearest_cuda import HostDriver
-from tenv.targets.project_folder import find_project
-from tenv.targets.search import Origin, Place, SearchPath
+from tenv.targets.search import Origin, Place, SearchPath, find_project
 from tests.support.projects import Project, write_config
 
 TEXT = 'platforms = ["linux-64"]\n'

@@ -2,8 +2,7 @@
 
 import pytest
 
-from tenv.targets.search import find_places
-from tenv.targets.sisters import sister_hint
+from tenv.targets.search import find_places, sister_hint
 from tests.support.projects import Project, call
 
 

@@ -95,6 +95,6 @@ def test_imports_leave_them_out_and_ask_no_index_for_their_names(project: Projec
 
 @pytest.mark.parametrize("text", ["numpy", "numpy>=2,<3", "numpy 2.*", "cuda-toolkit[nvcc]==13.0.*", "a.b", "x~=1.0"])
 def test_plain_requests_are_none(text: str) -> None:
-    from tenv.targets.unlockable import names_source
+    from tenv.targets.tree_request import names_source
 
     assert not names_source(text)

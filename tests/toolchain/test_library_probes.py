@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 from tenv.toolchain.discover import Toolchain
-from tenv.toolchain.library_probes import library_probes
-from tenv.toolchain.probe import Probe
-from tenv.toolchain.smoke_tests import Outcome, run
+from tenv.toolchain.smoke_tests import Outcome, Probe, library_probes, run
 
 pytestmark = pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
 

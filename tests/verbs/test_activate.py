@@ -2,12 +2,15 @@
 
 import json
 import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.fakes import make_nvidia
-from tests.support.projects import TINY, Project, call
+from tests.support.projects import SOURCE, TINY, Project, call
 
 COMMANDS = [("activate", "tiny"), ("env", "tiny"), ("run", "tiny", "--", "true"), ("shell", "tiny")]
 
@@ -123,3 +126,45 @@ def test_one_that_was_made_outside_of_projects_is_offered_and_not_taken(
     assert "`tenv create tiny` creates one here" in err
     (older / "pyvenv.cfg").unlink()  # gutted: nothing to offer
     assert "--prefix" not in locked.fails(8, "environment-missing", *words)
+
+
+def test_a_value_of_yours_stays_and_is_explained(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.manifest.write_text(project.manifest.read_text() + '\n[activation.env]\nUSE_X = "1"\n')
+    project.ok("create", "tiny")
+    jobs = project.ok("env", "tiny", "--json").data
+    (made,) = (row["value"] for row in jobs if row["name"] == "MAX_JOBS")
+    words = ("run", "tiny", "--", "sh", "-c", "echo $MAX_JOBS $USE_X")
+    assert project.ok("env", "tiny", "--explain", "MAX_JOBS").out.endswith("in this shell it is not set\n")
+    monkeypatch.setenv("MAX_JOBS", "777")
+    assert project.run(*words).out == "777 1\n"
+    assert project.ok("env", "tiny", "--explain", "MAX_JOBS").out.endswith("in this shell it is `777`, which stays\n")
+    monkeypatch.setenv("_TENV_GIVEN_MAX_JOBS", "777")
+    assert project.run(*words).out == f"{made} 1\n"
+    assert project.ok("env", "tiny", "--explain", "MAX_JOBS").out.endswith("in this shell it is `777`\n")
+
+
+@pytest.mark.parametrize("shell", ["bash", "sh", "fish"])
+@pytest.mark.parametrize("words", ["nosuch", "--nosuch", "tiny tiny", "--shell=fish nosuch"])
+def test_a_failing_activation_fails_in_the_shell_that_evaluates_it(shell: str, words: str, locked: Project) -> None:
+    program = shutil.which(shell, path="/usr/bin:/bin")
+    assert program, f"{shell} is not installed"
+    tenv = f"{sys.executable} -P -m tenv activate {words}"
+    text = f"{tenv} | source; or exit 9; echo on" if shell == "fish" else f'set -e; eval "$({tenv})"; echo on'
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    done = subprocess.run(
+        [program, "-c", text], env=environment, cwd=locked.folder, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (9 if shell == "fish" else 1, "")
+    assert "error[" in done.stderr
+
+
+def test_a_failing_activation_prints_no_script_for_others(locked: Project) -> None:
+    ended = {
+        name: locked.run("activate", "tiny", "--shell", name) for name in ("bash", "fish", "elvish", "xonsh", "csh")
+    }
+    assert {name: one.out for name, one in ended.items()} == {
+        **dict.fromkeys(("bash", "fish"), "false\n"),
+        **dict.fromkeys(("elvish", "xonsh", "csh"), ""),
+    }
+    assert not any(one.status == 0 for one in ended.values())
+    assert json.loads(locked.run("activate", "tiny", "--json").out)["error"]["code"] == "environment-missing"

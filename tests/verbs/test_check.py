@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tenv.checks.check import with_environment
+from tenv.checks.judge_targets import with_environment
 from tenv.checks.rules.interface import Case, Finding, Rule, Scope, Severity
 from tenv.core.versions import Version
 from tenv.host.interface import Fact

@@ -137,7 +137,6 @@ def of_conda(conda: Conda, python_package: Path) -> tuple[Project, list[str]]:
 
 @pytest.fixture
 def of_archives(project: Project, served: Iterator[Server]) -> tuple[Project, list[str]]:
-    project.narrow()
     project.manifest.write_text(project.manifest.read_text() + '\n[archives]\ncunovel = "7.1.0.3"\n')
     project.ok("lock", "tiny")
     project.ok("create", "tiny")

@@ -67,7 +67,7 @@ def test_no_answer_of_a_sample_contradicts_another(
     arch_list: str, flags: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NVCC_APPEND_FLAGS", flags)
-    agree(list(machines())[::7], arch_list, tmp_path, monkeypatch)
+    agree(list(machines())[::29], arch_list, tmp_path, monkeypatch)
 
 
 @pytest.mark.long

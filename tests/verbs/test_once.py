@@ -130,7 +130,6 @@ def test_a_create_that_locks(created: Project, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_create_that_locks_where_there_was_no_lock(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    project.narrow()
     with counted(monkeypatch) as found:
         project.ok("create", "tiny")
     assert found["read project/tiny.lock"] <= 1  # it is requested once, and is not there
@@ -138,9 +137,9 @@ def test_a_create_that_locks_where_there_was_no_lock(project: Project, monkeypat
 
 
 @pytest.mark.parametrize("words", [("lock", "tiny"), ("update", "tiny"), ("update", "tiny", "alpha")])
-def test_a_lock_that_is_there(narrow: Project, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_that_is_there(locked: Project, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     with counted(monkeypatch) as found:
-        assert narrow.ok(*words, "--json").data["changed"] is False
+        assert locked.ok(*words, "--json").data["changed"] is False
     assert found["read project/tiny.lock"] == 1
     once = {"lock parsed": 1, "lock judged": 1, "lock held against the manifest": 1}
     assert looks(found) == once  # what is chosen anew is the same bytes

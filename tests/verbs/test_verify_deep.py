@@ -90,7 +90,6 @@ def test_conda_packages_are_compared_with_the_locked_files(conda: Conda, name: s
 
 
 def test_archives_are_compared_with_the_locked_files(project: Project, served: Iterator[Server]) -> None:
-    project.narrow()
     project.manifest.write_text(project.manifest.read_text() + '\n[archives]\ncunovel = "7.1.0.3"\n')
     project.ok("lock", "tiny")
     project.ok("create", "tiny")

@@ -14,8 +14,7 @@ from typing import Any
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.core.file_content import read_text
-from tenv.targets.reserved_names import VARIABLE_PATTERN
-from tenv.targets.variable_requests import Action
+from tenv.targets.variable_requests import VARIABLE_PATTERN, Action
 
 __all__ = ["ACTIVATION", "GIVEN", "Action", "Activation", "Change", "Watch", "is_own", "read_activation"]
 

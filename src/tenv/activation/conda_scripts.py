@@ -16,7 +16,7 @@ from tenv.activation import sandbox
 from tenv.core import process
 from tenv.core.dataclass import dataclass
 from tenv.core.files import read_regular
-from tenv.targets.reserved_names import variable_fault
+from tenv.targets.variable_requests import variable_fault
 
 __all__ = ["Decision", "Effect", "decide", "run_scripts"]
 
@@ -29,7 +29,7 @@ _UNSAID = re.compile(
     r"_|SHLVL|PWD|OLDPWD|HOME|TMPDIR|CONDA_(PREFIX|DEFAULT_ENV|SHLVL|PROMPT_MODIFIER|BACKUP_.*)"
     r"|(NVCC_(PREPEND|APPEND)_FLAGS|CUDAARCHS|NVCC_GENCODE)_BACKUP"
 )
-"""What bash changes by itself, and what only conda's own activation needs."""
+"""The variables that bash changes by itself, and those that only conda's own activation needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def _run_all(
 def _run(
     shell: str, script: Path, environment: Mapping[str, str], folder: Path
 ) -> tuple[dict[str, str] | process.Missing, str]:
-    """Run one script and return the variables after it, and what the kernel could not deny it."""
+    """Run one script and return the variables after it, and the rights that the kernel could not deny it."""
     answer = folder / "variables"
     answer.unlink(missing_ok=True)
     code = '. "$1" >/dev/null 2>&1 </dev/null; exec env -0 >"$2"'
@@ -181,8 +181,8 @@ def _search_paths(value: str) -> tuple[str | None, str]:
 
 _OPTIMISED = (
     "PyTorch's build chooses optimisation and instruction sets itself, file by file: -march=nocona, -O2 and "
-    "-ffunction-sections would be in every compilation, that of DEBUG=1 too, and -isystem of the environment would "
-    "come before the headers that PyTorch carries (CMAKE_PREFIX_PATH finds those of the environment)"
+    "-ffunction-sections would be in every compilation, also with DEBUG=1, and -isystem of the environment would "
+    "come before the headers that PyTorch carries (CMAKE_PREFIX_PATH finds the environment's)"
 )
 _BINUTILS = "ADDR2LINE|AR|AS|CXXFILT|DWP|ELFEDIT|GPROF|LD|LD_GOLD|NM|OBJCOPY|OBJDUMP|RANLIB|READELF|SIZE|STRINGS|STRIP"
 _RULES: tuple[tuple[str, Callable[[str], tuple[str | None, str]]], ...] = (
@@ -198,8 +198,8 @@ _RULES: tuple[tuple[str, Callable[[str], tuple[str | None, str]]], ...] = (
     (
         r"CMAKE_ARGS|MESON_ARGS",
         _drop(
-            "it installs into the environment and lets CMake find nothing but what lies in it, the driver's libraries "
-            "not either; CMAKE_PREFIX_PATH, CC and CXX say what is needed"
+            "it installs into the environment and lets CMake find nothing outside it, the driver's libraries "
+            "not either; CMAKE_PREFIX_PATH, CC and CXX are enough"
         ),
     ),
     (
@@ -212,8 +212,8 @@ _RULES: tuple[tuple[str, Callable[[str], tuple[str | None, str]]], ...] = (
     ),
     (
         r"LD_LIBRARY_PATH|LD_PRELOAD",
-        _drop("every program of the shell would load these libraries, those of the system too; rpath finds them"),
+        _drop("every program of the shell, also of the system, would load these libraries; rpath finds them"),
     ),
     (r"CMAKE_PREFIX_PATH", _drop("tenv sets it; the sysroot is the compiler's affair")),
-    (r"PYTHONPATH|PYTHONHOME", _drop("it would change what every Python of the shell imports")),
+    (r"PYTHONPATH|PYTHONHOME", _drop("it would change the imports of every Python of the shell")),
 )

@@ -1,7 +1,7 @@
 """The levels of activation of a shell as data: the variables before and after an activation or a deactivation.
 
-Each activation in a shell is one level, and `TENV_LEVEL` is the innermost. Exported variables hold what its
-deactivation restores, so that one shell can undo the activation of another:
+Each activation in a shell is one level, and `TENV_LEVEL` is the innermost. Exported variables hold the values that a
+deactivation restores, so one shell can undo the activation of another:
 
 - `_TENV_NAMES_1`: the names of the changed variables.
 - `_TENV_SAVED_1_NAME`: `=` and the value before; `+` and the value of a variable that was not exported; `-` if it was
@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from tenv.activation.changes import Action, Activation, is_own
-from tenv.targets.reserved_names import VARIABLE_PATTERN
+from tenv.targets.variable_requests import VARIABLE_PATTERN
 
 __all__ = ["activated", "deactivated", "edits", "level_of", "without_active_lists"]
 

@@ -2,11 +2,11 @@
 
 On Linux it may not write elsewhere (Landlock, kernel 5.13: https://docs.kernel.org/userspace-api/landlock.html), open a
 socket, send a signal, or change the mode, the owner or the attributes of a file (seccomp filters:
-https://docs.kernel.org/userspace-api/seccomp_filter.html), and what it starts ends with it (PR_SET_CHILD_SUBREAPER in
-prctl(2)). None of it needs a privilege. The first line on standard error names what the kernel could not deny; the
-program then runs all the same: its scripts are as trusted as the packages, and this is a second line of defense. With
-``SECONDS`` in TENV_SANDBOX_SECONDS it is killed after that time, with status 124. The file imports nothing from tenv,
-since it runs by path.
+https://docs.kernel.org/userspace-api/seccomp_filter.html). Its child processes end with it (PR_SET_CHILD_SUBREAPER in
+prctl(2)). None of it needs a privilege. The first line on standard error lists the rights that the kernel could not
+deny. The program then runs all the same: its scripts are as trusted as the packages, and this is a second line of
+defense. With ``SECONDS`` in TENV_SANDBOX_SECONDS it is killed after that time, with status 124. The file imports
+nothing from tenv, since it runs by path.
 """
 
 import contextlib
@@ -48,7 +48,7 @@ _DENIED = {
 
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _ALLOW, _FAIL = 0x7FFF0000, 0x00050001  # the latter: with EPERM
-_OTHER_CALLS = 0x40000000  # those of the x32 ABI
+_OTHER_CALLS = 0x40000000  # of the x32 ABI
 _FILTERS = 2
 
 
@@ -113,7 +113,7 @@ def _say(missing: list[str]) -> None:
 
 
 def _supervise(child: int, seconds: float) -> int:
-    """Wait for a program, end what it has left, and return its status."""
+    """Wait for a program, end its remaining child processes, and return its status."""
     status, end = 124, time.monotonic() + seconds
     while time.monotonic() < end:
         done, code = os.waitpid(child, os.WNOHANG)

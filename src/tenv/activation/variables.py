@@ -30,13 +30,13 @@ def jobs(machine: BuildResources, *, cuda: bool) -> tuple[int, str]:
     """Return how many compile jobs fit the host at once, with the reason."""
     cores = machine.cores
     each = CUDA_JOB_BYTES if cuda else CPP_JOB_BYTES
-    what = "the heaviest CUDA files" if cuda else "the heaviest C++ files"
+    files = "the heaviest CUDA files" if cuda else "the heaviest C++ files"
     if isinstance(machine.memory, Missing):
         return cores.value, f"{cores.value} cores ({cores.origin}); the memory is unknown: {machine.memory.reason}"
     fit = max(1, int(machine.memory.value / each))
     why = (
         f"{cores.value} cores ({cores.origin}), {machine.memory.value / _GIB:.1f} GiB of memory "
-        f"({machine.memory.origin}) at {each / _GIB:g} GiB for {what}"
+        f"({machine.memory.origin}) at {each / _GIB:g} GiB for {files}"
     )
     return min(cores.value, fit), why
 
@@ -62,7 +62,7 @@ def derive(
     effects: Sequence[Effect] = (),
     home: str = "",
 ) -> Activation:
-    """Return the changes of an activation: those for packages and the toolchain, then those of the manifest.
+    """Return the changes of an activation: for packages and the toolchain first, then the manifest's.
 
     Args:
         manifest: The manifest for this platform.
@@ -90,20 +90,21 @@ def derive(
         else:
             changes[change.name] = change
     left_out = tuple(change for change in left_out if change.name not in changes)
-    ordered = map(_as_default, (*changes.values(), *behind))
+    steering = {*_STEERING, *manifest.environment} - _LOCATING
+    ordered = (_as_default(one) if one.name in steering else one for one in (*changes.values(), *behind))
     return Activation(manifest.name, toolchain.prefix, tuple(ordered), left_out=left_out)
 
 
-_STEERING = frozenset({"MAX_JOBS", "CMAKE_GENERATOR", "TORCH_CUDA_ARCH_LIST", "_GLIBCXX_USE_CXX11_ABI"})
-"""The variables of tenv that say how to build, not with which files."""
+_STEERING = frozenset({"MAX_JOBS", "CMAKE_GENERATOR", "TORCH_CUDA_ARCH_LIST", "CUDAARCHS", "_GLIBCXX_USE_CXX11_ABI"})
+"""The variables of tenv and of packages that steer a build, beside the manifest's own."""
 
-_ALWAYS = (DERIVED - _STEERING) | {"CC_FOR_BUILD", "CXX_FOR_BUILD", "PYTHONNOUSERSITE"}
-"""The variables that locate the toolchain or keep other files out; a value from elsewhere would mix two toolchains."""
+_LOCATING = (DERIVED - _STEERING) | {"PYTHONNOUSERSITE"}
+"""The variables that locate the toolchain or keep other files out: a value from elsewhere would mix two toolchains."""
 
 
 def _as_default(change: Change) -> Change:
-    """Return a change that yields to a value of the user, unless it locates the toolchain, as every path does."""
-    if change.action is not Action.SET or change.name in _ALWAYS or {"/", "\\"} & {*change.value}:
+    """Return a change that yields to a value of the user, unless its value is a path, which locates something."""
+    if change.action is not Action.SET or {"/", "\\"} & {*change.value}:
         return change
     return replace(change, default=True, reason=f"{change.reason}; a value of yours stays")
 
@@ -149,7 +150,7 @@ The linker uses the first folder that has a library, nvcc the last `-ccbin`.
 
 
 def _beside_own(change: Change) -> Change:
-    """Return a list of options that keeps those of the user."""
+    """Return a change of a list of options that keeps the user's options."""
     if change.action is not Action.SET:
         return change
     action = _FLAGS[change.name]
@@ -219,7 +220,7 @@ def _python_changes(toolchain: Toolchain) -> Iterator[Change]:
         reason = "names the environment to uv, to CMake's FindPython and to the activation scripts of conda packages"
         yield Change("CONDA_PREFIX", Action.SET, prefix, reason)
     if toolchain.conda and not toolchain.virtual:
-        reason = "packages in ~/.local would replace those of the lock; the Python of a virtual environment omits them"
+        reason = "packages in ~/.local would replace locked ones; the Python of a virtual environment omits them"
         yield Change("PYTHONNOUSERSITE", Action.SET, "1", reason)
     if toolchain.virtual or not toolchain.conda:
         yield Change("VIRTUAL_ENV", Action.SET, prefix, "pip and uv install into the active environment")
@@ -276,10 +277,10 @@ _SYSTEM_HEADERS = ("/usr/include", "/usr/local/include")
 
 
 def _headers(toolchain: Toolchain) -> Iterator[Change]:
-    """Yield what lets a compiler find the environment's headers outside CMake.
+    """Yield the changes by which a compiler finds the environment's headers outside CMake.
 
     GCC and clang look into these folders after every -I and -isystem (GCC's manual, Environment Variables Affecting
-    GCC), so that they hide nothing which a source tree carries. nvcc hands them to the host's compiler.
+    GCC), so they hide no header of a source tree. nvcc hands them to the host's compiler.
     """
     if os.name != "posix":
         return

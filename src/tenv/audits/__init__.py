@@ -1,1 +1,1 @@
-"""What was built, and where it runs: the libraries of a torch, a wheel or a folder."""
+"""The libraries of a built torch, a wheel or a folder, and the machines that they run on."""

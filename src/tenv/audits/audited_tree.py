@@ -1,6 +1,6 @@
-"""Find the libraries in what is audited: a file, a folder, or a wheel that is read without being unpacked.
+"""The libraries of an audited file, folder or wheel; a wheel is read without being unpacked.
 
-What is read may be hostile: a member of a wheel is decompressed to memory or to a file without a name, one at a time,
+The bytes may be hostile: a member of a wheel is decompressed to memory or to a file without a name, one at a time,
 and sizes and counts have limits.
 """
 
@@ -16,9 +16,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import IO
 
-from tenv.audits.elf_file import MAGIC
 from tenv.core.damaged_archives import DAMAGED_ZIP
 from tenv.core.dataclass import dataclass
+from tenv.core.elf import MAGIC
 from tenv.core.errors import UsageError
 from tenv.core.names import is_wheel
 
@@ -36,7 +36,7 @@ _NOTE_SIZE = 1 << 20
 
 
 class AuditedKind(StrEnum):
-    """What is audited."""
+    """The kind of an audited path."""
 
     FILE = "file"
     FOLDER = "folder"
@@ -48,7 +48,7 @@ class TreePart:
     """A file in it.
 
     Attributes:
-        path: Where it is, below what is audited.
+        path: Its place below the audited path.
         data: Its bytes; None where it can't be read.
         fault: Why it can't be read; empty where it can.
     """
@@ -59,11 +59,11 @@ class TreePart:
 
 
 class AuditedTree:
-    """What is audited.
+    """An audited file, folder or wheel.
 
     Attributes:
         path: Where it is.
-        kind: What it is.
+        kind: Its kind.
         names: The files in it by their last name, links included, each with one path.
         fault: Why it can't be read as a whole; empty where it can.
     """
@@ -111,7 +111,7 @@ class AuditedTree:
 
 
 def read_note(path: Path) -> bytes | None:
-    """Return the content of a small file; None where there is none or it is large."""
+    """Return the content of a small file; None for a large one, or without one."""
     try:
         return path.read_bytes() if path.is_file() and path.stat().st_size <= _NOTE_SIZE else None
     except OSError:
@@ -119,7 +119,7 @@ def read_note(path: Path) -> bytes | None:
 
 
 def open_tree(path: Path) -> AuditedTree:
-    """Return what is to be audited.
+    """Return the file, folder or wheel at a path.
 
     Raises:
         UsageError: It is not there, or is neither a folder, a wheel nor a library.
@@ -146,7 +146,7 @@ HINT = "name a built torch, a wheel, a library or a folder of libraries: `tenv a
 
 def _folder(path: Path) -> AuditedTree:
     if (path / "torch" / "__init__.py").is_file() and (path / "setup.py").is_file():
-        path = path / "torch"  # a checkout: what was built in the source tree is the package
+        path = path / "torch"  # of a checkout, the package with the built files
     files: list[str] = []
     for folder, folders, names in os.walk(path):
         folders.sort()

@@ -1,4 +1,4 @@
-"""What tenv wrote about a build, found beside it or in its package, and whether the build is what it says."""
+"""tenv's note on a build, beside it or in its package, compared with the build and its target."""
 
 import json
 import re
@@ -43,7 +43,7 @@ class BuildNote:
 
 
 def note_of(raw: bytes | None) -> BuildNote | None:
-    """Return where a build came from; None for what is not readable as that."""
+    """Return the origin of a build; None for bytes that are no such note."""
     if raw is None:
         return None
     try:
@@ -71,7 +71,7 @@ def note_of(raw: bytes | None) -> BuildNote | None:
 
 
 def find_note(tree: AuditedTree) -> BuildNote | None:
-    """Return where what is audited came from: in it, beside its package, or in the notes of its checkout."""
+    """Return the origin of an audited build, from the note in it, beside its package, or in its checkout."""
     inside = (name for name in tree.files if name.rpartition("/")[2] == NOTE)
     found = [note for name in inside if (note := note_of(tree.note(name)))]
     if found or tree.kind is AuditedKind.WHEEL:
@@ -114,7 +114,7 @@ def architecture_findings(libraries: list[AuditedFile], asked: str, where: str) 
     if not cubin and not ptx:
         return
     wanted, wanted_ptx = asked_codes(asked)
-    # GpuArch of an architecture's family or of it alone was asked for by name, or is what its suffix is made of.
+    # GpuArch of an architecture's family or of it alone was asked for by name, or follows from its suffix.
     lacking = [f"{code}" for code in sorted(wanted) if code not in cubin]
     lacking += [f"PTX of {code}" for code in sorted(wanted_ptx) if code not in ptx]
     if lacking:
@@ -139,7 +139,7 @@ def lock_findings(
         target: The target that it is held against.
         digest: The digest of the target's lock; empty for none.
         cuda: The major version of the target's CUDA; None for none.
-        needs: What the libraries need.
+        needs: The needs of the libraries.
     """
     if note and note.target == target and note.lock and digest and note.lock != digest:
         yield audit_finding(

@@ -13,9 +13,9 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tenv.audits.audited_tree import AuditedTree, TreePart
-from tenv.audits.elf_file import CxxAbi, Elf, ElfFaultError, read_elf
 from tenv.checks.rules.interface import Finding, Severity, Unknown
 from tenv.core.dataclass import dataclass
+from tenv.core.elf import CxxAbi, Elf, ElfFaultError, read_elf
 from tenv.core.versions import Version
 
 if TYPE_CHECKING:
@@ -115,8 +115,8 @@ class GpuCode:
 
     Attributes:
         cubin: The architectures of its machine code, rising.
-        ptx: Those of its PTX.
-        ir: Those of code that nvlink or nvJitLink finishes (LTO).
+        ptx: The architectures of its PTX.
+        ir: The architectures of code that nvlink or nvJitLink finishes (LTO).
     """
 
     cubin: tuple[GpuArch, ...] = ()
@@ -171,8 +171,8 @@ class AuditedFile:
     """A library.
 
     Attributes:
-        path: Where it is, below what is audited.
-        elf: What it asks of the loader; None where it can't be read.
+        path: Its place below the audited path.
+        elf: Its needs of the loader; None where it can't be read.
         code: Its GPU code.
         fault: Why it can't be read; empty where it can.
     """
@@ -216,7 +216,7 @@ class AuditedFile:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What all libraries together ask of a machine.
+    """The needs of all libraries together.
 
     Attributes:
         machines: The processors, by their `uname -m` names.
@@ -234,7 +234,7 @@ class Needs:
 
 
 def inspect(tree: AuditedTree) -> list[AuditedFile]:
-    """Return the libraries of what is audited, by path."""
+    """Return the libraries of an audited path, by their places."""
     return sorted(map(_look, tree.libraries()), key=lambda library: library.path)
 
 
@@ -252,7 +252,7 @@ def _look(part: TreePart) -> AuditedFile:
 
 
 def needs_of(libraries: Sequence[AuditedFile], names: Iterable[str]) -> Needs:
-    """Return what libraries together ask of a machine.
+    """Return the needs of all libraries together.
 
     Args:
         libraries: The libraries.

@@ -1,4 +1,4 @@
-"""Where the libraries that are needed come from, and what is wrong with it."""
+"""The places of needed libraries, and the faults of these places."""
 
 import os
 import posixpath
@@ -40,7 +40,7 @@ class LinkOrigin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Environs:
-    """What is around what is audited.
+    """The surroundings of an audited path.
 
     Attributes:
         prefix: The environment; None for none.
@@ -53,7 +53,7 @@ class Environs:
     find: Callable[[str], str] = lambda _: ""
 
     def holds(self, place: str) -> bool:
-        """Return whether a file is the environment's, and not that of an environment in it."""
+        """Return whether a file is the environment's, and not of an environment in it."""
         if self.prefix is None or not _is_in(place, self.prefix):
             return False
         prefix = Path(os.path.realpath(self.prefix))
@@ -84,7 +84,7 @@ def is_environment(folder: Path | str) -> bool:
 
 
 def environment_index(prefix: Path) -> dict[str, str]:
-    """Return the libraries of an environment by name, without those of environments in it, such as conda's base has."""
+    """Return the libraries of an environment by name, but none of an environment in it, such as conda's base has."""
     found: dict[str, str] = {}
     for folder, folders, names in os.walk(prefix):
         if folder != str(prefix) and is_environment(folder):
@@ -160,7 +160,7 @@ def _where(place: str) -> str:
 def link_findings(
     libraries: Sequence[AuditedFile], links: Sequence[Link], tree: AuditedTree, around: Environs
 ) -> list[Finding]:
-    """Return what is wrong with where libraries come from."""
+    """Return the faults in the places of libraries."""
     return [
         *_missing(links, tree, around),
         *_outside(links),

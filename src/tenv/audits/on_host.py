@@ -59,7 +59,7 @@ class TagAnswer:
     Attributes:
         glibc: The glibc of the tag; None where no tag allows the symbols.
         tag: The tag, or ``linux_x86_64`` where none is allowed.
-        because: The symbol version that decides it; empty where there is none.
+        because: The symbol version that decides it; empty without one.
         outside: The libraries that no tag expects of the system and that are not brought along.
     """
 
@@ -118,12 +118,12 @@ _SYMBOLS = "man 8 ld.so; `readelf -V` prints the versions that a library require
 
 
 def host_findings(needs: Needs, host: HostReport, facts: Facts) -> list[Finding]:
-    """Return what is against running libraries on a host; what is not known of it is a note."""
+    """Return the findings against running libraries on a host; an unknown value is a note."""
     return [*_processor(needs, host), *_symbols(needs, host), *_driver(needs, host, facts), *_gpus(needs, host)]
 
 
 def runs(findings: list[Finding]) -> bool | None:
-    """Return whether libraries run on a host; None where the report lacks what decides it."""
+    """Return whether libraries run on a host; None where the report lacks a value that decides it."""
     if any(finding.severity is Severity.ERROR for finding in findings):
         return False
     return None if any(finding.unknown for finding in findings) else True
@@ -206,7 +206,7 @@ def _driver(needs: Needs, host: HostReport, facts: Facts) -> Iterator[Finding]:
         yield _unknown("TE006", "the NVIDIA driver of the host", "driver", host.driver, fix)
         return
     platform = "" if isinstance(host.platform, Missing) else host.platform.value
-    wsl = not isinstance(host.wsl, Missing) and host.wsl.value is True  # the driver is then that of Windows
+    wsl = not isinstance(host.wsl, Missing) and host.wsl.value is True  # then the driver is the one of Windows
     minimum = facts.cuda_driver.floor(cuda, wsl or platform.startswith("win"))
     if minimum is None or host.driver.value >= minimum.driver:
         return

@@ -5,7 +5,7 @@ The linker is mold or lld where the target brings one, since linking libtorch wi
 Warnings of newer GCCs that end the build of a dependency are kept as warnings. FBGEMM compiles with ``-Werror``, and
 GCC 12 takes the undefined upper halves in its own AVX-512 headers for values that are used uninitialized
 (https://gcc.gnu.org/bugzilla/show_bug.cgi?id=105593): UtilsAvx512.cc, QuantUtilsAvx512.cc and
-FbgemmBfloat16ConvertAvx512.cc fail at each of six commits from 2022 on, that of PyTorch 2.4 among them, with GCC 12.2,
+FbgemmBfloat16ConvertAvx512.cc fail at each of six commits from 2022 on, PyTorch 2.4's among them, with GCC 12.2,
 which needs both options; GCC 11.3 needs none. Others report it of GCC 12.1 to 14 (pytorch/pytorch#77939, #104519,
 #129358, #150846).
 """
@@ -31,9 +31,9 @@ from tenv.host.machine import probe
 __all__ = ["OPTIONS", "build_environ", "cache_storage", "linker_flags", "warning_flags"]
 
 _HIDDEN = ("C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "CPATH")
-"""They change what every compilation reads without a trace in its command. ccache hashes their values, which name the
-environment, so that no other checkout would get a direct hit; CMake leaves out folders that it takes for the compiler's
-own. PyTorch's CMake files find the headers of the environment by CMAKE_PREFIX_PATH."""
+"""They change the headers of every compilation without a trace in its command. ccache hashes their values, which name
+the environment, so that no other checkout would get a direct hit; CMake leaves out folders that it takes for the
+compiler's own. PyTorch's CMake files find the headers of the environment by CMAKE_PREFIX_PATH."""
 
 
 def build_environ(job: BuildJob) -> dict[str, str]:
@@ -45,7 +45,7 @@ def build_environ(job: BuildJob) -> dict[str, str]:
     environ = {name: value for name, value in active.items() if name not in _HIDDEN}
     environ |= {name: value for name, value in job.switches.items() if _is_environment(job, name)}
     environ.setdefault("MAX_JOBS", str(jobs(probe(), cuda=False)[0]))
-    environ["CMAKE_BUILD_PARALLEL_LEVEL"] = environ["MAX_JOBS"]  # what `cmake --build` and pip's backend read
+    environ["CMAKE_BUILD_PARALLEL_LEVEL"] = environ["MAX_JOBS"]  # for `cmake --build` and pip's backend
     memory = probe().memory
     if "CMAKE_JOB_POOLS" not in caller and environ.get("CMAKE_GENERATOR", "Ninja") == "Ninja":
         links = links_at_once(None if isinstance(memory, Missing) else memory.value, job.request.debug.build_type)
@@ -67,12 +67,12 @@ def build_environ(job: BuildJob) -> dict[str, str]:
 
 
 def cache_storage(job: BuildJob) -> str:
-    """Return what machines share of the compile cache: the user's settings win over the target."""
+    """Return the storage of the compile cache that machines share: the user's settings win over the target."""
     return job.context.settings().cache_storage or job.target.manifest.cache_storage
 
 
 def _is_environment(job: BuildJob, name: str) -> bool:
-    """Tell whether a switch reaches CMake through the environment; what does not is handed over with -D."""
+    """Return whether a switch reaches CMake through the environment; others are passed with -D."""
     plain = ("DEBUG", "REL_WITH_DEB_INFO")
     if job.found.way in (BuildWay.BUILD_DEPS, BuildWay.LIBRARIES):
         return True
@@ -92,7 +92,7 @@ def linker_flags(folders: tuple[Path, ...], compiler: str, environ: Mapping[str,
         environ: The environment of the build; a linker that its LDFLAGS name stays.
 
     Returns:
-        The LDFLAGS; those of `environ` where the environment has no such linker.
+        The LDFLAGS; unchanged where the environment has no such linker.
     """
     flags = environ.get("LDFLAGS", "")
     if "-fuse-ld" in flags:
@@ -106,8 +106,8 @@ def linker_flags(folders: tuple[Path, ...], compiler: str, environ: Mapping[str,
 
 def _knows(compiler: str, name: str, environ: Mapping[str, str]) -> bool:
     words = [*shlex.split(compiler), f"-fuse-ld={name}", "-Wl,--version"]
-    said = process.run(words, environment=environ, timeout=_SECONDS)
-    return not isinstance(said, Missing) and said.status == 0
+    answer = process.run(words, environment=environ, timeout=_SECONDS)
+    return not isinstance(answer, Missing) and answer.status == 0
 
 
 OPTIONS = ("-Wno-error=maybe-uninitialized", "-Wno-error=uninitialized")
@@ -119,7 +119,7 @@ _SECONDS = 20.0
 
 
 def warning_flags(checkout: Path, environ: Mapping[str, str]) -> str:
-    """Return the CXXFLAGS with which FBGEMM compiles; those of `environ` where it needs no more.
+    """Return the CXXFLAGS with which FBGEMM compiles; unchanged where it needs no more.
 
     Args:
         checkout: The PyTorch checkout.
@@ -128,14 +128,14 @@ def warning_flags(checkout: Path, environ: Mapping[str, str]) -> str:
     flags = environ.get("CXXFLAGS", "")
     try:
         given, compiler = shlex.split(flags), shlex.split(environ.get("CXX", "") or "c++")
-    except ValueError:  # a quotation that does not end: the build itself will say so
+    except ValueError:  # a quotation that does not end: the build itself reports it
         return flags
     missing = [option for option in OPTIONS if option not in given and "-Wno-error" not in given]
     if not missing or is_off(environ.get("USE_FBGEMM", "1")) or not _stops_at_warnings(checkout):
         return flags
     words = [*compiler, "-dM", "-E", "-x", "c++", os.devnull]
-    said = process.run(words, environment=environ, timeout=_SECONDS)
-    macros = {} if isinstance(said, Missing) or said.status else dict(_MACRO.findall(said.stdout))
+    answer = process.run(words, environment=environ, timeout=_SECONDS)
+    macros = {} if isinstance(answer, Missing) or answer.status else dict(_MACRO.findall(answer.stdout))
     gcc = None if "__clang__" in macros else whole_number(macros.get("__GNUC__", ""))
     if gcc is not None and gcc >= _FIRST and "__x86_64__" in macros:
         return " ".join([*filter(None, [flags]), *missing])

@@ -1,4 +1,4 @@
-"""A build: how its revision is built, what is asked of it, what its steps hand to each other, and what each reports.
+"""A build: the way of its revision, the request, the values that its steps pass on, and the report of each step.
 
 The files that distinguish the eras were read in trees from 0.1.1 to a trunk of 2026 (``tests/trees``): setup.py has
 taken ``--cmake-only`` since 1.2, ``cmake/EnvVarForwarding.cmake`` reads the environment without setup.py since 2.13,
@@ -62,7 +62,7 @@ class BuildWay(StrEnum):
 
 
 class Products(StrEnum):
-    """Where a way leaves what it builds."""
+    """Where a way leaves the built files."""
 
     OUTSIDE = "outside"
     SOURCE = "source"
@@ -70,11 +70,11 @@ class Products(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wayfinder:
-    """What decides how a revision is built.
+    """The way of a revision, and the file that decides it.
 
     Attributes:
         way: How it is built.
-        evidence: The file that says so.
+        evidence: The file that decides it.
     """
 
     way: BuildWay
@@ -156,18 +156,18 @@ CODES = {
     "TE973": "torch computes a wrong result",
     "TE974": "torch was built with another version than the target has",
 }
-"""The codes of the steps, each with a page in ``docs/rules``; the first digit is 9, the second that of the step."""
+"""The codes of the steps, each with a page in ``docs/rules``; the first digit is 9, the second is the step's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a step found out.
+    """The result of a step.
 
     Attributes:
-        findings: What there is to say; an error ends the build.
-        facts: What it measured, as plain values.
+        findings: Its findings; an error ends the build.
+        facts: Its measurements, as plain values.
         log: The log that it wrote.
-        lines: What people want to read of it.
+        lines: Its lines for people.
     """
 
     findings: Sequence[Finding] = ()
@@ -182,7 +182,7 @@ class StepReport:
 
     Attributes:
         name: The step.
-        done: What it found out.
+        done: Its result.
         seconds: How long it took.
     """
 
@@ -224,7 +224,7 @@ _CACHE_ENTRY = re.compile(r"^\"?([^:=\"#/][^:=\"]*)\"?:[A-Z]+=(.*)$")
 
 
 class DebugKind(StrEnum):
-    """What debuggers find in the products."""
+    """The debug information in the products."""
 
     NONE = "none"
     DEBUG = "debug"
@@ -236,25 +236,25 @@ class DebugKind(StrEnum):
         return {DebugKind.NONE: "Release", DebugKind.DEBUG: "Debug"}.get(self, "RelWithDebInfo")
 
     def variables(self) -> dict[str, str]:
-        """Return what PyTorch's setup.py reads for it."""
+        """Return the variables that PyTorch's setup.py reads for it."""
         names = {DebugKind.DEBUG: "DEBUG", DebugKind.REL_WITH_DEB_INFO: "REL_WITH_DEB_INFO"}
         return {names[self]: "1"} if self in names else {}
 
 
 @dataclass(frozen=True, slots=True)
 class BuildRequest:
-    """What is asked of a build.
+    """The request of a build.
 
     Attributes:
         checkout: The PyTorch checkout.
-        target: The target's name; None for that of ``tenv.toml``, else the best one.
+        target: The target's name; None for the default one of ``tenv.toml``, else the best one.
         allow: Switches and codes whose errors do not end the build.
         fresh: Whether to configure anew.
         clean: Whether to remove the build folder first.
         only: The target of Ninja that is built, and nothing else; empty for all and the package.
         defines: CMake variables.
         wheel: The folder that takes a wheel; None to install in place.
-        debug: What debuggers find.
+        debug: The debug information.
         debug_files: Sources that are compiled with debug information.
         portable: Whether no run path may name the environment or the checkout.
     """
@@ -273,7 +273,7 @@ class BuildRequest:
 
     @property
     def options(self) -> list[str]:
-        """The options that make this build what it is, for a command that is to be typed."""
+        """The options of this build, for a command to type."""
         words = [] if self.debug is DebugKind.NONE else [f"--{self.debug.value}"]
         words += ["--debug-files", ",".join(self.debug_files)] if self.debug_files else []
         words += ["--portable"] if self.portable else []
@@ -287,24 +287,24 @@ class BuildRequest:
 
 @dataclass(slots=True)
 class BuildJob:
-    """What the steps of one build hand to each other; a step fills what those after it read.
+    """The values that the steps of one build pass on; a step sets the values that later ones read.
 
     Attributes:
-        context: What every verb is given; its project is the checkout.
-        request: What is asked.
+        context: The context of the verb; its project is the checkout.
+        request: The request.
         dry: Whether nothing may be written.
-        tree: What the checkout asks for.
+        tree: The requirements of the checkout.
         found: How its revision is built.
-        around: What the target is judged by.
+        around: The machine and the checkout that the target is judged for.
         target: The target.
         environment: Its environment.
-        activation: What activating that changes.
+        activation: The changes of its activation.
         toolchain: Where things are in it.
         environ: The environment of every program of the build.
-        summary: What the configuration says of itself, by its names.
+        summary: The rows of PyTorch's own summary, by name.
         estimate: The expected seconds of the compilation; None where they are not known.
-        tried: What the canary showed of the machine and of the compile cache; None before it.
-        torch: What was built.
+        tried: The results of the canary; None before it.
+        torch: The built torch.
     """
 
     context: Context
@@ -353,7 +353,7 @@ class BuildJob:
 
     @property
     def notes(self) -> Path:
-        """The folder of what tenv keeps about builds of this key: stamps, logs, where the products came from."""
+        """The folder of tenv's notes on builds of this key: stamps, logs, the origin of the products."""
         return self.checkout / _OWN / "builds" / self.key
 
     def log(self, name: str) -> Path:
@@ -369,7 +369,7 @@ class BuildJob:
         return {match[1]: match[2] for line in text.splitlines() if (match := _CACHE_ENTRY.match(line))}
 
     def stamp(self) -> Mapping[str, Any]:
-        """Return what the last configuration of the build folder was made from; empty where tenv made none."""
+        """Return the inputs of the last configuration of the build folder; empty without one of tenv."""
         try:
             found = json.loads(read_text(self.stamp_file))
         except (OSError, ValueError, RecursionError):
@@ -378,7 +378,7 @@ class BuildJob:
 
     @property
     def stamp_file(self) -> Path:
-        """Where the build folder says what it was configured from; beside it, since a clean one is removed whole."""
+        """The file with the inputs of the configuration; beside the build folder, which a clean build removes."""
         return self.checkout / _OWN / "builds" / f"{self.folder.name}.configured.json"
 
 

@@ -21,7 +21,7 @@ _MOST_BEFORE = 60
 """Tasks that a heavy object may wait for: with protobuf to be built first, it would be no early sign of anything."""
 
 _NOTICED = 1.0
-"""Seconds of processors below which a canary says nothing of what else the machine does."""
+"""Seconds of processors below which a canary does not show how busy the machine is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def _heavy(job: BuildJob) -> Iterator[_Heavy]:
 
 
 def run_canary(job: BuildJob) -> Done:
-    """Build the canary, and correct the estimate by what it took."""
+    """Build the canary, and correct the estimate by its time."""
     heavy = list(_heavy(job))
     names = [*_first(job), *(one.output for one in heavy if not one.waits)]
     untried = [one for one in heavy if one.waits]
@@ -97,7 +97,7 @@ def run_canary(job: BuildJob) -> Done:
 
 
 def _tried(run: NinjaRun, used: CacheUse, names: Sequence[str]) -> Tried:
-    """Return what the canary showed."""
+    """Return the results of the canary."""
     came = served(run, used)
     heavy = [name for name in names if name in run.rows]
     compiled = run.processor >= _NOTICED and used.hits <= used.misses  # hits wait for the disk, and for no processor

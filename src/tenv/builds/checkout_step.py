@@ -1,6 +1,6 @@
 """Steps `checkout` and `target`: the state of the checkout and of its build folder, and the choice of the target.
 
-The target is the one that is named, that of ``tenv.toml``, else the best one, judged by the build verdict alone.
+The target is the named one, the default one of ``tenv.toml``, else the best one, judged by the build verdict alone.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ _SOURCE = "cmake/PreBuildSteps.cmake, setup.py: check_submodules of github.com/p
 
 
 def check_checkout(job: BuildJob) -> Done:
-    """Read the checkout, and find what would end its build early or make it another one.
+    """Read the checkout, and find faults that would end its build early or change its result.
 
     Raises:
         UsageError: The folder is no checkout of PyTorch.
@@ -52,7 +52,7 @@ def check_checkout(job: BuildJob) -> Done:
     job.found = find_way(job.checkout, backend)
     findings = [*_no_backend(job), *_submodules(job)]
     if job.request.target is not None:
-        with contextlib.suppress(TenvError):  # a target that is not there is for the next step to say
+        with contextlib.suppress(TenvError):  # the next step reports a missing target
             settle_target(job, job.request.target)
             findings += check_folder(job)
     commit = _commit(job)
@@ -143,7 +143,7 @@ def _missing(job: BuildJob, refused: list[str], nested: list[str]) -> Finding:
 
 
 def _is_empty(folder: Path) -> bool:
-    """Tell whether a submodule has no files; one that was copied in has them, though git has not fetched it."""
+    """Return whether a submodule has no files; one that was copied in has them, though git has not fetched it."""
     try:
         return all(entry.name == ".git" for entry in folder.iterdir())
     except OSError:
@@ -162,17 +162,17 @@ def _git_status(job: BuildJob) -> tuple[list[str], list[str]]:
 
 
 def _status_of(repository: Repository) -> tuple[list[str], list[str]]:
-    said = repository.ask("submodule", "status", "--recursive") or ""
-    rows = [line for line in said.splitlines() if line[:1] in "-+U" and line.strip()]
+    answer = repository.ask("submodule", "status", "--recursive") or ""
+    rows = [line for line in answer.splitlines() if line[:1] in "-+U" and line.strip()]
     names = {line.split()[1]: line[0] for line in rows}
     missing = [name for name, mark in names.items() if mark == "-"]
     return missing, [name for name, mark in names.items() if mark in "+U"]
 
 
 def check_folder(job: BuildJob) -> Iterator[Finding]:
-    """Yield what is wrong with a build folder that is there, once the target is known.
+    """Yield the faults of an existing build folder, once the target is known.
 
-    What tenv configured itself says from what; of another one CMake's cache tells where it was made.
+    A folder that tenv configured has a note of its inputs; of another one, CMake's cache has the place.
     """
     again = "--fresh" if job.found.way is not BuildWay.LIBRARIES else "--clean"
     words = ["tenv", "build", job.target.name, "--pytorch", str(job.checkout), *job.request.options, again]
@@ -199,7 +199,7 @@ def check_folder(job: BuildJob) -> Iterator[Finding]:
 
 
 def _recompiles(before: object, now: dict[str, str]) -> bool:
-    """Tell whether other switches make everything anew; `DEBUG_FILES` is there to compile some files alone."""
+    """Return whether other switches make everything anew; `DEBUG_FILES` compiles some files alone."""
     old = before if isinstance(before, dict) else {}
     return {**old, DEBUG_FILES: ""} != {**now, DEBUG_FILES: ""}
 
@@ -215,7 +215,7 @@ def _stale(job: BuildJob, reason: str, evidence: str, command: str) -> Finding:
 
 
 def _foreign(job: BuildJob) -> str:
-    """Return in which way the cache of a build folder is that of another build, or an empty string."""
+    """Return how the cache of a build folder shows another build, or an empty string."""
     cache = job.cmake_cache()
     if not cache:
         return ""
@@ -243,7 +243,7 @@ def _same(name: str, folder: Path) -> bool:
 
 
 def named_target(start: Path) -> str | None:
-    """Return the default target of the nearest ``tenv.toml`` upwards; None where there is none, or it names none.
+    """Return the default target of the nearest ``tenv.toml`` upwards; None without one, or where it names none.
 
     Raises:
         UsageError: The file can't be read.
@@ -273,7 +273,7 @@ def check_target(job: BuildJob) -> Done:
         findings += require_build(job.target, job.around, _lock(job), digests_of(job.environment.state()))
     except UnfitHostError as error:
         findings += [_as_finding(row) for row in error.findings]
-    if job.request.fresh or job.request.clean:  # which is what mends it
+    if job.request.fresh or job.request.clean:  # which cures it
         findings = [found for found in findings if found.code != STALE]
     facts = {"target": job.target.name, "prefix": str(job.environment.prefix)}
     return Done(findings, facts, lines=(*lines, f"{job.target.name}: {job.target.manifest.description}"))

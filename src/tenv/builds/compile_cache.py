@@ -1,4 +1,4 @@
-"""The compile cache of a build: ccache or sccache, set up so that a second checkout hits what the first one filled."""
+"""The compile cache of a build: ccache or sccache, set up so that a second checkout hits the first one's entries."""
 
 import hashlib
 import os
@@ -30,8 +30,8 @@ __all__ = [
 ]
 
 LOG = "CCACHE_STATSLOG"
-"""The file in which ccache (4.4 and later) notes what became of each compilation: of this build alone, where the counts
-of the cache are of all builds that use it."""
+"""The file in which ccache (4.4 and later) notes the result of each compilation: of this build alone, while the
+counts of the cache are of all builds that use it."""
 
 _SIZE = "50G"
 _SECONDS = 20.0
@@ -48,8 +48,8 @@ class CacheChoice:
 
     Attributes:
         name: ``ccache``, ``sccache`` or ``off``.
-        program: The program; None where there is none, or none is wanted.
-        storage: What machines share of it; empty for nothing.
+        program: The program; None without one, or where none is wanted.
+        storage: The storage that machines share; empty for none.
     """
 
     name: str
@@ -66,7 +66,7 @@ def choose_cache(wanted: str, environ: Mapping[str, str], storage: str = "") -> 
 
 
 def cache_variables(choice: CacheChoice, checkout: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that make a build use a cache; what the user has set stays.
+    """Return the variables that make a build use a cache; variables of the user stay.
 
     Paths below the checkout are hashed relative to it, and the working folder is not hashed, so that another checkout
     hits. The compiler counts by its content: an environment that is made again has other times and the same bytes.
@@ -97,31 +97,31 @@ def path_flags(checkout: Path, environ: Mapping[str, str]) -> dict[str, str]:
     for variable, compiler, default in (("CFLAGS", "CC", "cc"), ("CXXFLAGS", "CXX", "c++")):
         option, flags = f"{PREFIX_MAP}={checkout}=.", environ.get(variable, "")
         words = [*shlex.split(environ.get(compiler, "") or default), option, "-E", "-x", "c", os.devnull]
-        said = process.run(words, environment=environ, timeout=_SECONDS)
-        if PREFIX_MAP not in flags and not isinstance(said, Missing) and said.status == 0:
+        answer = process.run(words, environment=environ, timeout=_SECONDS)
+        if PREFIX_MAP not in flags and not isinstance(answer, Missing) and answer.status == 0:
             found[variable] = f"{flags} {option}".strip()
     return found
 
 
 def hits(choice: CacheChoice, environ: Mapping[str, str]) -> tuple[int, int] | None:
-    """Return how many compilations the cache has served, and how many it had to run; None where it does not say."""
+    """Return how many compilations the cache has served, and how many it had to run; None where it has no counts."""
     if choice.program is None:
         return None
     words = ["--print-stats"] if choice.name == "ccache" else ["--show-stats"]
-    said = process.run([str(choice.program), *words], environment=environ, timeout=_SECONDS)
-    if isinstance(said, Missing) or said.status:
+    answer = process.run([str(choice.program), *words], environment=environ, timeout=_SECONDS)
+    if isinstance(answer, Missing) or answer.status:
         return None
     if choice.name == "ccache":
-        rows = {name: int(number) for name, number in _CCACHE_ROWS.findall(said.stdout)}
+        rows = {name: int(number) for name, number in _CCACHE_ROWS.findall(answer.stdout)}
         found = rows.get("direct_cache_hit", 0) + rows.get("preprocessed_cache_hit", 0)
         return (found, rows.get("cache_miss", 0)) if rows else None
-    rows = {name: int(number) for name, number in _SCCACHE_ROWS.findall(said.stdout)}
+    rows = {name: int(number) for name, number in _SCCACHE_ROWS.findall(answer.stdout)}
     return (rows.get("hits", 0), rows.get("misses", 0)) if rows else None
 
 
 @dataclass(frozen=True, slots=True)
 class CacheUse:
-    """What a compile cache did for some compilations.
+    """The hits and misses of a compile cache for some compilations.
 
     Attributes:
         hits: How many came out of it.
@@ -147,7 +147,7 @@ class CacheUse:
 
 
 def noted_use(log: Path) -> CacheUse | None:
-    """Return what ccache has noted in a file, source by source; None where it has noted nothing."""
+    """Return the notes of ccache in a file, source by source; None without any."""
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -165,13 +165,13 @@ def noted_use(log: Path) -> CacheUse | None:
 
 
 def use_since(choice: CacheChoice, environ: Mapping[str, str], log: Path, before: tuple[int, int] | None) -> CacheUse:
-    """Return what a cache did since its `hits` were asked and its log was removed.
+    """Return the hits and misses since `hits` was called and the log was removed.
 
     Args:
         choice: The cache.
         environ: The environment of the build.
-        log: What ccache notes.
-        before: The hits and misses before; None where the cache did not say.
+        log: The notes of ccache.
+        before: The hits and misses before; None where they are not known.
     """
     if noted := noted_use(log):
         return noted
@@ -189,7 +189,7 @@ _LONGEST_SOCKET = 100
 
 
 def stores(cache: str, storage: str) -> bool:
-    """Tell whether a compile cache knows a storage: sccache knows all that a manifest can name."""
+    """Return whether a compile cache knows a storage: sccache knows all that a manifest can name."""
     return cache != "ccache" or storage.partition("://")[0] in STORED_BY_CCACHE
 
 
@@ -201,7 +201,7 @@ def storage_variables(cache: str, storage: str, environ: Mapping[str, str]) -> d
 
     Args:
         cache: ``ccache`` or ``sccache``.
-        storage: What the manifest or the user's settings name.
+        storage: The storage in the manifest or the user's settings.
         environ: The environment; a storage that the user's shell names for this cache wins.
     """
     if not storage or not stores(cache, storage):

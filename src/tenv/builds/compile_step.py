@@ -27,7 +27,7 @@ _PLAIN = ("--no-deps", "--no-build-isolation")
 
 
 def build_commands(job: BuildJob) -> list[tuple[str, list[str]]]:
-    """Return what compiles and what makes the package: what each is called, and its command."""
+    """Return the commands that compile and that make the package, each with its name."""
     commands: list[tuple[str, list[str]]] = []
     if job.found.configures or job.request.only:
         names = [word for name in build_targets(job) for word in ("--target", name)]
@@ -38,7 +38,7 @@ def build_commands(job: BuildJob) -> list[tuple[str, list[str]]]:
 
 
 def _packaging(job: BuildJob) -> Iterator[tuple[str, list[str]]]:
-    """Yield what makes the package: pip where pyproject.toml names a backend, setup.py itself before."""
+    """Yield the command that makes the package: pip where pyproject.toml names a backend, else setup.py."""
     assert job.toolchain is not None  # noqa: S101 (the environment is there)
     python = str(job.toolchain.python)
     wheel = job.request.wheel
@@ -61,7 +61,7 @@ def _packaging(job: BuildJob) -> Iterator[tuple[str, list[str]]]:
 
 
 def run_build(job: BuildJob) -> Done:
-    """Compile everything and make the package; what is done already is not done again."""
+    """Compile everything and make the package; finished tasks are not repeated."""
     log, table = job.log("build"), job.context.facts().build_failures
     watch, lines = CompileWatch(job), list[str]()
     spent: dict[str, float] = {}
@@ -150,7 +150,7 @@ def _packaged(job: BuildJob) -> dict[str, object]:
 
 
 def _is_packaged(job: BuildJob) -> bool:
-    """Tell whether the package leads to this checkout already, so that what is compiled anew is what is imported."""
+    """Return whether the package leads to this checkout already, so that Python imports new objects at once."""
     if job.request.wheel or job.found.products is not Products.SOURCE or job.request.fresh or job.request.clean:
         return False
     if not job.found.configures:  # compiling and packaging are one command

@@ -57,7 +57,7 @@ def unread_switches(job: BuildJob) -> Iterator[Finding]:
 
 
 def configure_commands(job: BuildJob) -> list[list[str]]:
-    """Return what configures the build folder; nothing where a revision has no such step."""
+    """Return the commands that configure the build folder; none where a revision has no such step."""
     way, python = job.found.way, str(job.toolchain.python if job.toolchain else "python")
     defines = [f"-D{name}={value}" for name, value in job.request.defines.items()]
     if way in (BuildWay.SCIKIT, BuildWay.CMAKE):
@@ -76,7 +76,7 @@ def configure_commands(job: BuildJob) -> list[list[str]]:
 
 
 def configure(job: BuildJob) -> Done:
-    """Configure the build folder, unless it is what these sources, this target and these switches make of it."""
+    """Configure the build folder, unless it has these sources, this target and these switches already."""
     findings = list(unread_switches(job))
     if job.request.clean:
         _remove(job)
@@ -153,9 +153,9 @@ def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 
 
 def _words(before: Mapping[str, str], now: Mapping[str, str], name: str) -> str:
-    """Return the name of a variable that changed, for a list of flags with what came and went."""
-    said = flag_words(before.get(name, ""), now.get(name, "")) if name.endswith("FLAGS") else ""
-    return f"{name} ({said})" if said else name
+    """Return the name of a changed variable; of a list of flags, with those that came and went."""
+    words = flag_words(before.get(name, ""), now.get(name, "")) if name.endswith("FLAGS") else ""
+    return f"{name} ({words})" if words else name
 
 
 def _kept(job: BuildJob, commands: list[list[str]], variables: Mapping[str, str]) -> str:
@@ -172,8 +172,8 @@ def _kept(job: BuildJob, commands: list[list[str]], variables: Mapping[str, str]
 def _left_out(job: BuildJob, variables: Mapping[str, str]) -> Iterator[str]:
     """Yield the flags of tenv that a folder was not configured with, and how it gets them."""
     before = _variables_before(job)
-    if said := ", ".join(_words(before, variables, name) for name in _changed(before, variables)):
-        yield f"--fresh would configure it anew: {said}; they change no code, and everything would be compiled again"
+    if words := ", ".join(_words(before, variables, name) for name in _changed(before, variables)):
+        yield f"--fresh would configure it anew: {words}; they change no code, and everything would be compiled again"
 
 
 def _is_configured(job: BuildJob, inputs: str) -> bool:
@@ -190,10 +190,10 @@ _VARIABLES = ("CFLAGS", "CXXFLAGS")
 
 
 def same_code(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
-    """Tell whether variables differ in nothing but flags of tenv that change no code.
+    """Return whether variables differ in nothing but flags of tenv that change no code.
 
-    These are the place of the checkout in ``__FILE__``, and warnings that stay warnings: what is compiled already
-    compiles without them.
+    These are the place of the checkout in ``__FILE__``, and warnings that stay warnings: an object that is compiled
+    already did compile without them.
     """
     return _coded(before) == _coded(now)
 
@@ -203,8 +203,7 @@ def flag_words(before: str, now: str) -> str:
     old, new = _split(before), _split(now)
     gone = [word for word in old if word not in new]
     more = [word for word in new if word not in old]
-    said = [f"{kind} {' '.join(words)}" for kind, words in (("with", more), ("without", gone)) if words]
-    return ", ".join(said)
+    return ", ".join(f"{kind} {' '.join(words)}" for kind, words in (("with", more), ("without", gone)) if words)
 
 
 def _coded(variables: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
@@ -263,7 +262,7 @@ _TURNED = re.compile(
 
 
 def read_summary(lines: Iterable[str]) -> dict[str, str]:
-    """Return the rows of the last summary in a log by their names; empty where there is none."""
+    """Return the rows of the last summary in a log by their names; empty without one."""
     found: dict[str, str] = {}
     within = False
     for line in lines:
@@ -308,25 +307,25 @@ def _wanted(job: BuildJob) -> dict[str, str]:
 def _turned_off(job: BuildJob, rows: Mapping[str, str], lines: Sequence[str]) -> Iterator[Finding]:
     cache = job.cmake_cache()
     for name, why in sorted(_wanted(job).items()):
-        said = rows.get(name)
+        value = rows.get(name)
         over = _UNDER.get(name, "")
-        if said is None and over and is_off(rows.get(over, "1")):
-            continue  # what it hangs on is off, and reported
-        if said is None or not is_off(said):
+        if value is None and over and is_off(rows.get(over, "1")):
+            continue  # the switch that it depends on is off, and reported
+        if value is None or not is_off(value):
             continue
         evidence = _warning(name, lines)
         yield build_finding(
             "TE941",
             name,
-            f"was turned off by the configuration ({said or 'empty'}), although {why}",
-            evidence or f"summary: {name}: {said}; CMakeCache.txt: {cache.get(name, 'nothing')}",
+            f"was turned off by the configuration ({value or 'empty'}), although {why}",
+            evidence or f"summary: {name}: {value}; CMakeCache.txt: {cache.get(name, 'nothing')}",
             _SOURCE,
             f"`tenv verify {job.target.name}` tries the library; `tenv build --allow {name}` goes on without it",
         )
 
 
 def _warning(name: str, lines: Sequence[str]) -> str:
-    """Return the line of the log that says why a switch was turned off, with its number."""
+    """Return the line of the log with the reason why a switch was turned off, with its number."""
     words = _WORDS.get(name, (name.partition("_")[2].lower(),))
     best = ""
     for number, line in enumerate(lines, start=1):

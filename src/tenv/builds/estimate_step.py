@@ -32,23 +32,23 @@ from tenv.host.machine import probe
 __all__ = ["Forecast", "Tried", "build_targets", "check_estimate", "duration", "forecast"]
 
 _COUNTED = 20
-"""How many compilations the cache must have answered before its rate says something of hundreds more."""
+"""How many compilations the cache must have answered before its rate predicts hundreds more."""
 _BUSY = 1.3
 """How many times longer than on a quiet machine a build takes on one that is called busy."""
 _HIT = 0.1
-"""Seconds of a core that a hit takes where the canary does not tell: 267 hits took 13 s on 2 cores, with the links."""
+"""Seconds of a core that a hit takes where the canary has none: 267 hits took 13 s on 2 cores, with the links."""
 _COMPILES = (TaskKind.C, TaskKind.CXX, TaskKind.CUDA)
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What the canary showed of the machine and of its compile cache.
+    """The results of the canary about the machine and its compile cache.
 
     Attributes:
         slowdown: How many times its processor time a task of it took; 0 where that is not known.
         hits: How many of its compilations came out of the cache.
         misses: How many did not.
-        kinds: What kinds of sources were compiled.
+        kinds: The kinds of sources that were compiled.
         missed: The heavy sources of it that did not come out of the cache.
         hit_seconds: The processor time of a hit; 0 where that is not known.
     """
@@ -61,7 +61,7 @@ class Tried:
     hit_seconds: float = 0.0
 
     def serves(self, kind: TaskKind) -> bool:
-        """Tell whether the rate is one of this kind; C goes the way of C++, which is compiled by the same program."""
+        """Return whether the rate is one of this kind; C goes the way of C++, which is compiled by the same program."""
         return kind in _COMPILES and (TaskKind.CXX if kind is TaskKind.C else kind) in self.kinds
 
     @property
@@ -77,13 +77,13 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a build is expected to take.
+    """The expected duration of a build.
 
     Attributes:
         seconds: How long, on a machine that has nothing else to do.
         uncached: How long if nothing came out of the compile cache.
         busy: How long if other programs go on as they did in the canary; None where none of them was noticed.
-        tried: What the canary showed; None before it.
+        tried: The results of the canary; None before it.
     """
 
     seconds: float
@@ -93,7 +93,7 @@ class Forecast:
 
     @property
     def cache_words(self) -> str:
-        """What is to be said of the compile cache; empty where it was not asked."""
+        """The words about the compile cache; empty where it was not asked."""
         tried = self.tried
         if tried is None or not tried.hits:
             return ""
@@ -107,7 +107,7 @@ class Forecast:
 
     @property
     def busy_words(self) -> Iterator[str]:
-        """What is to be said of a machine that has other things to do."""
+        """The line about other programs on the machine."""
         if self.tried is not None and self.busy is not None:
             times = f"{self.tried.slowdown:.1f} times their processor time"
             yield f"the machine is busy now: tasks took {times}; if that stays, about {duration(self.busy)}"
@@ -122,15 +122,15 @@ def forecast(
     cores: int,
     tried: Tried | None,
 ) -> Forecast:
-    """Return what the tasks of a build are expected to take.
+    """Return the expected duration of tasks.
 
     Args:
-        tasks: What is to be done.
+        tasks: The tasks that are left.
         architectures: For how many GPU architectures a CUDA file is compiled.
         factor: How much longer this machine takes than the one of the table, by kind.
         jobs: How many tasks run at a time.
         cores: The processors.
-        tried: What the canary showed; None before it.
+        tried: The results of the canary; None before it.
     """
     slots = max(1, min(jobs, cores))
     uncached = total_seconds(tasks, architectures, factor)
@@ -157,19 +157,19 @@ def duration(seconds: float) -> str:
 _LATEST = 24
 """How many compiles of a kind are asked, the latest ones: a machine may have been busier an hour ago than it is now."""
 _SHORTEST = 0.3
-"""Seconds; what took less came out of a compile cache."""
+"""Seconds; shorter compilations came out of a compile cache."""
 _DOUBT = 0.3
 
 
 def build_targets(job: BuildJob) -> tuple[str, ...]:
-    """Return what Ninja is asked to make: what the package takes from the build folder, or what the user names."""
+    """Return the targets that Ninja makes: the files of the package, or the target that the user names."""
     if job.request.only:
         return (job.request.only,)
     return () if job.found.way is BuildWay.SCIKIT else ("install",)
 
 
 def check_estimate(job: BuildJob) -> Done:
-    """Count what is to be done, price it, and hold it against the disk and the memory."""
+    """Count the tasks that are left, price them, and compare the result with the disk and the memory."""
     if fault := damage(job.folder, job.environ):
         return Done([_damaged(job, fault)])
     tasks = remaining(job.folder, build_targets(job), job.environ)
@@ -253,8 +253,8 @@ def _factors(seen: Mapping[str, float], architectures: int) -> dict[TaskKind, fl
 
 
 def _ratio(pairs: Sequence[tuple[float, float]]) -> float:
-    """Return how long compiles took together, over what the table says: its rows are means, so sums are compared."""
-    return sum(took for took, _ in pairs) / sum(said for _, said in pairs)
+    """Return the time of compiles over the time in the table; its rows are means, so sums are compared."""
+    return sum(took for took, _ in pairs) / sum(listed for _, listed in pairs)
 
 
 def _disk(tasks: Sequence[Task], build_type: str) -> int:

@@ -1,4 +1,4 @@
-"""An index for GDB in what was built with debug information: GDB reads all of it at each start otherwise.
+"""An index for GDB in libraries with debug information: GDB reads all of it at each start otherwise.
 
 mold, lld and gold write the index while they link (`--gdb-index`); GNU ld does not. So the index comes afterwards from
 GDB's own `gdb-add-index`, whatever has linked. The time of the file is put back: Ninja links nothing again, and CMake
@@ -16,6 +16,7 @@ from tenv.builds.build_job import BuildJob, DebugKind, Done, build_finding
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core import process
 from tenv.core.dataclass import dataclass
+from tenv.core.elf import ElfFaultError, open_elf
 from tenv.core.missing import Missing
 from tenv.core.size_text import format_bytes
 
@@ -49,7 +50,7 @@ class _Indexed:
 
 
 def asks_for_debug(job: BuildJob) -> bool:
-    """Tell whether a build leaves debug information in what it makes."""
+    """Return whether a build leaves debug information in its files."""
     return job.request.debug is not DebugKind.NONE or bool(job.request.debug_files)
 
 
@@ -99,43 +100,38 @@ def _libraries(job: BuildJob) -> Iterator[Path]:
 
 def _information(file: Path) -> int:
     """Return the bytes of debug information of a library without an index; 0 for one that needs none."""
-    from elftools.common.exceptions import ELFError  # late: 40 ms
-    from elftools.elf.elffile import ELFFile
-
     try:
-        with file.open("rb") as stream:
-            sizes = {section.name: section["sh_size"] for section in ELFFile(stream).iter_sections()}
-    except (OSError, ELFError):
+        sizes = _sections(file)
+    except (OSError, ElfFaultError):
         return 0
-    return 0 if any(name in sizes for name in _INDEXES) else int(sizes.get(_INFORMATION, 0))
+    return 0 if any(name in sizes for name in _INDEXES) else sizes.get(_INFORMATION, 0)
+
+
+def _sections(file: Path) -> dict[str, int]:
+    """Return the sizes of the sections of a file."""
+    with open_elf(file) as elf:
+        return {section.name: section.size for section in elf.sections}
 
 
 def _index(job: BuildJob, program: str, file: Path) -> str:
-    """Add the index; return what went wrong, or an empty text. The file is replaced whole, with its time and mode."""
+    """Add the index; return the error, or an empty text. The file is replaced whole, with its time and mode."""
     before = file.stat()
     with tempfile.TemporaryDirectory(dir=file.parent, prefix=".tenv-") as folder:
         copy = Path(folder, file.name)
         shutil.copy2(file, copy)
-        said = process.run([program, str(copy)], environment=job.environ, folder=Path(folder), timeout=_SECONDS)
-        if isinstance(said, Missing):
-            return said.reason
-        if said.status or not _has_index(copy):
-            return said.stderr.strip() or f"{_ADDER} ended with status {said.status} and added nothing"
+        answer = process.run([program, str(copy)], environment=job.environ, folder=Path(folder), timeout=_SECONDS)
+        if isinstance(answer, Missing):
+            return answer.reason
+        if answer.status or not any(name in _sections(copy) for name in _INDEXES):
+            return answer.stderr.strip() or f"{_ADDER} ended with status {answer.status} and added nothing"
         os.utime(copy, ns=(before.st_atime_ns, before.st_mtime_ns))
         copy.chmod(before.st_mode)
         copy.replace(file)
     return ""
 
 
-def _has_index(file: Path) -> bool:
-    from elftools.elf.elffile import ELFFile  # late: 40 ms
-
-    with file.open("rb") as stream:
-        return any(ELFFile(stream).get_section_by_name(name) is not None for name in _INDEXES)
-
-
 def _load_seconds(job: BuildJob, file: Path) -> float:
-    """Return the seconds after which GDB knows the symbols of a library: what attaching waits for."""
+    """Return the seconds after which GDB knows the symbols of a library: attaching waits for them."""
     gdb = process.find("gdb", job.environ.get("PATH"))
     if gdb is None:
         return 0.0

@@ -1,4 +1,4 @@
-"""Step `import`: what was built is imported outside the checkout, computes, and is what the target has."""
+"""Step `import`: the built torch is imported outside the checkout, computes, and fits the target."""
 
 import json
 import signal
@@ -64,11 +64,11 @@ def check_import(job: BuildJob) -> Done:
         words = [str(job.toolchain.python), "-c", _SCRIPT]
         done = process.run(words, environment=environ, folder=Path(folder), timeout=_SECONDS)
     log = job.log("import")
-    said = done.reason if isinstance(done, Missing) else f"{done.stdout}\n{done.stderr}"
-    log.write_text(said, encoding="utf-8")
-    row = next((line for line in said.splitlines() if line.startswith(_MARK)), None)
+    output = done.reason if isinstance(done, Missing) else f"{done.stdout}\n{done.stderr}"
+    log.write_text(output, encoding="utf-8")
+    row = next((line for line in output.splitlines() if line.startswith(_MARK)), None)
     if isinstance(done, Missing) or done.status or row is None:
-        return Done([_failed(job, f"{said}\n{_ending(done)}", log)], {}, log)
+        return Done([_failed(job, f"{output}\n{_ending(done)}", log)], {}, log)
     found: dict[str, Any] = json.loads(row.removeprefix(_MARK))
     job.torch = {"version": found["version"], "location": found["location"], "device": found["device"]}
     findings = [*_elsewhere(job, found), *_wrong(found), *_other_versions(job, found)]
@@ -81,24 +81,24 @@ def check_import(job: BuildJob) -> Done:
 
 
 def _beside(version: str, beside: Mapping[str, str]) -> Iterator[str]:
-    """Yield what goes with the torch that was built, and how it comes there."""
+    """Yield the companions of the built torch, and how to compile extensions against it."""
     if beside:
         words = ", ".join(f"{name} {minor}" for name, minor in beside.items())
         yield f"{words} go with torch {version}; compile extensions against it with `pip install --no-build-isolation`"
 
 
 def _ending(done: process.Completed | Missing) -> str:
-    """Return by which signal Python ended, which is more than what it printed last says; else an empty text."""
+    """Return the signal that ended Python, which its output does not show; else an empty text."""
     if isinstance(done, Missing) or done.status >= 0:
         return ""
     name = signal.strsignal(-done.status) or "unknown"
     return f"Python ended by signal {-done.status} ({name})"
 
 
-def _failed(job: BuildJob, said: str, log: Path) -> Finding:
+def _failed(job: BuildJob, output: str, log: Path) -> Finding:
     from tenv.checks.build_log.diagnose import diagnose
 
-    lines = [line for line in said.splitlines() if line.strip()]
+    lines = [line for line in output.splitlines() if line.strip()]
     cause = diagnose([*lines, "ERROR: import torch"], job.context.facts().build_failures, of="pytorch").cause
     if cause is not None:
         return cause.finding()

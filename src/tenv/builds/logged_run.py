@@ -26,10 +26,10 @@ from tenv.facts.build_failures import BuildFailureTable
 __all__ = ["NINJA_STATUS", "SIGNAL_SOURCE", "Ran", "look_up", "run_logged"]
 
 SIGNAL_SOURCE = "signal(7)"
-"""The source of a finding about a program that a signal ended, which is no fault of what it compiled."""
+"""The source of a finding about a program that a signal ended, which is no fault of its sources."""
 
 NINJA_STATUS = "[%f/%t] "
-"""Ninja's default: the same lines whatever the user's shell says, since they are read here and in logs by others."""
+"""Ninja's default, whatever the user's shell sets: these lines are read here, and in logs by other programs."""
 
 _WITH_ESTIMATE = f"{NINJA_STATUS}%E "
 """With the seconds that are left by Ninja's estimate, or ``?``; the log is kept without them."""
@@ -51,7 +51,7 @@ class Ran:
 
     Attributes:
         status: Its exit status; negative for a signal.
-        lines: What it printed.
+        lines: Its output.
         seconds: How long it took.
         reason: Why it could not be started, or an empty string.
         processor: Seconds of processors that it and the programs below it took, in user and system mode; 0 where the
@@ -113,13 +113,13 @@ def run_logged(
 
     Args:
         command: The program and its arguments; the program is searched on the PATH of `environ`.
-        log: The file that takes what it prints, after the command itself.
+        log: The file for the command and its output.
         environ: Its environment.
         folder: Its working folder.
         progress: Who watches.
-        title: What progress calls it.
+        title: Its name in progress.
         ninja: The Ninja that it runs, which may know the time that is left; empty for none.
-        again: Whether the log goes on after what an earlier program of the step wrote.
+        again: Whether to append to the log of an earlier program of the step.
     """
     make_folder(log.parent)
     with log.open("a" if again else "w", encoding="utf-8", buffering=1) as file:
@@ -146,7 +146,7 @@ def _estimates(ninja: str, environ: Mapping[str, str]) -> bool:
 
 
 def _processor_seconds() -> float:
-    """Return what ended programs of this process took of the processors, with all below them that was waited for."""
+    """Return the processor seconds of the ended child processes, with their own children."""
     counted = os.times()
     return counted.children_user + counted.children_system
 
@@ -157,7 +157,7 @@ def look_up(ran: Ran, code: str, what: str, log: Path, table: BuildFailureTable)
     Args:
         ran: The program.
         code: The code of a failure whose cause is not known.
-        what: What failed, in words.
+        what: The failed part, in words.
         log: Where its log is.
         table: The known causes.
     """
@@ -179,5 +179,5 @@ def look_up(ran: Ran, code: str, what: str, log: Path, table: BuildFailureTable)
         fix = f"`dmesg | tail` tells whether memory ran out; else read {log}, then run the same command again"
         return build_finding(code, what, message, f"{log}: the last lines: {tail}", SIGNAL_SOURCE, fix)
     message = f"ended with status {ran.status}; tenv does not know the cause"
-    said = f"line {error.number}: {error.text.strip()}"
-    return build_finding(code, what, message, f"{log}: {said}", "", f"read {log}, then run the same command again")
+    line = f"line {error.number}: {error.text.strip()}"
+    return build_finding(code, what, message, f"{log}: {line}", "", f"read {log}, then run the same command again")

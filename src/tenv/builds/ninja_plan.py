@@ -46,9 +46,9 @@ _KINDS = {"cu": TaskKind.CUDA, "c": TaskKind.C, "S": TaskKind.C, "s": TaskKind.C
 
 
 def remaining(folder: Path, names: Iterable[str], environ: Mapping[str, str]) -> tuple[Task, ...] | None:
-    """Return what Ninja has still to do for some of its targets; None where that can't be asked.
+    """Return the tasks that Ninja has left for some of its targets; None where it has no plan.
 
-    The build file is named by its whole path: Ninja then does not know it for what CMake makes, and tells of the tasks
+    The build file is named by its whole path: Ninja then does not take it for an output of CMake, and lists the tasks
     instead of ending at "Re-running CMake", as PyTorch's globs would have it do each time. Where another generator was
     used, the compile commands are counted.
     """
@@ -56,25 +56,25 @@ def remaining(folder: Path, names: Iterable[str], environ: Mapping[str, str]) ->
     if program and (folder / "build.ninja").is_file():
         plain = {**environ, "NINJA_STATUS": "[%f/%t] "}
         words = [program, "-n", "-f", str(folder / "build.ninja"), *names]
-        said = process.run(words, environment=plain, folder=folder, timeout=_SECONDS)
-        if not isinstance(said, Missing) and said.status == 0:
-            rows = [_STATUS.sub("", line) for line in said.stdout.splitlines() if _STATUS.match(line)]
+        answer = process.run(words, environment=plain, folder=folder, timeout=_SECONDS)
+        if not isinstance(answer, Missing) and answer.status == 0:
+            rows = [_STATUS.sub("", line) for line in answer.stdout.splitlines() if _STATUS.match(line)]
             return tuple(task for row in rows if (task := kind_of(row)))
     return _commands(folder)
 
 
 def damage(folder: Path, environ: Mapping[str, str]) -> str:
-    """Return what Ninja says of a build file that it can't read; empty where it can, or where there is none.
+    """Return Ninja's error about a build file that it can't read; empty for a readable one, or without one.
 
-    What it says of a missing source or target is not asked: CMake may be run again first, which makes the file anew.
+    Missing sources or targets do not count: CMake may run again first, which makes the file anew.
     """
     program = process.find("ninja", environ.get("PATH"))
     if program is None or not (folder / "build.ninja").is_file():
         return ""
-    said = process.run([program, "-t", "rules"], environment=environ, folder=folder, timeout=_SECONDS)
-    if isinstance(said, Missing) or said.status == 0:
+    answer = process.run([program, "-t", "rules"], environment=environ, folder=folder, timeout=_SECONDS)
+    if isinstance(answer, Missing) or answer.status == 0:
         return ""
-    return next((line for line in said.stderr.splitlines() if line.startswith("ninja: error: ")), "")
+    return next((line for line in answer.stderr.splitlines() if line.startswith("ninja: error: ")), "")
 
 
 def _commands(folder: Path) -> tuple[Task, ...] | None:
@@ -87,14 +87,14 @@ def _commands(folder: Path) -> tuple[Task, ...] | None:
 
 
 def kind_of_object(output: str) -> TaskKind:
-    """Return what makes an object, by its name; `TaskKind.OTHER` for what is no object."""
+    """Return the kind of the task that makes an object, by its name; `TaskKind.OTHER` for another output."""
     match = _OBJECT.search(output)
     return _KINDS.get(match[1], TaskKind.CXX) if match else TaskKind.OTHER
 
 
 @dataclass(frozen=True, slots=True)
 class LogRow:
-    """What Ninja's log has of an output.
+    """A row of Ninja's log.
 
     Attributes:
         start: When its task began, in milliseconds since the start of that Ninja.
@@ -115,7 +115,7 @@ class LogRow:
 
 
 def read_log(folder: Path) -> dict[str, LogRow]:
-    """Return Ninja's log by outputs, the latest last; empty where there is none.
+    """Return Ninja's log by outputs, the latest last; empty without one.
 
     The log is in the order of the time stamps that Ninja notes, but where Ninja has rewritten it.
     """
@@ -134,23 +134,23 @@ def read_log(folder: Path) -> dict[str, LogRow]:
 
 
 def is_object(output: str) -> bool:
-    """Tell whether an output of Ninja is what a compiler makes of one source."""
+    """Return whether an output of Ninja is an object of one source."""
     return _OBJECT.search(output) is not None
 
 
 def targets(folder: Path, environ: Mapping[str, str]) -> frozenset[str]:
-    """Return the names of what Ninja can make."""
+    """Return the names of all outputs of Ninja."""
     program = process.find("ninja", environ.get("PATH"))
     if program is None or not (folder / "build.ninja").is_file():
         return frozenset()
-    said = process.run([program, "-t", "targets", "all"], environment=environ, folder=folder, timeout=_SECONDS)
-    if isinstance(said, Missing) or said.status:
+    answer = process.run([program, "-t", "targets", "all"], environment=environ, folder=folder, timeout=_SECONDS)
+    if isinstance(answer, Missing) or answer.status:
         return frozenset()
-    return frozenset(line.rpartition(": ")[0] for line in said.stdout.splitlines())
+    return frozenset(line.rpartition(": ")[0] for line in answer.stdout.splitlines())
 
 
 ENOUGH = 3
-"""How many compilations of a kind must have been measured before they say how fast the machine is."""
+"""How many compilations of a kind must have been measured before they show how fast the machine is."""
 
 _NAME = "processor-times.json"
 _ELSEWHERE = frozenset(("sccache", "distcc", "icecc", "recc", "rewrapper"))
@@ -159,10 +159,10 @@ _ELSEWHERE = frozenset(("sccache", "distcc", "icecc", "recc", "rewrapper"))
 
 @dataclass(frozen=True, slots=True)
 class NinjaRun:
-    """What one run of Ninja did.
+    """One run of Ninja.
 
     Attributes:
-        rows: What its log has of each output that was made.
+        rows: The rows of its log, by output.
         elapsed: How long its tasks took, added up.
         processor: The seconds of processors that they took together; 0 where that is not known.
     """
@@ -173,7 +173,7 @@ class NinjaRun:
 
     @property
     def objects(self) -> tuple[str, ...]:
-        """What was compiled."""
+        """The compiled objects."""
         return tuple(output for output in self.rows if is_object(output))
 
     def seconds_of(self, outputs: Iterable[str]) -> float:
@@ -196,14 +196,14 @@ class Measured:
 
 
 def compiles_elsewhere(job: BuildJob) -> bool:
-    """Tell whether compilers run below a server or on other machines, so that Ninja's processor time has no say."""
+    """Return whether compilers run below a server or elsewhere, so that Ninja's processor time leaves them out."""
     named = {**job.environ, **job.request.defines}
     words = [value for name, value in named.items() if name.endswith("_COMPILER_LAUNCHER") or name == "CCACHE_PREFIX"]
     return any(PurePath(word).stem in _ELSEWHERE for words in words for word in words.replace(";", " ").split())
 
 
 def run_of(before: Mapping[str, LogRow], after: Mapping[str, LogRow], processor: float) -> NinjaRun:
-    """Return what was made between two looks at Ninja's log.
+    """Return the run between two readings of Ninja's log.
 
     Args:
         before: The log before.
@@ -216,12 +216,12 @@ def run_of(before: Mapping[str, LogRow], after: Mapping[str, LogRow], processor:
 
 
 def keep_times(job: BuildJob, run: NinjaRun, cached: Collection[str]) -> None:
-    """Keep the processor time of what was compiled.
+    """Keep the processor time of compilations.
 
     Args:
         job: The build.
         run: The run that ended well.
-        cached: Objects that came out of the compile cache, which say nothing of compilers.
+        cached: Objects from the compile cache, whose time is no time of a compiler.
     """
     if not run.objects or not run.processor:
         return
@@ -261,7 +261,7 @@ def _mark(row: LogRow) -> list[int]:
 
 
 def _is_of(entry: Any, row: LogRow) -> bool:
-    """Tell whether what was kept is of the compilation that the log has, and no earlier one."""
+    """Return whether a kept time is of the compilation in the log, and of no earlier one."""
     return isinstance(entry, dict) and entry.get("row") == _mark(row) and isinstance(entry.get("seconds"), int | float)
 
 
@@ -278,25 +278,25 @@ class CompileWatch:
 
     Attributes:
         cache: The compile cache of the build.
-        cache_before: Its hits and misses so far; None where it does not say.
+        cache_before: Its hits and misses so far; None where they are not known.
     """
 
     def __init__(self, job: BuildJob) -> None:
         self.cache: CacheChoice = choose_cache(job.target.manifest.cache, job.environ, cache_storage(job))
         self.cache_before = hits(self.cache, job.environ)
-        job.log("ccache").unlink(missing_ok=True)  # what it notes from now on is of this run
+        job.log("ccache").unlink(missing_ok=True)  # its notes from now on are of this run
         self._job, self._log = job, read_log(job.folder)
 
     def used(self) -> CacheUse:
-        """Return what the cache did since."""
+        """Return the hits and misses of the cache since."""
         return use_since(self.cache, self._job.environ, self._job.log("ccache"), self.cache_before)
 
     def keep(self, processor: float, used: CacheUse) -> NinjaRun:
-        """Keep what compilations took, after a run that ended well.
+        """Keep the times of compilations, after a run that ended well.
 
         Args:
             processor: The processor time of the run.
-            used: What the cache did for it.
+            used: The hits and misses of the cache.
         """
         known = 0.0 if compiles_elsewhere(self._job) else processor
         run = run_of(self._log, read_log(self._job.folder), known)

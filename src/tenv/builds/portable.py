@@ -1,4 +1,4 @@
-"""A portable build: no run path of what was built names the environment or the checkout.
+"""A portable build: no run path of its files names the environment or the checkout.
 
 PyTorch's CMake files put the folder of each library that is linked into the run path
 (`CMAKE_INSTALL_RPATH_USE_LINK_PATH`). Elsewhere such a folder is missing, or belongs to somebody else. As in the wheels
@@ -27,12 +27,12 @@ _SHOWN = 8
 
 @dataclass
 class _Moved:
-    """What was changed.
+    """The changes.
 
     Attributes:
         files: The names of the files with another run path.
         lost: The libraries that only the environment holds, with a file that needs each.
-        failed: What the editor said of a file that it could not change.
+        failed: The error of the editor about a file that it could not change.
     """
 
     files: list[str] = field(default_factory=list)
@@ -54,7 +54,7 @@ def missing_editor(job: BuildJob) -> Iterator[Finding]:
 
 
 def make_portable(job: BuildJob) -> Done:
-    """Take the environment and the checkout out of the run paths of what was built."""
+    """Remove the environment and the checkout from the run paths of the built files."""
     moved = _Moved()
     if job.request.wheel is None:
         for file in _installed(job):
@@ -122,13 +122,13 @@ def _edit(job: BuildJob, file: Path, place: PurePosixPath | None, name: str, mov
         job: The build.
         file: The file.
         place: The folder of the file in a wheel; None for one that is used where it is.
-        name: What it is called in messages.
-        moved: Takes what happened.
+        name: Its name in messages.
+        moved: Receives the changes.
     """
     if moved.failed or not _is_elf(file):
         return False
-    said = _ask(job, moved, "--print-rpath", str(file))
-    entries = said.strip().split(":") if said and said.strip() else []
+    answer = _ask(job, moved, "--print-rpath", str(file))
+    entries = answer.strip().split(":") if answer and answer.strip() else []
     dropped = [entry for entry in entries if _leads_in(job, entry)]
     if not dropped:
         return False
@@ -150,21 +150,21 @@ def _edit(job: BuildJob, file: Path, place: PurePosixPath | None, name: str, mov
 
 
 def _ask(job: BuildJob, moved: _Moved, *words: str) -> str | None:
-    """Return what the editor prints; None where it failed, which `moved` then says."""
+    """Return the output of the editor; None where it failed, with the error in `moved`."""
     program = _editor(job)
     assert program is not None  # noqa: S101 (the step `probe` has found it)
-    said = process.run([program, *words], environment=job.environ, timeout=_SECONDS)
-    if isinstance(said, Missing):
-        moved.failed = said.reason
+    answer = process.run([program, *words], environment=job.environ, timeout=_SECONDS)
+    if isinstance(answer, Missing):
+        moved.failed = answer.reason
         return None
-    if said.status:
-        moved.failed = f"patchelf {' '.join(words)}: {said.stderr.strip()}"
+    if answer.status:
+        moved.failed = f"patchelf {' '.join(words)}: {answer.stderr.strip()}"
         return None
-    return said.stdout
+    return answer.stdout
 
 
 def _leads_in(job: BuildJob, entry: str) -> bool:
-    """Tell whether an entry of a run path names the environment or the checkout, or a folder that they link to."""
+    """Return whether an entry of a run path names the environment or the checkout, or a folder that they link to."""
     roots = {str(job.environment.prefix), str(job.checkout)}
     roots |= {os.path.realpath(root) for root in roots}
     return any(

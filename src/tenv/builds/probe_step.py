@@ -43,7 +43,7 @@ _REQUIREMENT = re.compile(r"^\s*[\"']([A-Za-z0-9][\w.-]*)\s*([^\"']*)[\"']\s*,",
 
 
 def check_probe(job: BuildJob) -> Done:
-    """Try what the build needs before it is configured."""
+    """Try the parts that the build needs before it is configured."""
     toolchain = job.toolchain
     assert toolchain is not None  # noqa: S101 (the step before has made the environment)
     findings = [*_programs(job), *missing_editor(job), *_cache_fault(job), *_libraries(job, toolchain)]
@@ -80,9 +80,9 @@ def _cache_fault(job: BuildJob) -> Iterator[Finding]:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "probe.c").write_text("int tenv_probe;\n", encoding="utf-8")
         words = [str(cache.program), *shlex.split(job.environ.get("CC", "cc")), "-c", "probe.c", "-o", "probe.o"]
-        said = process.run(words, environment=job.environ, folder=Path(folder), timeout=_CACHE_SECONDS)
-    if isinstance(said, Missing) or said.status:
-        reason = said.reason if isinstance(said, Missing) else said.stderr.strip().splitlines()[0]
+        answer = process.run(words, environment=job.environ, folder=Path(folder), timeout=_CACHE_SECONDS)
+    if isinstance(answer, Missing) or answer.status:
+        reason = answer.reason if isinstance(answer, Missing) else answer.stderr.strip().splitlines()[0]
         yield build_finding(
             "TE922",
             cache.name,
@@ -162,7 +162,7 @@ def _write(job: BuildJob, outcomes: list[Outcome]) -> Path | None:
 
 
 def run_time_requirements(job: BuildJob) -> tuple[str, ...]:
-    """Return what torch requires when it runs, as PEP 508 lines: of pyproject.toml, else of setup.py."""
+    """Return torch's run-time requirements as PEP 508 lines: from pyproject.toml, else from setup.py."""
     import tomli
 
     try:
@@ -181,7 +181,7 @@ def run_time_requirements(job: BuildJob) -> tuple[str, ...]:
 
 
 def _requirements(job: BuildJob, toolchain: Toolchain) -> Iterator[Finding]:
-    """Yield what torch requires when it runs and the environment lacks: the import would say so after the hours."""
+    """Yield the run-time requirements of torch that the environment lacks; the import would fail after the hours."""
     from importlib.metadata import Distribution, distributions  # late: for those who build
 
     from packaging.requirements import InvalidRequirement, Requirement

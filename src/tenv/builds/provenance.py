@@ -81,7 +81,7 @@ def _commit(job: BuildJob) -> str:
 
 
 def is_built(job: BuildJob) -> bool:
-    """Tell whether everything has been built since the build folder was configured last."""
+    """Return whether everything has been built since the build folder was configured last."""
     try:
         return (job.notes / PROVENANCE).stat().st_mtime_ns >= job.stamp_file.stat().st_mtime_ns
     except OSError:
@@ -89,7 +89,7 @@ def is_built(job: BuildJob) -> bool:
 
 
 def installed_torch(job: BuildJob) -> PathDistribution | None:
-    """Return the metadata of the torch that the environment's Python imports; None where there is none."""
+    """Return the metadata of the torch that the environment's Python imports; None without one."""
     assert job.toolchain is not None  # noqa: S101 (the environment is there)
     for found in distributions(name="torch", path=[str(job.toolchain.site_packages), str(job.checkout)]):
         if isinstance(found, PathDistribution):
@@ -98,7 +98,7 @@ def installed_torch(job: BuildJob) -> PathDistribution | None:
 
 
 def write_provenance(job: BuildJob) -> list[Path]:
-    """Write where the build came from, and return the files that say so."""
+    """Write the origin of the build, and return the written files."""
     text = json.dumps(provenance(job), indent=1, sort_keys=True) + "\n"
     written = [job.notes / PROVENANCE]
     write_atomic(written[0], text)
@@ -136,7 +136,7 @@ def _constrain(job: BuildJob, found: PathDistribution | None) -> None:
 def companions(job: BuildJob, version: str) -> dict[str, str]:
     """Return the minor versions of the packages that go with a built torch, by name.
 
-    triton is the one of the environment, which the target took from the revision's own pin, where there is one.
+    triton is the one of the environment, which the target took from the revision's own pin, if it has one.
     """
     assert job.toolchain is not None  # noqa: S101 (the environment is there)
     row = job.context.facts().pytorch_build.companions_of(version)
@@ -147,7 +147,7 @@ def companions(job: BuildJob, version: str) -> dict[str, str]:
 
 
 def built_wheel(folder: Path) -> Path | None:
-    """Return the wheel of torch that was written last to a folder; None where there is none."""
+    """Return the wheel of torch that was written last to a folder; None without one."""
     found = [path for path in folder.glob("torch-*") if path.is_file()]
     return max(found, key=lambda path: path.stat().st_mtime, default=None)
 
@@ -158,7 +158,7 @@ def edit_wheel(wheel: Path, notes: Mapping[str, str], change: Callable[[str, Pat
     Args:
         wheel: The wheel.
         notes: The texts to add to its metadata, by file name; one that is there is replaced.
-        change: Is given the name of each member and a file of it, and tells whether it has changed that file.
+        change: Receives the name of each member and a file of it; returns whether it has changed that file.
 
     Raises:
         OSError: The disk has no room for a second wheel, or for its largest member.
@@ -217,7 +217,7 @@ def _row(content: bytes) -> tuple[str, str]:
 
 
 def _merged(record: str, changed: Mapping[str, tuple[str, str]]) -> str:
-    """Return a RECORD with the rows of what has changed or was added; the others stay as they are."""
+    """Return a RECORD with new rows for changed and added files; the others stay."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     left = dict(changed)

@@ -37,7 +37,7 @@ _MEANT = {
     "BUILD_TESTING": "BUILD_TEST",
     "USE_STATIC_CUDA": "USE_CUDA_STATIC_LINK",
 }
-"""What people write for a switch that no letters lead to."""
+"""Common words for a switch whose name is not similar."""
 
 _ON = frozenset(("1", "on", "yes", "true", "y", "t"))
 _OFF = frozenset(("0", "off", "no", "false", "n", "f", ""))
@@ -50,18 +50,18 @@ _HOT_PATCH = re.compile(r"[\"']NO_[\"']\s*\+|[\"']WITH_[\"']\s*\+|[\"'](?:NO|WIT
 
 
 def is_on(value: str) -> bool:
-    """Tell whether CMake and PyTorch take a text for yes."""
+    """Return whether CMake and PyTorch take a text for yes."""
     return value.strip().lower() in _ON
 
 
 def is_off(value: str) -> bool:
-    """Tell whether CMake and PyTorch take a text for no."""
+    """Return whether CMake and PyTorch take a text for no."""
     text = value.strip().lower()
     return text in _OFF or text.endswith("-notfound")
 
 
 def set_switches(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return what looks like a switch of PyTorch among variables."""
+    """Return the variables that look like a switch of PyTorch."""
     return {name: value for name, value in environ.items() if _SWITCH.fullmatch(name) and name not in _FOREIGN}
 
 
@@ -69,8 +69,8 @@ def set_switches(environ: Mapping[str, str]) -> dict[str, str]:
 def known_switches(checkout: Path) -> frozenset[str]:
     """Return every switch that a file of a checkout's build names.
 
-    The files are those that a build reads: CMake's, setup.py, what lies below ``tools``, and the top ``CMakeLists.txt``
-    of each project in ``third_party``, to which CMake hands on what it is given.
+    The files are read by a build: CMake's, setup.py, those below ``tools``, and the top ``CMakeLists.txt``
+    of each project in ``third_party``, to which CMake passes its variables.
     """
     texts = [_text(path) for path in _build_files(checkout)]
     names = {name for text in texts for name in _ANYWHERE.findall(text)}

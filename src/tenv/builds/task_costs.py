@@ -44,7 +44,7 @@ _GIB = 1 << 30
 
 
 class TaskKind(StrEnum):
-    """What a task of a build is."""
+    """The kind of a task."""
 
     CXX = "C++"
     C = "C"
@@ -58,8 +58,8 @@ class Task:
     """One task of Ninja.
 
     Attributes:
-        kind: What it is.
-        output: What it makes, as Ninja names it.
+        kind: Its kind.
+        output: Its output, by Ninja's name.
     """
 
     kind: TaskKind
@@ -76,7 +76,7 @@ _KINDS = (
     ),
 )
 _CUDA_FIRST, _CUDA_MORE = 33.0, 18.3
-"""Seconds of a CUDA file: (161 - 51) / 6 for each architecture, and what is left of 51 for the host part."""
+"""Seconds of a CUDA file: (161 - 51) / 6 for each architecture, and the rest of 51 for the host part."""
 _SECONDS = {TaskKind.C: 1.5, TaskKind.LINK: 3.0, TaskKind.OTHER: 0.5}
 _CXX_SECONDS = (
     (re.compile(r"third_party|/_deps/"), 4.0),
@@ -138,7 +138,7 @@ class MemoryPlan:
     Attributes:
         jobs: How many at a time.
         places: How many of them may be heavy ones; 0 where none is among the tasks, or where none waits for a place.
-        reason: What limits them.
+        reason: The limit.
     """
 
     jobs: int
@@ -149,10 +149,10 @@ class MemoryPlan:
 def memory_jobs(
     tasks: Iterable[Task], cores: int, memory: int | None, *, waits: bool = False, jobs: int | None = None
 ) -> MemoryPlan:
-    """Return how many compilations the memory carries, and what limits them.
+    """Return how many compilations the memory carries, and the limit.
 
     Args:
-        tasks: What is to be compiled.
+        tasks: The tasks that are left.
         cores: The processors.
         memory: Bytes; None where they are not known.
         waits: Whether heavy sources wait for one of a few places, so that only those have to fit at their size.
@@ -265,6 +265,6 @@ def is_used(job: BuildJob) -> bool:
 
 
 def set_places(job: BuildJob, places: int) -> None:
-    """Say how many heavy sources are compiled at a time."""
+    """Write how many heavy sources are compiled at a time."""
     if launcher := launcher_of(job, job.environ):
         write_atomic(launcher.with_name(f"{_NAME}.places"), f"{places}\n")

@@ -21,9 +21,8 @@ from tenv.facts.pytorch_build import Release
 from tenv.host.interface import Fact, Missing, ReasonKind
 from tenv.host.report import HostReport
 from tenv.project.context import Context
-from tenv.targets.manifest import Manifest
+from tenv.targets.manifest import Manifest, ToolkitKind, toolkit_kind
 from tenv.targets.search import AUTO, Target
-from tenv.targets.toolkit_kind import ToolkitKind, toolkit_kind
 
 __all__ = ["Candidate", "TargetChoice", "choose", "is_stable", "rank", "why_aside"]
 

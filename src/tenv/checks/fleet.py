@@ -17,9 +17,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Generic, TextIO, TypeVar, cast
 
-from tenv.checks.check import find_targets
 from tenv.checks.host_options import HostOptions
 from tenv.checks.judge import Answers, Judge, Verdicts
+from tenv.checks.judge_targets import find_targets
 from tenv.checks.pytorch_source import find_source
 from tenv.checks.rules.catalogue import MACHINE_RULES
 from tenv.checks.rules.gpu import VARIABLE
@@ -29,8 +29,7 @@ from tenv.core.errors import HostReportError, UsageError
 from tenv.core.file_content import read_given
 from tenv.host.interface import Fact, Missing, ReasonKind, fact_to_json
 from tenv.host.report import HostReport
-from tenv.host.report_file import is_json, parse
-from tenv.host.report_json import from_json
+from tenv.host.report_json import from_json, is_json, parse
 from tenv.project.context import Context
 from tenv.project.user_facts import user_facts
 

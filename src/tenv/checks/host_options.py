@@ -14,7 +14,7 @@ from tenv.targets.nearest_cuda import HostDriver
 if TYPE_CHECKING:
     from tenv.host.assume import Lookup
     from tenv.host.report import Gpu, HostReport
-    from tenv.host.report_file import Given
+    from tenv.host.report_json import Given
     from tenv.project.context import Context
 
 __all__ = ["HostOptions", "find_gpu", "name_gpus", "read", "report", "with_driver"]
@@ -44,7 +44,7 @@ def read(options: HostOptions) -> HostOptions:
     """Return the options with the report's content read from its file; raises HostReportError if it is unreadable."""
     if not options.host_report or options.given:
         return options
-    from tenv.host.report_file import read_file  # late: judging this machine reads no report
+    from tenv.host.report_json import read_file  # late: judging this machine reads no report
 
     return replace(options, given=read_file(options.host_report))
 

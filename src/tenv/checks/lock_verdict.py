@@ -11,7 +11,7 @@ from tenv.locks.lock import Lock
 from tenv.locks.lock_features import features_of, take
 from tenv.locks.lock_file import parse_lock, read_lock
 from tenv.sources.interface import differences
-from tenv.targets.layers import with_features
+from tenv.targets.manifest import with_features
 from tenv.targets.search import Target
 
 __all__ = ["JudgedLock", "judge_lock"]

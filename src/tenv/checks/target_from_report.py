@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tenv.checks.check import newest_toolkits
 from tenv.checks.choose_target import rank
 from tenv.checks.host_options import HostOptions, read, report
 from tenv.checks.judge import platform_of
+from tenv.checks.judge_targets import newest_toolkits
 from tenv.checks.rules.driver import judge_on_host
 from tenv.checks.rules.interface import Scope, decide
 from tenv.core.dataclass import dataclass
@@ -18,9 +18,8 @@ from tenv.host.interface import Fact
 from tenv.host.report import HostReport
 from tenv.project.context import Context
 from tenv.project.user_facts import user_facts
-from tenv.targets.manifest import Manifest
+from tenv.targets.manifest import Manifest, ToolkitKind, toolkit_kind
 from tenv.targets.search import Target
-from tenv.targets.toolkit_kind import ToolkitKind, toolkit_kind
 
 __all__ = ["FromReport", "from_report"]
 

@@ -107,8 +107,8 @@ def check(
     Status 0 when both answers are yes, or with --build-only, when it can be built here; else 1. With --against and
     without TARGET, every target is judged on every machine, and the status is 0; else all targets of the project are.
     """
-    from tenv.checks.check import check as judge
     from tenv.checks.host_options import HostOptions
+    from tenv.checks.judge_targets import check as judge
     from tenv.project.context import Context
 
     host = HostOptions(**options)

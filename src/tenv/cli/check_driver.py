@@ -16,8 +16,8 @@ from tenv.core.missing import Missing
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tenv.checks.check import DriverReport
     from tenv.checks.judge import Verdicts
+    from tenv.checks.judge_targets import DriverReport
     from tenv.checks.rules.interface import Finding
 
 __all__ = ["check_driver"]
@@ -43,8 +43,8 @@ def check_driver(
     BUILD and RUN are the answers of `tenv check` about each target, VERDICT is about the driver's version alone. Status
     0 if RUN of TARGET is yes, or with --build-only if BUILD is yes; else 1.
     """
-    from tenv.checks.check import check_driver as judge
     from tenv.checks.host_options import HostOptions
+    from tenv.checks.judge_targets import check_driver as judge
     from tenv.host.interface import fact_to_json
     from tenv.project.context import Context
 

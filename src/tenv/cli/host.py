@@ -23,6 +23,9 @@ T = TypeVar("T")
 _WIDTH = 13
 """The columns of a label and the blank after it."""
 
+_OF_TORCH = {"pytorch": "pytorch", "pytorch_cuda": "torch's cuda", "wheels": "wheels"}
+"""The labels of pasted values that the report has no row for."""
+
 
 pytorch_option = click.option(
     "--pytorch",
@@ -110,7 +113,7 @@ def host(voice: Voice, **options: Any) -> Result:  # noqa: ARG001
     pasted = asked.given.pasted if asked.given else {}
     notes = [f"note: {clash['item']}: {clash['taken']} counts, not {clash['left']}" for clash in _clashes(pasted)]
     data = {**to_json(found), "pasted": pasted} if pasted else to_json(found)
-    return Result(data, text=lambda: _print(found), summary=notes)
+    return Result(data, text=lambda: _print(found, pasted), summary=notes)
 
 
 def _clashes(pasted: dict[str, Any]) -> list[dict[str, str]]:
@@ -120,13 +123,22 @@ def _clashes(pasted: dict[str, Any]) -> list[dict[str, str]]:
     return [row for row in rows if isinstance(row, dict) and {"item", "taken", "left"} <= set(row)]
 
 
-def _print(report: "HostReport") -> None:
-    """Print the report: label, value, origin; further values of a label stand below it."""
+def _print(report: "HostReport", pasted: dict[str, Any]) -> None:
+    """Print the report: label, value, origin; further values of a label stand below it.
+
+    Args:
+        report: The report.
+        pasted: All values of a pasted text; those of torch, which the report has no row for, stand at the end.
+    """
     from tenv.host.field import host_fields
 
     for name, field in host_fields().items():
         for number, line in enumerate(_entry(getattr(report, name), field.show)):
             print_labelled(field.label if number == 0 else "", _WIDTH, line)
+    for name, label in _OF_TORCH.items():
+        answer = pasted.get(name)
+        if isinstance(answer, dict) and {"value", "origin"} <= set(answer):  # else the report was edited by hand
+            print_labelled(label, _WIDTH, f"{answer['value']}  ({answer['origin']})")
 
 
 def _entry(answer: "Fact[T] | Missing", show: "Callable[[T], list[str]]") -> list[str]:

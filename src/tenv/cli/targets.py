@@ -23,7 +23,7 @@ def targets(voice: Voice) -> Result:
     """
     from tenv.core.errors import ManifestError
     from tenv.project.context import Context
-    from tenv.targets.toolkit_kind import toolkit_kind
+    from tenv.targets.manifest import toolkit_kind
 
     places = Context().places
     rows = []

@@ -1,1 +1,1 @@
-"""What debuggers need to know: the Python behind a program, its processes, the rights to attach, what goes wrong."""
+"""For debuggers: the Python behind a program, its processes, the right to attach, traps of imports."""

@@ -26,12 +26,12 @@ _UNFREEZE_FROM = (3, 11)
 
 @dataclass(frozen=True, slots=True)
 class Debuggee:
-    """What is debugged and with what help.
+    """A debugged program and its helpers.
 
     Attributes:
         words: The program's command line; empty to attach.
         pid: The process to attach to; None to start `words`.
-        interpreter: The Python that runs it; None where it is none.
+        interpreter: The Python that runs it; None if no Python runs it.
         prefix: The environment's folder.
         pystack: The program `pystack`, or an empty text.
         install: The command that installs pystack.
@@ -69,8 +69,8 @@ def gdb_words(gdb: str, debuggee: Debuggee, extra: Sequence[str] = ()) -> list[s
 
     Args:
         gdb: The debugger.
-        debuggee: What is debugged.
-        extra: What the user gives gdb beside it.
+        debuggee: The debugged program.
+        extra: Further words of the user for gdb.
     """
     words = [gdb, "-q"]
     for command in _early(debuggee):  # before the program's file is read, whose scripts are loaded with it
@@ -87,7 +87,7 @@ def _early(debuggee: Debuggee) -> Iterator[str]:
     safe += [python.real.parent, python.core.parent] if python and python.script and python.loads else []
     yield from (f"add-auto-load-safe-path {folder}" for folder in dict.fromkeys(safe))
     printers = debuggee.prefix / "share" / "gdb" / "auto-load"
-    if printers.is_dir():  # the environment's compilers bring those of their libstdc++
+    if printers.is_dir():  # the environment's compilers bring the printers of their libstdc++
         yield f"add-auto-load-scripts-directory {printers}"
 
 
@@ -108,7 +108,7 @@ def _late(debuggee: Debuggee) -> Iterator[str]:
 def gdb_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of gdb.
 
-    gdb starts the program by way of a shell. The start files of zsh and fish may change PATH, those of `sh` are not
-    read. The program itself sees the user's SHELL.
+    gdb starts the program by way of a shell. The start files of zsh and fish may change PATH, and `sh` reads none. The
+    program itself sees the user's SHELL.
     """
     return {**environment, "SHELL": "/bin/sh"}

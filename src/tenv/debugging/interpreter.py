@@ -1,4 +1,4 @@
-"""The Python behind a program, and whether gdb can read its frames.
+"""The Python behind a program: whether gdb can read its frames, and the traps that change its imports.
 
 gdb's `py-bt` needs two things: the script `python-gdb.py` of CPython (https://docs.python.org/3/howto/gdb_helpers.html)
 and the debug information of the file that holds the interpreter. A release build with both will do.
@@ -6,12 +6,21 @@ and the debug information of the file that holds the interpreter. A release buil
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tenv.core.dataclass import dataclass
+from tenv.core.elf import ElfFaultError, open_elf
 
-__all__ = ["DebuggedPython", "describe_interpreter", "interpreter_of", "symbols_of"]
+__all__ = [
+    "DebuggedPython",
+    "describe_interpreter",
+    "first_folder",
+    "interpreter_of",
+    "shadowed_torch",
+    "strange_venv",
+    "symbols_of",
+]
 
 _PYTHON = re.compile(r"(?:lib)?python(?P<minor>\d+\.\d+)?[dt]*(?:\.so[.\d]*)?")
 _DEBUG_BYTES = 1 << 16
@@ -27,10 +36,10 @@ class DebuggedPython:
     Attributes:
         program: The program as it is started; in a virtual environment, a link.
         real: The file that the link leads to.
-        minor: Its minor version, such as ``3.11``; empty where no file name tells it.
+        minor: Its minor version, such as ``3.11``; empty if no file name has it.
         core: The file with the interpreter's code: the program, or the library that it links.
-        symbols: The file with the debug information of `core`; None where there is none.
-        script: CPython's `python-gdb.py` for it; None where there is none.
+        symbols: The file with the debug information of `core`, or None.
+        script: CPython's `python-gdb.py` for it, or None.
         loads: Whether gdb loads the script by itself, once the folder is declared safe.
     """
 
@@ -48,7 +57,7 @@ class DebuggedPython:
         return bool(self.symbols and self.script)
 
     def lacks(self) -> str:
-        """Return what `py-bt` lacks, as a noun phrase; empty where it lacks nothing."""
+        """Return the missing part of `py-bt`, as a noun phrase; empty if none is missing."""
         missing = [] if self.symbols else [f"debug information of {self.core}"]
         missing += [] if self.script else ["the script python-gdb.py"]
         return " and ".join(missing)
@@ -107,46 +116,23 @@ def _core(real: Path, root: Path) -> Path:
     return real
 
 
-def _links(path: Path) -> tuple[list[str], list[str]]:
+def _links(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the libraries that a file needs and the folders that it names for them."""
-    from elftools.common.exceptions import ELFError  # late: 40 ms
-    from elftools.elf.dynamic import DynamicSection
-    from elftools.elf.elffile import ELFFile
-
-    needed: list[str] = []
-    folders: list[str] = []
     try:
-        with path.open("rb") as file:
-            section = ELFFile(file).get_section_by_name(".dynamic")
-            for tag in section.iter_tags() if isinstance(section, DynamicSection) else ():
-                if tag.entry.d_tag == "DT_NEEDED":
-                    needed.append(str(getattr(tag, "needed", "")))
-                elif tag.entry.d_tag in ("DT_RUNPATH", "DT_RPATH"):
-                    folders += str(getattr(tag, tag.entry.d_tag[3:].lower())).split(":")
-    except (OSError, ELFError, ValueError, LookupError):
-        return [], []
-    return needed, [folder for folder in folders if folder]
+        with open_elf(path) as elf:
+            return elf.needed, (*elf.rpath, *elf.runpath)
+    except (OSError, ElfFaultError):
+        return (), ()
 
 
 def symbols_of(path: Path, root: Path = Path("/")) -> Path | None:
     """Return the file with the debug information of a program or a library, as gdb would find it; None without one."""
-    from elftools.common.exceptions import ELFError  # late: 40 ms
-    from elftools.elf.elffile import ELFFile
-    from elftools.elf.sections import NoteSection
-
     try:
-        with path.open("rb") as file:
-            elf = ELFFile(file)
-            if any(elf.get_section_by_name(name) for name in (".debug_info", ".zdebug_info")):
-                sections = filter(None, map(elf.get_section_by_name, (".debug_info", ".zdebug_info")))
-                if sum(section["sh_size"] for section in sections) > _DEBUG_BYTES:
-                    return path
-            section = elf.get_section_by_name(".note.gnu.build-id")
-            notes = list(section.iter_notes()) if isinstance(section, NoteSection) else []
-            build = str(notes[0]["n_desc"]) if notes else ""
-            link = elf.get_section_by_name(".gnu_debuglink")
-            name = os.fsdecode(link.data().split(b"\0")[0]) if link else ""
-    except (OSError, ELFError, ValueError, LookupError):
+        with open_elf(path) as elf:
+            if sum(row.size for row in elf.sections if row.name in (".debug_info", ".zdebug_info")) > _DEBUG_BYTES:
+                return path
+            build, name = elf.build_id, os.fsdecode(elf.section(".gnu_debuglink").split(b"\0")[0])
+    except (OSError, ElfFaultError):
         return None
     return next((found for found in _separate(path, build, name, root) if found.is_file()), None)
 
@@ -175,3 +161,66 @@ def _script(real: Path, core: Path, minor: str, root: Path) -> tuple[Path | None
     others = [real.with_name("python-gdb.py"), root / "usr/bin/python-gdb.py"]
     others += [place / f"usr/bin/python{minor}-gdb.py" for place in places] if minor else []
     return next((path for path in others if path.is_file()), None), False
+
+
+_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
+_SAFE = re.compile(r"-[a-zA-Z]*[IP][a-zA-Z]*")
+
+
+def first_folder(words: Sequence[str], environment: Mapping[str, str], folder: Path) -> Path | None:
+    """Return the folder that a Python puts before all others of its path; None if it has no such folder.
+
+    Args:
+        words: The words after the interpreter on its command line.
+        environment: Its variables.
+        folder: Its working folder.
+    """
+    if environment.get("PYTHONSAFEPATH"):
+        return None
+    rest = iter(words)
+    for word in rest:
+        if word in _WITH_VALUE:
+            next(rest, None)
+        elif word.startswith(("-c", "-m")) or word == "-":
+            return folder
+        elif _SAFE.fullmatch(word):
+            return None
+        elif not word.startswith("-"):
+            script = Path(os.path.realpath(folder / word))
+            return script if script.is_dir() else script.parent
+    return folder
+
+
+def shadowed_torch(words: Sequence[str], environment: Mapping[str, str], folder: Path) -> Path | None:
+    """Return the folder with sources of torch, and no built extension, that `import torch` would take."""
+    first = first_folder(words, environment, folder)
+    listed = [Path(part) for part in environment.get("PYTHONPATH", "").split(os.pathsep) if part]
+    for place in (*([first] if first else []), *listed):
+        package = place / "torch"
+        if (package / "__init__.py").is_file():
+            built = any(package.glob("_C*.so")) or any(package.glob("_C*.pyd"))
+            return None if built else place
+    return None
+
+
+def strange_venv(program: Path, prefix: Path) -> Path | None:
+    """Return the virtual environment of a program that was made from an environment and has none of its packages.
+
+    Args:
+        program: The Python that is started.
+        prefix: The environment's folder.
+    """
+    venv = Path(os.path.abspath(program)).parent.parent  # noqa: PTH100 (the link itself stands in the environment)
+    if venv == prefix:
+        return None
+    try:
+        rows = (line.partition("=") for line in (venv / "pyvenv.cfg").read_text(errors="replace").splitlines())
+        values = {key.strip(): value.strip() for key, _, value in rows}
+    except OSError:
+        return None
+    made = any(f"{prefix}{os.sep}" in f"{values.get(key, '')}{os.sep}" for key in ("home", "executable", "command"))
+    sees = values.get("include-system-site-packages", "").lower() == "true" and values.get("home", "").startswith(
+        str(prefix)
+    )
+    # A wheel target is a virtual environment itself: one made from it leads to the Python below both.
+    return venv if made and (not sees or (prefix / "pyvenv.cfg").is_file()) else None

@@ -1,17 +1,38 @@
-"""The Python processes of this machine, and what each of them is: debuggers and data loaders start several."""
+"""The Python processes of this machine, and whether a debugger may trace them.
+
+Debuggers and data loaders start several processes. Yama's `ptrace_scope`, capabilities and filters of containers decide
+on the right to attach.
+"""
 
 import os
+import re
+import sys
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
+from tenv.core import process
 from tenv.core.dataclass import dataclass
+from tenv.host.interface import Fact
+from tenv.host.places import Places, read
+from tenv.host.system import container, ptrace_scope
 
-__all__ = ["PythonProcess", "Role", "choose", "matching", "python_processes"]
+__all__ = [
+    "Obstacle",
+    "PythonProcess",
+    "Role",
+    "TracingRights",
+    "attaching",
+    "choose",
+    "matching",
+    "python_processes",
+    "read_rights",
+    "starting",
+]
 
 
 class Role(StrEnum):
-    """What a Python process is."""
+    """The role of a Python process."""
 
     PROGRAM = "the program"
     DEBUGGED = "the program, under debugpy"
@@ -37,7 +58,7 @@ class PythonProcess:
         pid: Its process id.
         parent: That of its parent.
         words: Its command line.
-        role: What it is.
+        role: Its role.
         user: The id of the user that it belongs to.
         tracer: The process id of the debugger that has it already; 0 without one.
     """
@@ -85,7 +106,7 @@ def _read(folder: Path) -> PythonProcess | None:
 def _runs_python(folder: Path, words: Sequence[str]) -> bool:
     try:
         name = Path(os.readlink(folder / "exe")).name  # noqa: PTH115 (a kernel's link, with ` (deleted)` at times)
-    except OSError:  # of another user: only what it calls itself can be read
+    except OSError:  # of another user: only its own name can be read
         name = Path(words[0]).name
     return name.startswith(("python", "pypy"))
 
@@ -119,7 +140,7 @@ def _after(option: str, words: Sequence[str]) -> str:
 
 
 def matching(processes: Sequence[PythonProcess], name: str) -> list[PythonProcess]:
-    """Return the processes whose command line holds a name: a word of it, its last part, or its beginning."""
+    """Return the processes with a name in their command line: a word of it, its last part, or its beginning."""
     exact = [row for row in processes if any(name in (word, Path(word).name) for word in row.words)]
     return exact or [row for row in processes if name in " ".join(row.words)]
 
@@ -128,3 +149,111 @@ def choose(processes: Sequence[PythonProcess]) -> PythonProcess | None:
     """Return the process that runs the program, where exactly one does."""
     main = [row for row in processes if row.role in _MAIN]
     return main[0] if len(main) == 1 else None
+
+
+_SYS_PTRACE = 1 << 19
+"""CAP_SYS_PTRACE (capabilities(7))."""
+
+_TRY = "import ctypes, sys; sys.exit(ctypes.CDLL(None).ptrace(0, 0, 0, 0) != 0)"
+"""Asks to be traced (PTRACE_TRACEME), as gdb's child does; it needs no right but the call itself."""
+
+_RELAX = "echo 0 | sudo tee /proc/sys/kernel/yama/ptrace_scope"
+_ADMIN_ONLY, _NEVER = 2, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why a debugger can't do its work.
+
+    Attributes:
+        message: The obstacle.
+        hint: The way to remove it.
+    """
+
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class TracingRights:
+    """The rights of a debugger on this machine.
+
+    Attributes:
+        scope: Yama's `ptrace_scope`: 0 all processes of the user, 1 only children, 2 only with CAP_SYS_PTRACE, 3 none;
+            None where the kernel has no Yama.
+        capable: Whether this process has CAP_SYS_PTRACE.
+        traced: Whether a child may ask to be traced; a seccomp filter of a container may forbid it.
+        container: The kind of container, or an empty text.
+    """
+
+    scope: int | None
+    capable: bool
+    traced: bool
+    container: str = ""
+
+
+def read_rights(places: Places | None = None) -> TracingRights:
+    """Read the rights of a debugger on this machine.
+
+    Args:
+        places: Where to look; None means this machine.
+    """
+    places = places or Places()
+    scope, kind = ptrace_scope(places), container(places)
+    text = read(places.at("/proc/self/status"))
+    mask = re.search(r"^CapEff:\s*([0-9a-f]+)$", text, re.MULTILINE) if isinstance(text, str) else None
+    done = process.run([sys.executable, "-I", "-S", "-c", _TRY], timeout=20)
+    return TracingRights(
+        scope=scope.value if isinstance(scope, Fact) else None,
+        capable=bool(mask and int(mask[1], 16) & _SYS_PTRACE),
+        traced=isinstance(done, process.Missing) or done.status == 0,
+        container=kind.value if isinstance(kind, Fact) else "",
+    )
+
+
+def starting(rights: TracingRights) -> Obstacle | None:
+    """Return why a program can't be started under a debugger."""
+    if rights.scope == _NEVER:
+        return Obstacle(
+            "ptrace_scope is 3: no process may be traced until the machine starts again",
+            "set kernel.yama.ptrace_scope to 1 in /etc/sysctl.d and start the machine again",
+        )
+    if rights.scope == _ADMIN_ONLY and not rights.capable:
+        return Obstacle("ptrace_scope is 2: only the administrator may trace a process", _in(rights, _RELAX))
+    if not rights.traced:
+        return Obstacle("this process may not trace another one: the system refuses ptrace", _in(rights, _RELAX))
+    return None
+
+
+def attaching(rights: TracingRights, target: PythonProcess | None = None) -> Obstacle | None:
+    """Return why a debugger can't attach to a process that runs already.
+
+    Args:
+        rights: The rights of a debugger on this machine.
+        target: The process; None to ask for any of the user's own.
+    """
+    if obstacle := starting(rights):
+        return obstacle
+    if target and target.tracer:
+        return Obstacle(
+            f"process {target.pid} has a debugger already: process {target.tracer}",
+            f"end that debugger: kill {target.tracer}",
+        )
+    if rights.capable:
+        return None
+    if target and target.user != os.getuid():
+        return Obstacle(
+            f"process {target.pid} belongs to user {target.user}", "attach as that user, or with CAP_SYS_PTRACE"
+        )
+    if rights.scope:
+        return Obstacle(
+            f"ptrace_scope is {rights.scope}: a debugger may only trace what it has started itself",
+            _in(rights, _RELAX),
+        )
+    return None
+
+
+def _in(rights: TracingRights, command: str) -> str:
+    if rights.container in ("docker", "podman"):
+        return f"start the container with `{rights.container} run --cap-add=SYS_PTRACE`; on the host: {command}"
+    return command

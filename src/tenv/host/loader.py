@@ -7,21 +7,19 @@ from functools import cached_property
 from pathlib import Path
 
 from tenv.core.dataclass import dataclass
-from tenv.core.files import open_regular
+from tenv.core.elf import ElfFaultError, open_elf
 from tenv.host.interface import Missing, ReasonKind
 from tenv.host.places import WSL_LIBRARIES, Places, exists, is_file
 
 __all__ = ["Library", "Loader", "parse_cache"]
 
 _LINE = re.compile(r"\s+(?P<name>\S+) \((?P<attributes>[^)]*)\) => (?P<path>/.*)")
-# By `uname -m`: the family's name in `ldconfig -p`, its folder on Debian, and its number in ELF files.
+# By `uname -m`: the family's name in `ldconfig -p`, and its folder on Debian.
 _FAMILIES = {
-    "x86_64": ("x86-64", "x86_64-linux-gnu", 62),
-    "aarch64": ("AArch64", "aarch64-linux-gnu", 183),
-    "ppc64le": ("64bit", "powerpc64le-linux-gnu", 21),
+    "x86_64": ("x86-64", "x86_64-linux-gnu"),
+    "aarch64": ("AArch64", "aarch64-linux-gnu"),
+    "ppc64le": ("64bit", "powerpc64le-linux-gnu"),
 }
-_ELF64 = 2
-_HEADER = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,7 @@ class Library:
 
 def parse_cache(text: str, machine: str) -> dict[str, tuple[str, ...]]:
     """Return the files that ``ldconfig -p`` lists for a processor family by library name, in the loader's order."""
-    word = _FAMILIES.get(machine, (machine, "", 0))[0]
+    word = _FAMILIES.get(machine, (machine, ""))[0]
     found: dict[str, tuple[str, ...]] = {}
     for line in text.splitlines():
         match = _LINE.fullmatch(line)
@@ -102,7 +100,7 @@ class Loader:
     def _candidates(self, name: str) -> list[Library]:
         places = self.places
         set_ = re.split("[:;]", places.environ.get("LD_LIBRARY_PATH", ""))
-        triplet = _FAMILIES.get(places.machine, ("", places.machine, 0))[1]
+        triplet = _FAMILIES.get(places.machine, ("", places.machine))[1]
         defaults = [f"lib/{triplet}", f"usr/lib/{triplet}", "lib64", "usr/lib64", "lib", "usr/lib"]
         outside = [WSL_LIBRARIES, "run/opengl-driver/lib"]  # the latter is NixOS's
         return [
@@ -114,12 +112,11 @@ class Loader:
 
     def _fits(self, path: Path) -> bool:
         """Return whether a file is for this processor; the loader skips others, but not files with other faults."""
-        number = _FAMILIES.get(self.places.machine, ("", "", 0))[2]
+        machine = self.places.machine
         try:
-            with open_regular(path) as file:
-                header = file.read(_HEADER)
+            with open_elf(path) as elf:
+                return machine not in _FAMILIES or (elf.wide and elf.order == "<" and elf.machine == machine)
+        except ElfFaultError:
+            return True
         except OSError:
             return False
-        if len(header) < _HEADER or not header.startswith(b"\x7fELF") or not number:
-            return True
-        return header[4] == _ELF64 and int.from_bytes(header[18:20], "little") == number

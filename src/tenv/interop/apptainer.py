@@ -65,8 +65,6 @@ def _export(subject: Subject) -> Exported:
 FORMAT = Format(
     name="apptainer",
     export=_export,
-    read=None,
-    recognize=lambda _, __: False,
     holds_lock=False,
     carries=True,
 )

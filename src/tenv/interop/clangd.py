@@ -1,4 +1,4 @@
-"""clangd: where the compile commands are, and what makes clang read CUDA sources that were built by nvcc.
+"""clangd: the place of the compile commands, and the options for CUDA sources that nvcc compiled.
 
 clangd is a clang: it knows neither nvcc's options nor where this environment's headers are
 (https://clangd.llvm.org/config).
@@ -32,12 +32,12 @@ _NVCC_OPTIONS = (
 """Options of nvcc that PyTorch, CMake or torch.utils.cpp_extension give and clang does not know or means otherwise."""
 
 _ARCH = "sm_80"
-"""Known to every clang from 11 on and to every CUDA from 11 on; what is compiled is looked at, not built."""
+"""Known to every clang from 11 on and to every CUDA from 11 on; sources are read, not built."""
 
 
 _KNOWN_CUDA = "11.0"
 """A CUDA that clang knows, from 11 on. Without one, or with one that it does not know, clang 22 takes a launch of a
-kernel for that of CUDA before 9.2 and reports `cudaConfigureCall` as undeclared."""
+kernel for the one of CUDA before 9.2 and reports `cudaConfigureCall` as undeclared."""
 
 _FALSE_ALARM = "typename_nested_not_found"
 """clangd 14 and 16 report by it, in CUDA sources alone, each constructor of libstdc++ 12 that SFINAE rules out."""
@@ -89,8 +89,6 @@ def _headers(site: Site) -> list[Path]:
 FORMAT = Format(
     name="clangd",
     export=_export,
-    read=None,
-    recognize=lambda _, __: False,
     needs_environment=True,
     holds_lock=False,
     add=add_block,

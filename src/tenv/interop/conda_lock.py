@@ -165,8 +165,8 @@ def _parse(source: GivenFile) -> "Lockfile":
 def _read(source: GivenFile) -> Imported:
     found = _parse(source)
     lost: list[str] = []
-    said = list(dict.fromkeys([*found.metadata.platforms, *(package.platform for package in found.package)]))
-    platforms = source.take(said, lost)
+    named = list(dict.fromkeys([*found.metadata.platforms, *(package.platform for package in found.package)]))
+    platforms = source.take(named, lost)
     categories = sorted({category for package in found.package for category in package.categories} - {"main"})
     if categories:
         lost.append(f"a target has no categories: packages in {', '.join(categories)} are imported with the rest")

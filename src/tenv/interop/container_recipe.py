@@ -29,7 +29,7 @@ from tenv.targets.manifest import DEBUG_PYTHON
 __all__ = ["CONTEXT", "USER", "WORK", "Recipe", "constraints", "header", "make_recipe", "own_wheel"]
 
 CONTEXT = "/opt/tenv"
-"""Where what is carried along stands in a container; it is a project of tenv."""
+"""The folder of the carried files in a container; it is a project of tenv."""
 
 USER = "dev"
 """The user that work is done as."""
@@ -38,7 +38,7 @@ WORK = "/work"
 """Where the checkout is mounted."""
 
 CONSTRAINTS = "constraints.txt"
-"""The versions of what tenv needs, as they are where the container was exported."""
+"""The versions of tenv's dependencies on the machine of the export."""
 
 _PROGRAM = "/opt/tenv-program"
 _PYTHON = ("python3", "python3-dev", "python3-venv")
@@ -46,7 +46,7 @@ _DEBUG_PYTHON = "python3-dbg"
 """The package of Debian and Ubuntu with the debug build of their Python."""
 
 _INSTALLED = frozenset({"gcc", "gdb", DEBUG_PYTHON})
-"""What a container installs of a target's requests to the system."""
+"""The requests to the system that a container installs."""
 
 _TENV_PYTHON = Version("3.11")
 """The oldest Python that runs tenv (`requires-python`)."""
@@ -81,7 +81,7 @@ class Recipe:
         target: The target.
         base: The image of the container.
         builder: The image of the stage that makes the environment; empty if the container makes it itself.
-        files: What is carried along, by name relative to `CONTEXT`.
+        files: The carried files, by name relative to `CONTEXT`.
         packages: The packages of the image's own system; they need the network.
         variables: Variables for the commands and for the container.
         cuda: The CUDA release of the target, or an empty text.
@@ -124,7 +124,7 @@ class Recipe:
         )
 
     def user(self) -> tuple[str, ...]:
-        """Return the commands that make the user, its folder for work and that of the environment."""
+        """Return the commands that make the user, its folder for work and the folder of the environment."""
         return (
             f'useradd --non-unique --uid "${{USER_ID:-1000}}" --create-home --shell /bin/bash {USER}',
             f"echo '{self.activate}' >>/home/{USER}/.bashrc",
@@ -143,16 +143,16 @@ class Recipe:
         )
 
     def environment(self) -> tuple[str, ...]:
-        """Return the commands that make the environment; they fetch what the lock names."""
+        """Return the commands that make the environment; they fetch the files of the lock."""
         # The rules would judge the image of the stage, not the one that the environment is for.
         check = " --no-check" if self.builder else ""
         return (f"cd {CONTEXT}", f"{_PROGRAM}/bin/tenv create {self.target} --frozen{check}")
 
     def needs(self, runtime: str) -> tuple[str, ...]:
-        """Return what the host needs to run the container.
+        """Return the needs of the host to run the container.
 
         Args:
-            runtime: What makes a GPU visible in it.
+            runtime: The software that makes a GPU visible in it.
         """
         if not self.cuda:
             return ()
@@ -232,13 +232,13 @@ def _variables(gcc: str, *, cuda: bool) -> dict[str, str]:
     values = (
         {"CC": f"/usr/bin/gcc-{gcc}", "CXX": f"/usr/bin/g++-{gcc}", "CUDAHOSTCXX": f"/usr/bin/g++-{gcc}"} if gcc else {}
     )
-    # What NVIDIA's container runtime reads: which GPUs and which parts of the driver it brings in.
+    # For NVIDIA's container runtime: the GPUs and the parts of the driver that it brings in.
     gpu = {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"} if cuda else {}
     return {**values, **gpu}
 
 
 def header(recipe: Recipe, format_name: str) -> str:
-    """Return the comment that says what made a file."""
+    """Return the comment with the command that made a file."""
     return f"# Made by `tenv export {format_name} {recipe.target}` of tenv {__version__}.\n"
 
 
@@ -246,7 +246,7 @@ _EARLIEST = (1980, 1, 1, 0, 0, 0)
 """The date of every file, so that the same tenv makes the same wheel."""
 
 _BESIDE = {"manifests": "manifests", "locks": "locks", "rules": "docs/rules"}
-"""What a wheel holds below `tenv/builtin`, and where a checkout has it."""
+"""The folders of a wheel below `tenv/builtin`, each with its place in a checkout."""
 
 
 def own_wheel() -> tuple[str, bytes]:
@@ -266,7 +266,7 @@ def own_wheel() -> tuple[str, bytes]:
     info, _, metadata = f"{file}-{__version__}{METADATA}".partition("/")
     for name in (metadata, "entry_points.txt"):
         text = distribution.read_text(name) or ""
-        # An installation may be older than the name; installers compare it with that of the file.
+        # An installation may be older than the name; installers compare it with the name of the file.
         files[f"{info}/{name}"] = re.sub(
             r"\AMetadata-Version: (.*)\nName: .*", rf"Metadata-Version: \1\nName: {DISTRIBUTION}", text
         ).encode()
@@ -291,7 +291,7 @@ def _digest(data: bytes) -> str:
 
 
 def constraints() -> bytes:
-    """Return the versions of what tenv needs, as they are here, for pip's `--constraint`."""
+    """Return the versions of tenv's dependencies here, for pip's `--constraint`."""
     from packaging.requirements import Requirement  # late: 34 ms
 
     found: dict[str, str] = {}

@@ -33,7 +33,7 @@ def _export(subject: Subject) -> Exported:
         # gdb attaches to processes that it has not started.
         "capAdd": ["SYS_PTRACE"],
         "securityOpt": ["seccomp=unconfined"],
-        # The environment is active in what the editor starts, as .bashrc says.
+        # Programs of the editor have the active environment, by .bashrc.
         "userEnvProbe": "interactiveShell",
         "customizations": {"vscode": {"settings": settings, "extensions": extensions}},
     }
@@ -57,8 +57,6 @@ def _export(subject: Subject) -> Exported:
 FORMAT = Format(
     name="devcontainer",
     export=_export,
-    read=None,
-    recognize=lambda _, __: False,
     holds_lock=False,
     carries=True,
 )

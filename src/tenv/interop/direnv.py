@@ -31,8 +31,6 @@ def _export(subject: Subject) -> Exported:
 FORMAT = Format(
     name="direnv",
     export=_export,
-    read=None,
-    recognize=lambda _, __: False,
     needs_environment=True,
     holds_lock=False,
     add=add_block,

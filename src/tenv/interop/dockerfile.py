@@ -1,4 +1,4 @@
-"""A Dockerfile that makes an environment from its lock, and the folder with what it takes along."""
+"""A Dockerfile that makes an environment from its lock, and the folder with the files that it copies."""
 
 import json
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from tenv.interop.interface import Exported, Format, Subject
 __all__ = ["FOLDER", "FORMAT", "dockerfile"]
 
 FOLDER = "tenv-context"
-"""The build context: small, since it holds nothing but what is copied."""
+"""The build context: small, since all of it is copied."""
 
 _INDEXES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX")
 
@@ -19,10 +19,10 @@ def _run(commands: Sequence[str], mount: str = "") -> str:
 
 
 def _making(recipe: Recipe) -> str:
-    """Return the lines that install tenv and make the environment, what changes least first."""
+    """Return the lines that install tenv and make the environment, the most stable ones first."""
     copied = " ".join(recipe.program_files)
     # A cache of the builder's own, so that a change of the lock fetches no file twice. buildah 1.28 heeds the owner and
-    # not the mode.
+    # not the mode. Anybody may write it, so its archives are compared and copied.
     mount = f"--mount=type=cache,id=tenv-{USER},target=/home/{USER}/.cache,uid=1000,gid=1000,mode=0777 \\\n    "
     return (
         f"COPY {copied} {CONTEXT}/\n"
@@ -30,12 +30,12 @@ def _making(recipe: Recipe) -> str:
         + _run(recipe.program())
         + f"COPY --chown={USER} manifests {CONTEXT}/manifests\nCOPY --chown={USER} locks {CONTEXT}/locks\n"
         + f"USER {USER}\n"
-        + _run(recipe.environment(), mount)
+        + _run((f"export TENV_SAFE_FOLDERS=/home/{USER}/.cache", *recipe.environment()), mount)
     )
 
 
 def dockerfile(recipe: Recipe) -> str:
-    """Return the text of a Dockerfile whose context is the folder with what is carried along."""
+    """Return the text of a Dockerfile whose context is the folder with the carried files."""
     values = "".join(f"ENV {name}={value}\n" for name, value in recipe.variables.items())
     user = "ARG USER_ID=1000\n" + _run(recipe.user())
     if recipe.builder:
@@ -67,8 +67,6 @@ def _export(subject: Subject) -> Exported:
 FORMAT = Format(
     name="dockerfile",
     export=_export,
-    read=None,
-    recognize=lambda _, __: False,
     holds_lock=False,
     carries=True,
 )

@@ -122,7 +122,7 @@ def with_cuda(draft: Draft, part: ForeignLock | None) -> tuple[Draft, list[str]]
 
 
 def _bound(draft: Draft, release: str) -> list[str]:
-    """Return what is lost of the bound that a file sets for drivers, where that is not the toolkit's release."""
+    """Return the loss of the bound that a file sets for drivers, where it differs from the toolkit's release."""
     if not draft.cuda or draft.cuda == release:
         return []
     packages = f"its packages are of CUDA {release}, and the oldest driver follows from that"
@@ -170,7 +170,7 @@ def without_doubles(draft: Draft) -> tuple[Draft, list[str]]:
 
 
 def without_logins(found: Imported) -> Imported:
-    """Return what was imported without the logins in the addresses of channels and packages; a note says so."""
+    """Return an import without the logins in the addresses of channels and packages; a note reports them."""
     draft = replace(
         found.draft,
         channels=tuple(dict.fromkeys(map(without_login, found.draft.channels))),

@@ -14,8 +14,7 @@ from tenv.core.names import channel_urls, channel_word
 from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject, load_yaml, text_of
 from tenv.interop.requests import add_line, channel_words, conda_request, left_out, words_of
 from tenv.targets.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
-from tenv.targets.reserved_names import reserved
-from tenv.targets.variable_requests import VariableRequest
+from tenv.targets.variable_requests import VariableRequest, reserved
 
 __all__ = ["FORMAT", "read_environment"]
 
@@ -168,15 +167,15 @@ def _list(source: GivenFile, data: Mapping[str, Any], key: str) -> list[Any]:
 
 
 def _platforms(source: GivenFile, data: Mapping[str, Any], lost: list[str]) -> tuple[str, ...]:
-    said = [str(word) for word in _list(source, data, "platforms")]
-    if not said:
+    named = [str(word) for word in _list(source, data, "platforms")]
+    if not named:
         found = re.match(r"# \S+ for (\S+)\s", source.raw[:_HEAD].decode(errors="replace"))
         if found and found[1] in PLATFORMS and not source.platforms:  # the first line of tenv's export
             return (found[1],)
         if not source.platforms:
             lost.append("the file has no platforms: linux-64 is used (`--platform` sets others)")
         return source.platforms or ("linux-64",)
-    taken, left = source.choose(said)
+    taken, left = source.choose(named)
     if left:
         lost.append(f"skipped platforms: {', '.join(left)}")
     if not taken:

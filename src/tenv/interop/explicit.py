@@ -1,7 +1,7 @@
 """The format of explicit lists (``@EXPLICIT``): the URL of each conda package with its hash, one file per platform.
 
-``conda create --file``, ``micromamba create -f`` and ``mamba`` install them without a solver. What follows ``#`` is an
-MD5, which every version of conda reads, or ``sha256:`` and a sha256, which conda reads since 23.11 and micromamba
+``conda create --file``, ``micromamba create -f`` and ``mamba`` install them without a solver. The part after ``#`` is
+an MD5, which every version of conda reads, or ``sha256:`` and a sha256, which conda reads since 23.11 and micromamba
 since 1.0. Wheels are in comments, ``# pip NAME @ URL#sha256=…``, as conda-lock writes them: ``conda-lock install`` and
 micromamba install them, conda ignores them.
 """
@@ -118,11 +118,11 @@ def _row(source: GivenFile, number: int, line: str) -> dict[str, Any]:
     return {"conda": url, **({digest.kind: digest.value} if digest else {})}
 
 
-def _platform(source: GivenFile, said: str, rows: list[dict[str, Any]]) -> str:
+def _platform(source: GivenFile, named: str, rows: list[dict[str, Any]]) -> str:
     subdirs = {row["conda"].rsplit("/", 2)[1] for row in rows} - {"noarch"}
-    known: list[str] = [name for name in (said, *source.platforms, *sorted(subdirs)) if name]
+    known: list[str] = [name for name in (named, *source.platforms, *sorted(subdirs)) if name]
     if not known or known[0] not in PLATFORMS or not subdirs <= {known[0]}:
-        listed = ", ".join(sorted({*subdirs, *([said] if said else [])})) or "none"
+        listed = ", ".join(sorted({*subdirs, *([named] if named else [])})) or "none"
         raise FormatError(
             f"{source.path}: is not for one platform that tenv supports, but for {listed}",
             hint=f"known: {', '.join(PLATFORMS)}; `--platform` sets one if the list has none",

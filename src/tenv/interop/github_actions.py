@@ -82,8 +82,6 @@ jobs:
 FORMAT = Format(
     name="github-actions",
     export=_export,
-    read=None,
-    recognize=lambda _, __: False,
     holds_lock=False,
     carries=True,
 )

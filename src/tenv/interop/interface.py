@@ -67,7 +67,7 @@ class Site:
 
     Attributes:
         folder: The folder that the files are for, such as the one that an editor opens.
-        activation: What activating the environment changes.
+        activation: The changes of the environment's activation.
         environ: The variables of the environment when it is active here.
         toolchain: Where things are in it.
         python: The minor version of its Python.
@@ -126,7 +126,7 @@ class Subject:
     base: str = ""
 
     def minor(self, platform: str) -> str:
-        """Return the Python minor of a platform: that of its conda package, the requested one, or an empty string."""
+        """Return the Python minor of a platform: of its conda package, else the requested one, else an empty string."""
         found = [p.version for p in self.lock.conda.get(platform, ()) if p.name == "python"]
         return minor_of(found[0]) if found else self.python
 
@@ -159,8 +159,8 @@ class Exported:
 
     Attributes:
         files: The bytes of each file, by name.
-        lost: What the format can't express, one sentence each.
-        notes: What to do with the files, and what they need, a line each.
+        lost: The losses in the format, one sentence each.
+        notes: The use of the files and their needs, a line each.
     """
 
     files: Mapping[str, bytes]
@@ -170,7 +170,7 @@ class Exported:
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """A file that is there, after what an export holds was added to it.
+    """An existing file with the content of an export added to it.
 
     Attributes:
         data: Its bytes.
@@ -275,7 +275,7 @@ class Imported:
         name: The file's name for the environment; empty if it has none.
         draft: The manifest.
         part: The content of its lock; None if the file has no hashes for it.
-        lost: What tenv can't express, one sentence each.
+        lost: The losses of the import, one sentence each.
     """
 
     name: str
@@ -296,17 +296,17 @@ class Format:
         needs_urls: Returns whether an export writes the URLs of a subject's wheels, which need queries to indexes.
         needs_metadata: Whether it also writes the requirements of wheels.
         needs_environment: Whether an export names the environment on this machine.
-        holds_lock: Whether an export stands for what is locked, so that what is not in it has to be said.
+        holds_lock: Whether the export represents the lock, so that omissions are listed.
         carries: Whether an export takes the manifests and the lock along.
         alone: Writes a format that is about no target; None for all others.
-        add: Adds an export to a file that is there (its name, its bytes, those of the export, whether to replace what
-            differs); None if a file is only ever written whole. Raises ValueError for a file that it can't read.
+        add: Adds an export to an existing file (its name, its bytes, the export's bytes, whether to replace
+            differences); None if a file is only ever written whole. Raises ValueError for a file that it can't read.
     """
 
     name: str
-    export: Callable[[Subject], Exported] | None
-    read: Callable[[GivenFile], Imported] | None
-    recognize: Callable[[str, bytes], bool]
+    export: Callable[[Subject], Exported] | None = None
+    read: Callable[[GivenFile], Imported] | None = None
+    recognize: Callable[[str, bytes], bool] = lambda _, __: False
     needs_urls: Callable[[Subject], bool] = lambda _: False
     needs_metadata: bool = False
     needs_environment: bool = False
@@ -323,7 +323,7 @@ def minor_of(version: str) -> str:
 
 
 _USUAL = ("environment.yml", "environment.yaml", "pixi.toml", "pyproject.toml", "pixi.lock", "pylock.toml")
-"""What other tools call their files."""
+"""Common names of other tools' files."""
 
 _MAX_BYTES = 200 * 1024 * 1024
 """Maximum bytes; the largest lock in public repositories has 10 MB."""
@@ -396,7 +396,7 @@ def block(text: str) -> bytes:
 
 
 def add_block(name: str, old: bytes, new: bytes, force: bool) -> Addition:  # noqa: ARG001 (the signature of all formats)
-    """Put a block in the place of the one before, or behind what is there.
+    """Put a block in the place of the one before, or at the end.
 
     Raises:
         ValueError: The file has the line that begins a block and none that ends it.

@@ -31,7 +31,7 @@ from tenv.targets.manifest import CondaRequest, Manifest
 __all__ = ["FORMAT", "conda_rows", "lock_text", "virtual_packages"]
 
 _DEFAULT_GLIBC = "2.28"
-"""What pixi assumes of every Linux (its ``pixi_default_versions``), which needs no declaration."""
+"""The virtual packages that pixi assumes on every Linux (``pixi_default_versions``), without a declaration."""
 
 
 def virtual_packages(manifest: Manifest, platform: str) -> dict[str, str]:
@@ -120,8 +120,8 @@ def _lock(subject: Subject, lost: list[str]) -> str:
         declared = virtual_packages(subject.manifest, platform)
         entry: dict[str, Any] = {"name": platform}
         if declared:  # under a short name, as pixi writes it: pixi matches platforms by their declarations
-            said = [f"__{name}={version}" for name, version in declared.items()]
-            entry = {"name": f"p{number}", "subdir": platform, "virtual-packages": said}
+            packages = [f"__{name}={version}" for name, version in declared.items()]
+            entry = {"name": f"p{number}", "subdir": platform, "virtual-packages": packages}
         wheels = tuple(_pypi_row(subject, wheel) for wheel in subject.wheels(platform))
         platforms[platform] = (entry, (*conda_rows(data, subject.lock.target, platform), *wheels))
     lost += not_known(subject)
@@ -188,7 +188,7 @@ def _name(workspace: Workspace | None, environment: str) -> str:
 
 
 def _read_lock(source: GivenFile) -> Imported:
-    load_yaml(source, LockCorruptError)  # rejects what must not reach rattler's parser
+    load_yaml(source, LockCorruptError)  # rejects content that must not reach rattler's parser
     try:
         text = to_current(source.raw)
     except ValueError as error:

@@ -18,9 +18,8 @@ from tenv.interop.drafts import tree_text
 from tenv.interop.interface import Draft, GivenFile, Subject, quoted
 from tenv.interop.requests import conda_request, split, wheel_request, words_of
 from tenv.targets.manifest import CondaRequest, Manifest, WheelRequest
-from tenv.targets.reserved_names import reserved
 from tenv.targets.tree_request import TREE_KEYS, read_tree
-from tenv.targets.variable_requests import Action, VariableRequest, is_list, separator_of
+from tenv.targets.variable_requests import Action, VariableRequest, is_list, reserved, separator_of
 
 __all__ = ["Workspace", "read_workspace", "render_workspace"]
 
@@ -60,8 +59,8 @@ class Workspace:
         Args:
             source: The file that is imported.
             environment: The environment.
-            lost: Receives what a manifest can't express.
-            platforms: The platforms to import; empty for those of the environment.
+            lost: Receives the losses in a manifest.
+            platforms: The platforms to import; empty for all platforms of the environment.
 
         Raises:
             FormatError: It has no such environment, or none for a supported platform.

@@ -15,8 +15,7 @@ from tenv.interop.interface import Subject
 from tenv.locks.lock import Wheel
 from tenv.rattler_api.lockfile import Spec, parse_spec
 from tenv.targets.manifest import PLATFORMS, CondaRequest, WheelRequest
-from tenv.targets.tree_request import git_line
-from tenv.targets.unlockable import WHY, names_source
+from tenv.targets.tree_request import WHY, git_line, names_source
 
 if TYPE_CHECKING:
     from packaging.markers import Marker
@@ -54,7 +53,7 @@ _COMPILER = re.compile(r"(gcc|gxx|clangxx)(_.*)?|compilers|(c|cxx)-compiler")
 
 
 def split(per_platform: Mapping[str, Mapping[str, T]]) -> tuple[dict[str, T], dict[str, dict[str, T]]]:
-    """Return the requests that all platforms share, and those of each platform."""
+    """Return the requests that all platforms share, and the others by platform."""
     tables = list(per_platform.values())
     first = tables[0] if tables else {}
     common = {name: value for name, value in first.items() if all(table.get(name) == value for table in tables)}
@@ -133,7 +132,7 @@ def asked_wheels(rows: Sequence[tuple[str, str, Iterable[str]]]) -> dict[str, Wh
 
 
 def conda_request(text: str) -> tuple[str, CondaRequest, str]:
-    """Convert a match specification: its name, the request, and what a manifest can't express.
+    """Convert a match specification: its name, the request, and the losses in a manifest.
 
     Raises:
         ValueError: It is not a match specification.
@@ -240,14 +239,14 @@ def add_line(
 ) -> None:
     """Add the request of a PEP 508 line to the tables of the platforms that it applies to.
 
-    A line with an address or a folder is not added, but that of a git repository without a marker.
+    A line with an address or a folder is not added, except a git repository without a marker.
 
     Args:
         tables: The requests by platform and name.
         line: The line.
         platforms: The platforms of the line in its file.
         minor: The Python minor, or an empty string if there may be several.
-        lost: Receives what a manifest can't express.
+        lost: Receives the losses in a manifest.
 
     Raises:
         ValueError: The line is invalid.
@@ -297,7 +296,7 @@ def words_of(words: Iterable[str], platforms: Iterable[str]) -> tuple[str, ...]:
 
 
 def channel_words(subject: Subject) -> tuple[str, ...]:
-    """Return the channels of a lock in its manifest's form; those of single requests come last."""
+    """Return the channels of a lock in its manifest's form; channels of single requests come last."""
     manifest = subject.manifest
     named = [*manifest.channels]
     for platform in subject.platforms:
@@ -328,7 +327,7 @@ def not_known(subject: Subject) -> list[str]:
 def left_out(
     subject: Subject, *, variables: bool = False, wheels: bool = True, conda: bool = True, host: bool = False
 ) -> list[str]:
-    """Return what formats of package managers can't express of a target, one sentence each.
+    """Return the losses of a target in formats of package managers, one sentence each.
 
     Args:
         subject: The exported target.

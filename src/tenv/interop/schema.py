@@ -1,7 +1,7 @@
 """The JSON schema of manifests, which editors complete and check them with."""
 
 from tenv.interop.interface import Exported, Format
-from tenv.targets.manifest_schema import SCHEMA_FILE, schema_text
+from tenv.targets.manifest_keys import SCHEMA_FILE, schema_text
 
 __all__ = ["FORMAT"]
 
@@ -13,8 +13,6 @@ def _write() -> Exported:
 
 FORMAT = Format(
     name="schema",
-    export=None,
-    read=None,
     recognize=lambda name, _: name == SCHEMA_FILE,
     holds_lock=False,
     alone=_write,

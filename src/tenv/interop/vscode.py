@@ -82,7 +82,7 @@ def _environment(site: Site) -> dict[str, str]:
 
 
 def _setup(site: Site) -> list[dict[str, Any]]:
-    """Return what gdb is given first."""
+    """Return the first commands for gdb."""
 
     def command(text: str, description: str) -> dict[str, Any]:
         return {"description": description, "text": text, "ignoreFailures": True}
@@ -191,7 +191,7 @@ def _python(site: Site, name: str) -> dict[str, Any]:
 
 
 def _cuda(site: Site, name: str) -> Iterator[dict[str, Any]]:
-    """Yield what NVIDIA's extension starts, where the environment has cuda-gdb."""
+    """Yield the entries of NVIDIA's extension, where the environment has cuda-gdb."""
     debugger = site.program("cuda-gdb") if site.toolchain.cuda else ""
     if not debugger:
         return
@@ -339,8 +339,6 @@ def _place(path: tuple[str, ...]) -> str:
 FORMAT = Format(
     name="vscode",
     export=_export,
-    read=None,
-    recognize=lambda _, __: False,
     needs_environment=True,
     holds_lock=False,
     add=_add,

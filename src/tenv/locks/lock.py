@@ -12,12 +12,24 @@ from tenv.core.dataclass import dataclass
 from tenv.core.files import digest_bytes
 from tenv.core.names import file_at
 from tenv.core.versions import Version
-from tenv.locks.source_tree import LockedTree
-from tenv.targets.layers import with_features
-from tenv.targets.manifest import Manifest
+from tenv.targets.manifest import Manifest, with_features
 from tenv.targets.sections import SECTIONS
+from tenv.targets.tree_request import TREE_KEYS, TreeRequest
 
-__all__ = ["Archive", "CondaPackage", "Lock", "LockedFile", "OtherFile", "Wheel", "from_manifest"]
+__all__ = [
+    "ANY_VERSION",
+    "Archive",
+    "CondaPackage",
+    "Lock",
+    "LockedFile",
+    "LockedTree",
+    "OtherFile",
+    "Wheel",
+    "from_manifest",
+]
+
+ANY_VERSION = "dynamic:"
+"""How the digest in the note of a package begins whose build backend computes its version: it may have another one."""
 
 
 class LockedFile(Protocol):
@@ -75,7 +87,7 @@ class CondaPackage:
         build: Its build string.
         subdir: Its subdirectory of the channel: a platform, or ``noarch``.
         channel: The channel's URL, such as ``https://conda.anaconda.org/conda-forge``.
-        url: The package's canonical URL, not that of a mirror.
+        url: The package's canonical URL, not a mirror's.
         sha256: The sha256 of its bytes in hex; empty if the channel has only an MD5.
         md5: Its MD5 in hex; empty for none.
         size: Its size in bytes; None if unknown.
@@ -120,7 +132,7 @@ class Archive:
             digest of the first download.
         licence: Its license file; empty for none.
         release: The release of the product, such as CUDA 12.4.1, if it is a component; else empty.
-        part_of: The request in ``[archives]``, if its name differs from that of the archive; else empty.
+        part_of: The request in ``[archives]``, if its name differs from the archive's; else empty.
         features: The features of the target that bring it; empty for a part of the target itself.
     """
 
@@ -141,6 +153,63 @@ class Archive:
     def answers_for(self, name: str) -> bool:
         """Return whether this archive belongs to a request in ``[archives]``."""
         return name == (self.part_of or self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class LockedTree:
+    """One package of a lock that is built from a source tree.
+
+    Attributes:
+        name: The normalized name.
+        version: Its version when it was locked.
+        python: The Python minors that use it, lowest first.
+        requires: Its requirements when it was locked; requirements of extras have their marker.
+        commit: The full commit; empty for a folder.
+        dynamic: Whether the build backend computed them; else its ``pyproject.toml`` holds them.
+        features: The features that bring it; empty where the target itself does.
+        git: The URL of the repository, as in the manifest; empty for a folder.
+        rev: As in the manifest.
+        branch: As in the manifest.
+        tag: As in the manifest.
+        subdirectory: As in the manifest.
+        path: The folder, as in the manifest; empty for a repository.
+        editable: As in the manifest.
+    """
+
+    name: str
+    version: str
+    python: tuple[str, ...]
+    requires: tuple[str, ...]
+    commit: str = ""
+    dynamic: bool = False
+    features: tuple[str, ...] = ()
+    git: str = ""
+    rev: str = ""
+    branch: str = ""
+    tag: str = ""
+    subdirectory: str = ""
+    path: str = ""
+    editable: bool = False
+
+    @property
+    def sha256(self) -> str:
+        """The commit in place of a digest; empty for a folder."""
+        return self.commit
+
+    @property
+    def size(self) -> None:
+        """The size, which is unknown."""
+
+    @property
+    def request(self) -> TreeRequest:
+        """The request in its row."""
+        return TreeRequest(**{key: getattr(self, key) for key in TREE_KEYS})
+
+    @property
+    def note(self) -> tuple[str, ...]:
+        """The entry in the state of an environment: the version, and a digest of the pinned values."""
+        pinned = digest_bytes("\n".join((*self.request.asked(), self.commit)).encode())
+        return self.version, f"{ANY_VERSION}{pinned}" if self.dynamic else pinned
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,9 @@ module reads and writes that mapping, and reads the conda part for rules and out
 reads it to install. The order of lines makes a small change of the environment a small diff.
 """
 
+import json
 import re
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
@@ -16,10 +18,9 @@ from tenv.core.errors import LockConflictError, LockCorruptError, LockMissingErr
 from tenv.core.files import read_regular
 from tenv.core.names import is_sha256
 from tenv.core.toml_reader import Table
-from tenv.core.untrusted import name_fault
+from tenv.core.untrusted import name_fault, text_fault
 from tenv.core.yaml_reader import load
 from tenv.locks.lock import Archive, Lock, OtherFile, Wheel
-from tenv.locks.lock_details import read_details, read_header
 from tenv.locks.lock_rows import (
     read_archives,
     read_channels,
@@ -27,11 +28,12 @@ from tenv.locks.lock_rows import (
     read_others,
     read_requests,
     read_requirements,
+    read_trees,
     read_wheels,
     require_plain,
     require_platforms,
+    tree_row,
 )
-from tenv.locks.source_tree import read_trees, tree_row
 from tenv.targets.sections import SECTIONS
 
 __all__ = ["parse_lock", "read_lock", "read_lock_bytes", "render_lock"]
@@ -227,8 +229,8 @@ def _read(whole: Table, ours: Table, raw: bytes, target: str) -> Lock:
         archives={platform: read_archives(archives, platform) for platform in archives.data},
         channels=read_channels(environment),
         trees=read_trees(ours.table(_TREES), platforms),
-        details=read_details(whole, {package.url for packages in conda.values() for package in packages}),
-        header=read_header(whole, name),
+        details=_read_details(whole, {package.url for packages in conda.values() for package in packages}),
+        header=_read_header(whole, name),
         others={key: rows for key in _OTHERS if (rows := read_others(ours.table(key), platforms))},
     )
     for platform in platforms:
@@ -238,3 +240,56 @@ def _read(whole: Table, ours: Table, raw: bytes, target: str) -> Lock:
         if own and any(python != (own,) for python in served):
             raise wheels.fail(platform, f"has wheels that are not for the lock's conda Python {own}")
     return found
+
+
+_NOT_HEADER = ("wheels", "archives", "conda-features", "source-trees", "written-by")
+_CONDA_KEYS = (
+    *("conda", "name", "version", "build", "subdir", "channel", "sha256", "md5", "size", "depends", "constrains"),
+)
+
+
+def _read_details(whole: Table, used: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return the further values of conda packages, by URL; a row that no platform names is an error."""
+    found: dict[str, dict[str, str]] = {}
+    named = set(used)
+    for row in whole.rows("packages"):
+        url = row.required_text("conda")
+        if url not in named or url in found:
+            raise row.fail(
+                "conda", f"{url} {'has two rows' if url in found else 'has a row, but no platform names it'}"
+            )
+        found[url] = {key: _plain(value) for key, value in row.data.items() if key not in _CONDA_KEYS}
+        if any(text_fault(text) for text in found[url].values()):
+            raise row.fail("", "holds characters that can't be printed")
+    return found
+
+
+def _read_header(whole: Table, target: str) -> dict[str, str]:
+    """Return the values of a lock that belong to no package as text, by path."""
+    data = {key: value for key, value in whole.data.items() if key not in ("packages", "environments", "tenv")}
+    environment = whole.table("environments").table(target).data
+    data["environment"] = {key: value for key, value in environment.items() if key != "packages"}
+    data["tenv"] = {key: value for key, value in whole.table("tenv").data.items() if key not in _NOT_HEADER}
+    return dict(_leaves(data, ""))
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for key, one in value.items():
+            yield from _leaves(one, f"{path}.{key}" if path else key)
+    elif isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
+        for number, one in enumerate(value):
+            yield from _leaves(one, f"{path}[{number}]")
+    else:
+        yield path, _plain(value)
+
+
+def _plain(value: Any) -> str:
+    """Return a value as text; different values have different texts."""
+    if not isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False, sort_keys=True)
+    try:
+        json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+    return json.dumps(value, ensure_ascii=False)  # the text "1" is not the number

@@ -12,10 +12,12 @@ from typing import Any
 from tenv.core.names import CondaFile, Digest, WheelFile, channel_of, is_channel, normalize
 from tenv.core.toml_reader import Table
 from tenv.core.untrusted import address_fault, conda_file_fault, login_fault, name_fault, place_fault, text_fault
-from tenv.core.versions import Range, Version, same_release
-from tenv.locks.lock import Archive, CondaPackage, OtherFile, Wheel
+from tenv.core.versions import Range, Version, is_release, same_release
+from tenv.locks.lock import Archive, CondaPackage, LockedTree, OtherFile, Wheel
+from tenv.locks.wheel_requirement import requirement_of
 from tenv.targets.manifest import PLATFORMS
 from tenv.targets.sections import SECTIONS
+from tenv.targets.tree_request import REVISIONS, TREE_KEYS, commit_fault, git_fault, reference_fault
 
 __all__ = [
     "read_archives",
@@ -24,9 +26,11 @@ __all__ = [
     "read_others",
     "read_requests",
     "read_requirements",
+    "read_trees",
     "read_wheels",
     "require_plain",
     "require_platforms",
+    "tree_row",
 ]
 
 _KINDS = ("tar.gz", "tar.xz", "tar.bz2", "zip", "7z", "conda")
@@ -47,6 +51,7 @@ _ARCHIVE_KEYS = (
     "part_of",
     "features",
 )
+_TREE_KEYS = ("name", "version", "python", "requires", "commit", "dynamic", "features", *TREE_KEYS)
 _OTHER_KEYS = ("name", "version", "sha256", "size")
 _MINOR = re.compile(r"3\.(0|[1-9][0-9]?)")
 _CONDA_SCHEMES = ("https", "http", "file")
@@ -121,7 +126,7 @@ def read_conda(whole: Table, packages: Table, platform: str, features: Table | N
         whole: The lock, whose ``packages`` holds their rows.
         packages: The packages of its environment, by platform.
         platform: The platform.
-        features: By package: the features that bring it; what is not named is a part of the target.
+        features: By package: the features that bring it; a package without a key is a part of the target.
     """
     urls = []
     for row in packages.rows(platform):
@@ -274,6 +279,70 @@ def _other(row: Table) -> OtherFile:
         if fault:
             raise row.fail(key, fault)
     return file
+
+
+def tree_row(tree: LockedTree) -> dict[str, Any]:
+    """Return the row of a source tree in a lock."""
+    row: dict[str, Any] = {"name": tree.name, "version": tree.version, **tree.request.given()}
+    row |= {"commit": tree.commit} if tree.commit else {}
+    row |= {"dynamic": True} if tree.dynamic else {}
+    row |= {"features": tree.features} if tree.features else {}
+    return {**row, "python": tree.python, "requires": list(tree.requires)}
+
+
+def read_trees(table: Table, platforms: Iterable[str]) -> dict[str, tuple[LockedTree, ...]]:
+    """Return the source trees of a lock by platform, each value checked as in a manifest."""
+    table.only(platforms)
+    found = {}
+    for platform in table.data:
+        found[platform] = tuple(_tree(row) for row in table.rows(platform))
+        _once(table, platform, [(tree.name,) for tree in found[platform]])
+    return found
+
+
+def _tree(row: Table) -> LockedTree:
+    row.only(_TREE_KEYS)
+    texts = {key: row.text(key) for key in ("commit", "git", *REVISIONS, "subdirectory", "path")}
+    tree = LockedTree(
+        name=row.required_text("name"),
+        version=row.required_text("version"),
+        python=row.strings("python"),
+        requires=row.strings("requires"),
+        editable=row.flag("editable"),
+        dynamic=row.flag("dynamic"),
+        features=row.strings("features"),
+        **texts,
+    )
+    faults = {key: text_fault(text) for key, text in {**texts, "version": tree.version}.items()}
+    faults["name"] = name_fault(tree.name) or ("" if normalize(tree.name) == tree.name else "is not a normalized name")
+    faults["version"] = faults["version"] or ("" if is_release(tree.version) else "is not a version of PEP 440")
+    faults["requires"] = next(filter(None, map(_requirement_fault, tree.requires)), "")
+    faults["path"] = faults["path"] or (
+        "" if bool(tree.git) != bool(tree.path) else "stands with `git`, or neither does"
+    )
+    faults["features"] = next(filter(None, map(name_fault, tree.features)), "")
+    faults["python"] = "" if tree.python and all(map(_MINOR.fullmatch, tree.python)) else "is not a list of minors"
+    if tree.git:
+        faults |= {"git": git_fault(tree.git), "commit": commit_fault(tree.commit)}
+        faults["subdirectory"] = place_fault(tree.subdirectory)
+        faults |= {key: reference_fault(texts[key]) for key in REVISIONS if texts[key]}
+        faults["editable"] = "is for a folder" if tree.editable else ""
+    else:
+        given = [key for key in ("commit", *REVISIONS, "subdirectory") if texts[key]]
+        faults |= dict.fromkeys(given, "is for a repository")
+    for key, fault in faults.items():
+        if fault:
+            raise row.fail(key, fault)
+    return tree
+
+
+def _requirement_fault(text: str) -> str:
+    """Return why a text is not a requirement by name: one with an address would be fetched from there."""
+    if text_fault(text):
+        return "holds unprintable characters"
+    if "@" in text.partition(";")[0] or requirement_of(text) is None:
+        return f"`{text}` is not a requirement by name"
+    return ""
 
 
 def _sha256(row: Table) -> str:

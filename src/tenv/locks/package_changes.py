@@ -9,8 +9,7 @@ from typing import Any
 
 from tenv.core.dataclass import dataclass
 from tenv.core.names import WheelFile
-from tenv.locks.lock import CondaPackage, Lock, LockedFile, Wheel
-from tenv.locks.source_tree import LockedTree
+from tenv.locks.lock import CondaPackage, Lock, LockedFile, LockedTree, Wheel
 from tenv.targets.sections import SECTIONS
 from tenv.targets.tree_request import TREE_KEYS
 
@@ -83,7 +82,7 @@ class PackageChange:
         old: Its old version; empty for an added package.
         new: Its new version; empty for a removed package.
         python: The Python minors with this change; empty for all.
-        pieces: The old and the new file, by platform; for a wheel, those of the highest Python minor.
+        pieces: The old and the new file, by platform; for a wheel, the files of the highest Python minor.
     """
 
     kind: str

@@ -11,9 +11,8 @@ from typing import Any, TypeVar
 
 from tenv.core.versions import Version
 from tenv.core.yaml_reader import load
-from tenv.locks.lock import Archive, CondaPackage, Lock, OtherFile, Wheel
+from tenv.locks.lock import Archive, CondaPackage, Lock, LockedTree, OtherFile, Wheel
 from tenv.locks.lock_file import parse_lock, render_lock
-from tenv.locks.source_tree import LockedTree
 
 __all__ = ["begin_with", "newer"]
 

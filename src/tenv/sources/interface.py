@@ -357,7 +357,7 @@ def differences(lock: Lock, manifest: Manifest) -> list[str]:
         manifest: The manifest; the requests of its features count, too.
     """
     from tenv.locks.satisfaction import host_differences  # late: only for a lock whose manifest changed
-    from tenv.targets.layers import with_features
+    from tenv.targets.manifest import with_features
 
     manifest = with_features(manifest)
     found = host_differences(lock, manifest)

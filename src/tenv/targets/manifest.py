@@ -1,8 +1,13 @@
-"""Manifests as frozen values. `tenv.targets.manifest_file` reads them."""
+"""Manifests as frozen values, and manifests laid over each other: a child over its parent, a feature over its target.
+
+`tenv.targets.manifest_file` reads them.
+"""
 
 import json
-from collections.abc import Mapping
-from dataclasses import field
+from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
+from enum import Enum
+from pathlib import Path
 from typing import Any
 
 from tenv.core.dataclass import dataclass
@@ -21,8 +26,14 @@ __all__ = [
     "Manifest",
     "OtherRequest",
     "Requirements",
+    "ToolkitKind",
     "WheelRequest",
+    "lay",
+    "merge",
+    "placed",
     "tool_of",
+    "toolkit_kind",
+    "with_features",
 ]
 
 PLATFORMS = ("linux-64", "linux-aarch64", "win-64")
@@ -121,7 +132,7 @@ class ArchiveRequest:
         sha256: Its digest in hex; empty if the manifest names none.
         strip: The number of leading folders to remove from the names in the archive.
         to: The destination folder in the prefix; empty for the default one, ``.`` for the prefix itself.
-        product: The product, if the name of the request is that of a component.
+        product: The product, if the name of the request is a component's.
         components: The requested components of the product; empty for those that a build of PyTorch uses.
         optional: Whether it is left out of a lock, unless downloads without a published digest are trusted.
     """
@@ -187,18 +198,18 @@ class Manifest:
         channels: The conda channels, best first.
         pytorch: The source revisions that it builds.
         python: The Python minors that the lock serves, when Python is not a conda package.
-        requirements: What the host must offer.
+        requirements: The requirements on the host.
         dependencies: Conda packages by name.
         wheels: Wheels by normalized name.
         archives: Files from elsewhere by name.
-        system: What is taken from the host, by name.
+        system: The tools of the host, by name.
         others: The requests of further sources, by the key of the source and by name.
         environment: The variables of ``[activation.env]``.
-        dropped: The names that it takes away from what a parent asks for, by the key of the source.
-        cache_name: The compile cache of ``[build]``: ``ccache``, ``sccache`` or ``off``; empty where it does not say.
-        cache_storage: What machines share of the compile cache: an address, ``gha``, or empty for nothing.
-        by_platform: The whole manifest as it reads on the platforms for which it says something of its own.
-        features: What ``[feature.NAME]`` adds, by name: locked with the target, installed where it is asked for.
+        dropped: The names that it removes from a parent's requests, by the key of the source.
+        cache_name: The compile cache of ``[build]``: ``ccache``, ``sccache`` or ``off``; empty if it is not set.
+        cache_storage: The shared storage of the compile cache: an address, ``gha``, or empty for none.
+        by_platform: The whole manifest of each platform that has sections of its own.
+        features: The additions of ``[feature.NAME]``, by name: locked with the target, installed on request.
     """
 
     name: str
@@ -231,7 +242,7 @@ class Manifest:
         return self.by_platform.get(platform, self)
 
     def wanted(self, key: str) -> Mapping[str, Any]:
-        """Return the requests for a source by name; the keys are those of `tenv.targets.sections`."""
+        """Return the requests for a source by name; the keys stand in `tenv.targets.sections`."""
         typed = {"conda": self.dependencies, "wheels": self.wheels, "archives": self.archives, "system": self.system}
         return typed[key] if key in typed else self.others.get(key, {})
 
@@ -288,3 +299,96 @@ class Manifest:
         """Return the sha256 of the requests and of ``[activation.env]``."""
         variables = {platform: self.on(platform).variables() for platform in sorted(self.platforms)}
         return digest_bytes(json.dumps([self.digest(), variables], sort_keys=True).encode())
+
+
+def merge(above: Manifest, own: Manifest) -> Manifest:
+    """Merge a manifest with its parent, platform by platform; the child wins everywhere."""
+    platforms = sorted({*above.by_platform, *own.by_platform})
+    names = dict.fromkeys((*above.features, *own.features))
+    empty = Manifest(own.name, own.file)
+    return replace(
+        lay(above, own),
+        by_platform={platform: lay(above.on(platform), own.on(platform)) for platform in platforms},
+        features={name: merge(above.features.get(name, empty), own.features.get(name, empty)) for name in names},
+    )
+
+
+def with_features(manifest: Manifest, names: Iterable[str] | None = None) -> Manifest:
+    """Return a manifest with the requests of some of its features in its own sections.
+
+    Args:
+        manifest: The manifest.
+        names: The features; None for all of them. One that the manifest does not have adds nothing.
+    """
+    chosen = manifest.features if names is None else [name for name in manifest.features if name in set(names)]
+    found = replace(manifest, features={})
+    for name in chosen:
+        found = merge(found, replace(manifest.features[name], name=manifest.name, file=manifest.file))
+    return found
+
+
+def placed(manifest: Manifest, home: Path) -> Manifest:
+    """Return a manifest whose paths are relative to a folder."""
+    return replace(
+        manifest,
+        wheels={
+            name: replace(request, tree=replace(request.tree, base=home)) if request.tree else request
+            for name, request in manifest.wheels.items()
+        },
+        by_platform={platform: placed(part, home) for platform, part in manifest.by_platform.items()},
+        features={name: placed(part, home) for name, part in manifest.features.items()},
+    )
+
+
+def lay(above: Manifest, own: Manifest) -> Manifest:
+    """Merge two manifests: single values replace, tables merge key by key."""
+    return Manifest(
+        name=own.name,
+        file=own.file,
+        description=own.description or above.description,
+        platforms=own.platforms or above.platforms,
+        channels=own.channels or above.channels,
+        pytorch=own.pytorch or above.pytorch,
+        python=own.python or above.python,
+        requirements=Requirements(
+            own.requirements.cuda or above.requirements.cuda, own.requirements.glibc or above.requirements.glibc
+        ),
+        dependencies={**_kept(above, own, "conda"), **own.dependencies},
+        wheels={**_kept(above, own, "wheels"), **own.wheels},
+        archives={**_kept(above, own, "archives"), **own.archives},
+        system={**_kept(above, own, "system"), **own.system},
+        others={
+            key: {**_kept(above, own, key), **own.others.get(key, {})} for key in sorted({*above.others, *own.others})
+        },
+        environment={**above.environment, **own.environment},
+        dropped={key: names | above.dropped.get(key, frozenset()) for key, names in own.dropped.items()},
+        cache_name=own.cache_name or above.cache_name,
+        cache_storage=own.cache_storage or above.cache_storage,
+    )
+
+
+def _kept(above: Manifest, own: Manifest, key: str) -> Mapping[str, Any]:
+    """Return the requests to a source of the manifest above that the one below does not drop."""
+    wanted, dropped = above.wanted(key), own.dropped.get(key)
+    return {name: request for name, request in wanted.items() if name not in dropped} if dropped else wanted
+
+
+class ToolkitKind(Enum):
+    """The source of a target's CUDA toolkit; for a target without CUDA, of the libraries that a build uses."""
+
+    CONDA = "conda"
+    ARCHIVES = "archives"
+    WHEELS = "wheels"
+    SYSTEM = "system"
+
+
+def toolkit_kind(manifest: Manifest) -> ToolkitKind:
+    """Return the source of a target's toolkit, which is the same on all of its platforms."""
+    views = [manifest, *(manifest.on(platform) for platform in manifest.platforms)]
+    if any("cuda-toolkit" in view.system for view in views):
+        return ToolkitKind.SYSTEM
+    if any("cuda" in (name, request.product) for view in views for name, request in view.archives.items()):
+        return ToolkitKind.ARCHIVES
+    if any(view.dependencies for view in views):
+        return ToolkitKind.CONDA
+    return ToolkitKind.WHEELS if any(view.wheels for view in views) else ToolkitKind.SYSTEM

@@ -11,12 +11,18 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tenv.core.errors import ManifestError, TenvError
-from tenv.core.names import is_channel, normalize
+from tenv.core.names import CONDA_NAME, is_channel, is_sha256, normalize
 from tenv.core.toml_reader import Table, locate, read_toml
-from tenv.core.untrusted import STORAGE_EXAMPLE, is_storage, login_fault, name_fault, without_login
+from tenv.core.untrusted import (
+    STORAGE_EXAMPLE,
+    address_fault,
+    is_storage,
+    login_fault,
+    name_fault,
+    place_fault,
+    without_login,
+)
 from tenv.core.versions import CondaRange, Range, Version
-from tenv.targets.archive_request import read_archive
-from tenv.targets.layers import lay, merge, placed, with_features
 from tenv.targets.manifest import (
     DEBUG_PYTHON,
     PLATFORMS,
@@ -26,9 +32,15 @@ from tenv.targets.manifest import (
     OtherRequest,
     Requirements,
     WheelRequest,
+    lay,
+    merge,
+    placed,
+    tool_of,
+    with_features,
 )
 from tenv.targets.manifest_keys import (
     ACTIVATION,
+    ARCHIVE,
     BUILD,
     BUILD_PATTERN,
     CACHES,
@@ -42,11 +54,10 @@ from tenv.targets.manifest_keys import (
     names,
 )
 from tenv.targets.sections import SECTIONS, SourceSection
-from tenv.targets.suppliers import check_features, check_single_supplier, conda_package
 from tenv.targets.tree_request import read_tree
 from tenv.targets.variable_requests import check_names, read_variable
 
-__all__ = ["read_manifest"]
+__all__ = ["REFUSED", "check_features", "check_single_supplier", "conda_package", "read_archive", "read_manifest"]
 
 _BUILD = re.compile(BUILD_PATTERN)
 _IN_FEATURE = tuple(name for name in names(FEATURE) if name != "platform")
@@ -166,7 +177,7 @@ def _feature_name(table: Table, key: str) -> str:
 
 
 def _read_feature(name: str, table: Table) -> Manifest:
-    """Read what a feature adds: the sections that bring files, for all platforms and for some."""
+    """Read the additions of a feature: the sections that bring files, for all platforms and for some."""
     table.only(names(FEATURE))
     general, by_platform = _read_sections(name, table), {}
     for platform, part in _platforms(table):
@@ -199,7 +210,7 @@ def _read_sections(name: str, table: Table) -> Manifest:
 
 
 def _read_system(table: Table, key: str) -> tuple[str, Range]:
-    """Return what is taken from the host, by the name that tenv has for it, and the versions accepted."""
+    """Return the accepted versions of the host's tools, by tenv's name of each tool."""
     if _package(table, key) != "python":
         return key, _range(table, key)
     inner = table.table(key) if isinstance(table.data[key], dict) else Table({})
@@ -218,7 +229,7 @@ def _each(table: Table) -> list[tuple[Table, str]]:
 
 
 def _dropped(section: SourceSection, table: Table) -> frozenset[str]:
-    """Return the names that a section drops from what a parent asks for (``NAME = false``)."""
+    """Return the names that a section drops from a parent's requests (``NAME = false``)."""
     dropped = (key for key, value in table.data.items() if value is False)
     return frozenset(map(normalize, dropped) if section.key == "wheels" else dropped)
 
@@ -329,3 +340,106 @@ def _check_whole(manifest: Manifest, whole: Manifest, table: Table) -> None:
         )
     if manifest.python and not manifest.python_minors():
         raise table.fail("python", f"`{manifest.python}` contains no Python 3 minor")
+
+
+REFUSED = {
+    "cudatoolkit-dev": (
+        "holds no toolkit, but a script that downloads one when it is installed, outside every sha256",
+        'use cuda-nvcc and cuda-version in [dependencies], or before CUDA 12 cuda = "11.8.0" in [archives]',
+    ),
+}
+"""Conda packages that no lock can hold, each with the reason and a substitute (conda-forge's recipes)."""
+
+
+def conda_package(table: Table, key: str) -> str:
+    """Return the name of a conda package that a manifest may request."""
+    if not CONDA_NAME.fullmatch(key):
+        raise table.fail(key, f"`{key}` is not the name of a conda package (lowercase letters, digits, `-`, `_`, `.`)")
+    if key in REFUSED:
+        reason, instead = REFUSED[key]
+        raise table.fail(key, f"`{key}` {reason}", hint=instead)
+    return key
+
+
+def check_features(manifest: Manifest, platform: str, table: Table) -> None:
+    """Refuse features that would change a request of the target or of another feature: a feature only adds."""
+    asked = {(key, name): ("", request) for key, name, request in _requests(manifest.on(platform))}
+    for feature, part in manifest.features.items():
+        for key, name, request in _requests(part.on(platform)):
+            other, known = asked.setdefault((key, name), (feature, request))
+            if not other or known != request:
+                section = next(section.name for section in SECTIONS if section.key == key)
+                where = f"[feature.{other}.{section}] in another version" if other else f"[{section}]"
+                raise table.table("feature").fail(
+                    f"{feature}.{section}.{name}",
+                    f"`{name}` is asked for by {where}, and a feature only adds",
+                    hint=f"remove it from [feature.{feature}.{section}]",
+                )
+
+
+def _requests(manifest: Manifest) -> list[tuple[str, str, object]]:
+    return [
+        (section.key, name, request) for section in SECTIONS for name, request in manifest.wanted(section.key).items()
+    ]
+
+
+def check_single_supplier(manifest: Manifest, platform: str, table: Table) -> None:
+    """Raise ManifestError if two sections supply one tool."""
+    supplier: dict[str, str] = {}
+    for section in SECTIONS:
+        for tool in {tool_of(normalize(name)) for name in manifest.wanted(section.key)}:
+            if tool in supplier:
+                raise table.fail(
+                    section.name,
+                    f"`{tool}` is supplied by both [{supplier[tool]}] and [{section.name}] on {platform}",
+                    hint="remove it from one of the two",
+                )
+            supplier[tool] = section.name
+
+
+def read_archive(table: Table, key: str, version: str) -> ArchiveRequest:
+    """Return a request of ``[archives]``; raises ManifestError with the path of a wrong value.
+
+    Args:
+        table: The section.
+        key: The name of the request.
+        version: Its version, as it was read; empty without one.
+    """
+    inner = table.table(key)
+    inner.only(names(ARCHIVE))
+    strip = inner.data.get("strip", 0)
+    if not isinstance(strip, int) or isinstance(strip, bool) or strip < 0:
+        raise inner.fail("strip", "expected a number of folders, 0 or more")
+    url, to = _archive_url(inner), _archive_place(inner)
+    components = tuple(sorted(set(inner.strings("components"))))
+    optional, product = inner.flag("optional"), inner.text("product")
+    archive = ArchiveRequest(version, url, inner.text("sha256"), strip, to, product, components, optional)
+    if wrong := next((name for name in components if name_fault(name)), ""):
+        raise inner.fail("components", f"`{wrong}` is not the name of a component")
+    if "components" in inner.data and (not components or url or archive.product):
+        raise inner.fail("components", "expected names of components of a product that has a version")
+    if archive.product and name_fault(archive.product):
+        raise inner.fail("product", f"`{archive.product}` is not the name of a product")
+    if optional and not url:
+        raise inner.fail("optional", "only a request by `url` can be optional")
+    if bool(archive.version) == bool(archive.url):
+        raise table.fail(key, "needs either a `version` of a known product or a `url`")
+    if archive.sha256 and not is_sha256(archive.sha256):
+        raise inner.fail("sha256", "expected 64 hex digits")
+    return archive
+
+
+def _archive_url(table: Table) -> str:
+    url = table.text("url")
+    if url and (fault := address_fault(url)):
+        hint = "put user and password into ~/.netrc, which tenv reads" if login_fault(url) else ""
+        raise table.fail("url", fault, hint=hint)
+    return url
+
+
+def _archive_place(table: Table) -> str:
+    """Return the destination folder of an archive, which must be inside the prefix."""
+    to = table.text("to")
+    if fault := place_fault(to):
+        raise table.fail("to", fault)
+    return to

@@ -1,10 +1,13 @@
-"""The keys of a manifest: their names, types and meaning, in one table.
+"""The keys of a manifest: their names, types and meaning, in one table, and the JSON schema of them.
 
-`tenv.targets.manifest_file` accepts these keys and no others. `tenv.targets.manifest_schema` writes the table as a JSON
-schema for editors.
+`tenv.targets.manifest_file` accepts these keys and no others. The schema, for editors, has draft 7, which taplo and VS
+Code's TOML extension read. A keyword of it applies to values of its type alone, so one schema holds a text and a table
+without ``oneOf``, and an error names the place that is wrong.
 """
 
+import json
 from enum import StrEnum
+from typing import Any
 
 from tenv.core.dataclass import dataclass
 from tenv.core.names import CHANNEL_PATTERN, CONDA_NAME, SHA256_PATTERN
@@ -26,11 +29,14 @@ __all__ = [
     "MANIFEST",
     "ON_PLATFORM",
     "REQUIREMENTS",
+    "SCHEMA_FILE",
     "WHEEL",
     "Form",
     "Key",
     "Tables",
+    "manifest_schema",
     "names",
+    "schema_text",
 ]
 
 BUILD_PATTERN = r"[A-Za-z0-9_.+*]+"
@@ -58,11 +64,11 @@ class Key:
         name: The key.
         about: Its meaning, in one line.
         forms: The types that its value may have.
-        pattern: What a text matches as a whole, or each text of a list; empty for any text.
+        pattern: The pattern of a whole text, or of each text of a list; empty for any text.
         choices: The accepted texts; empty for any.
         keys: The keys of its table; empty if they are names.
         each: The values of its table, if its keys are names.
-        only_false: Whether the only flag is ``false``, which drops what a parent requests.
+        only_false: Whether the only flag is ``false``, which drops a parent's request.
         only_true: Whether the only flag is ``true``.
         one_key: Whether its table has exactly one key.
         one_of: Keys of its table of which exactly one is needed; empty for none.
@@ -88,8 +94,8 @@ class Tables:
     """The values of a table whose keys are names.
 
     Attributes:
-        value: What each value is.
-        pattern: What each name matches; empty for any.
+        value: The type of each value.
+        pattern: The pattern of each name; empty for any.
         known: Values with a meaning of their own, by name, which editors offer.
         closed: Whether there are no other names.
     """
@@ -293,7 +299,7 @@ def _platforms(keys: tuple[Key, ...]) -> Key:
 
 
 FEATURE = (*_OF_FILES, _platforms(_OF_FILES))
-"""``[feature.NAME]``: only what brings files, since the host is checked for the target alone."""
+"""``[feature.NAME]``: only sections that bring files, since the host is checked for the target alone."""
 
 MANIFEST = (
     Key("$schema", "The JSON schema of this file, for editors", example="./tenv.schema.json"),
@@ -318,3 +324,68 @@ MANIFEST = (
     Key("build", "Settings of `tenv build`", _TABLE, keys=BUILD),
 )
 """The whole manifest."""
+
+
+SCHEMA_FILE = "tenv.schema.json"
+"""The name of the schema's file beside the manifests of a project."""
+
+
+def manifest_schema() -> dict[str, Any]:
+    """Return the JSON schema of a manifest."""
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "Manifest of a tenv target",
+        "description": "What a target asks for. `tenv lock` selects the files, `tenv create` installs them.",
+        **_schema_table(MANIFEST),
+        "type": "object",
+    }
+
+
+def schema_text() -> str:
+    """Return the JSON schema as the text of a file."""
+    return json.dumps(manifest_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _schema_table(keys: tuple[Key, ...]) -> dict[str, Any]:
+    return {"properties": {key.name: _schema_value(key) for key in keys}, "additionalProperties": False}
+
+
+def _schema_value(key: Key) -> dict[str, Any]:
+    found: dict[str, Any] = {"description": key.about}
+    forms = [str(form) for form in key.forms]
+    found["type"] = forms[0] if len(forms) == 1 else forms
+    text = _schema_text(key)
+    if Form.TEXTS in key.forms:
+        found |= {"items": {"type": "string", **text}} | ({"uniqueItems": True} if key.choices else {})
+    if Form.TEXT in key.forms:
+        found |= text
+    if Form.COUNT in key.forms:
+        found["minimum"] = 0
+    if key.only_true:
+        found["enum"] = [True]
+    if key.only_false:
+        found["not"] = {"const": True}
+    if key.keys:
+        found |= _schema_table(key.keys)
+    if key.each:
+        found |= _schema_named(key.each)
+    if key.one_key:
+        found |= {"minProperties": 1, "maxProperties": 1}
+    if key.one_of:
+        one = {"oneOf": [{"required": [name]} for name in key.one_of]}
+        found |= {"if": {"type": "object"}, "then": one}
+    return found | ({"examples": [key.example]} if key.example else {})
+
+
+def _schema_text(key: Key) -> dict[str, Any]:
+    if key.choices:
+        return {"enum": list(key.choices)}
+    return {"pattern": f"^({key.pattern})$"} if key.pattern else {}
+
+
+def _schema_named(tables: Tables) -> dict[str, Any]:
+    found: dict[str, Any] = (
+        {"properties": {key.name: _schema_value(key) for key in tables.known}} if tables.known else {}
+    )
+    found["additionalProperties"] = False if tables.closed else _schema_value(tables.value)
+    return found | ({"propertyNames": {"pattern": f"^({tables.pattern})$"}} if tables.pattern else {})

@@ -31,7 +31,7 @@ def nearest_cuda(
         name: The name that no target has.
         names: The names of all targets.
         has_platform: Returns whether a target is for the platform of this host; others count only without such.
-        driver: The driver of the host that is judged; None for that of this host.
+        driver: The driver of the judged host; None for this host's.
 
     Returns:
         The suggestion; empty if the name has no CUDA release.

@@ -1,4 +1,4 @@
-"""The search for targets and their locks: project, the user's configuration folder, built-in targets."""
+"""The search for the project, and for targets and their locks: project, configuration folder, built-in targets."""
 
 import contextlib
 import os
@@ -14,7 +14,6 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import ManifestError, UnknownTargetError, UsageError
 from tenv.core.toml_reader import nearest
 from tenv.core.user_folders import user_config, user_data
-from tenv.targets.project_folder import find_checkout, find_project
 
 if TYPE_CHECKING:
     from tenv.targets.manifest import Manifest
@@ -27,9 +26,14 @@ __all__ = [
     "SearchPath",
     "Target",
     "built_in_manifests",
+    "find_checkout",
     "find_places",
+    "find_project",
     "is_target_name",
+    "makes_project",
     "settings_folder",
+    "sister_hint",
+    "sisters",
     "target_name_of",
 ]
 
@@ -91,7 +95,7 @@ class Target:
         lock_home: The lock that `tenv lock` writes.
         lock_origin: Where the lock was found; None where there is none, or the command line names it.
         home_origin: Whose folder `lock_home` lies in.
-        files: The files that the manifest was read from: its own and those of its parents.
+        files: The files of the manifest: its own and its parents'.
     """
 
     name: str
@@ -167,7 +171,7 @@ class SearchPath:
                 f"there is no target `{name}`: {self.refused} belongs to another user, so it is no project of yours",
                 hint=f"`TENV_SAFE_FOLDERS={shlex.quote(str(self.refused))}` trusts it",
             )
-        # The manifests of targets are not read for a parent that is missing: one of them may be what asks for it.
+        # The manifests of targets are not read for a parent that is missing: one of them may request it.
         meant = nearest_cuda(name, names, self._has_platform if pattern is _NAME else lambda _: True, self.driver)
         suggestion = meant or nearest(name, [*names, AUTO])
         own = [known for known in names if known in self.project_targets()]
@@ -293,7 +297,7 @@ def is_target_name(name: str) -> bool:
 
 
 def target_name_of(text: str) -> str:
-    """Return the name of a target that is made of another name, such as that of a folder; empty where none can be."""
+    """Return the name of a target that is made of another name, such as a folder's; empty if none can be made."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")
 
 
@@ -306,8 +310,6 @@ def find_places(start: Path | None = None) -> SearchPath:
     """Return the search path of a working folder; None means the current one."""
     start = start or _working_folder()
     project, refused = find_project(start)
-    if project is None and refused is None and (real := start.resolve()) != start:
-        project, refused = find_project(real)
     user = Place(Origin.USER, settings_folder())
     built_in = Place(Origin.BUILT_IN, _built_in())
     places = ([Place(Origin.PROJECT, project)] if project else []) + [user, built_in]
@@ -334,3 +336,101 @@ def _built_in() -> Path:
     package = Path(__file__).parent.parent
     carried = package / "builtin"
     return carried if carried.is_dir() else package.parent.parent
+
+
+def makes_project(folder: Path) -> tuple[Path, ...]:
+    """Return the sign of a project in a folder: ``tenv.toml``, or ``manifests/`` with a ``*.toml``; nothing if none.
+
+    Other tools have folders of that name. A manifest that can't be read makes a project as well: the error is about it.
+    """
+    if (folder / "tenv.toml").is_file():
+        return (folder / "tenv.toml",)
+    manifests = folder / "manifests"
+    try:
+        if any(name.endswith(".toml") and not name.startswith(".") for name in os.listdir(manifests)):  # noqa: PTH208
+            return (manifests,)
+    except PermissionError:
+        if os.access(folder, os.X_OK) and _is_own(folder) and _is_own(manifests):
+            return (manifests,)
+    except OSError:
+        return ()
+    return ()
+
+
+def find_project(start: Path) -> tuple[Path | None, Path | None]:
+    """Return the nearest folder upwards of `start` that is a project, and one that is none since it is another user's.
+
+    The walk ends at a folder of another user, whose manifests would decide on programs that run here, and at the border
+    of a file system. git has the same rule since CVE-2022-24765. If the folders of the path have no project, the
+    folders of the real path are searched.
+    """
+    found = _walk_up(start)
+    return _walk_up(real) if found == (None, None) and (real := start.resolve()) != start else found
+
+
+def _walk_up(start: Path) -> tuple[Path | None, Path | None]:
+    device = None
+    for folder in (start, *start.parents):
+        try:
+            info = folder.stat()
+        except OSError:
+            continue
+        if device not in (None, info.st_dev):
+            break
+        device = info.st_dev
+        signs = makes_project(folder)
+        if not all(_is_own(path) for path in (folder, *signs)) and not _is_safe(folder):
+            return None, folder if signs else None
+        if signs:
+            return folder, None
+    return None, None
+
+
+def _is_own(path: Path) -> bool:
+    """Tell whether a file or folder is this user's; Windows has its own rights."""
+    return not hasattr(os, "geteuid") or path.stat().st_uid == os.geteuid()
+
+
+def _is_safe(folder: Path) -> bool:
+    from tenv.targets.config import safe_folders  # late: asked only about folders of others
+
+    real = Path(os.path.realpath(folder))
+    return any(real.is_relative_to(os.path.realpath(safe)) for safe in safe_folders(settings_folder(), os.environ))
+
+
+def find_checkout(start: Path, project: Path | None) -> Path | None:
+    """Return the PyTorch checkout that a folder lies in, where it is nearer than the project."""
+    for folder in (start, *start.parents):
+        if folder == project:
+            return None
+        if (folder / "torch" / "csrc").is_dir() and (folder / "setup.py").is_file():
+            return folder
+    return None
+
+
+def sisters(manifest: "Manifest", platform: str, others: "Iterable[Manifest]") -> list[str]:
+    """Return the targets of the same CUDA release that serve a platform, those without system toolkits first.
+
+    A name never turns into another kind by itself, so these are for a message.
+
+    Args:
+        manifest: The target without the platform.
+        platform: The platform.
+        others: The manifests of the other targets.
+    """
+    cuda = manifest.requirements.cuda
+    found = [
+        other
+        for other in others
+        if other.name != manifest.name and platform in other.platforms and other.requirements.cuda is not None
+        if cuda is not None and other.requirements.cuda.major_minor == cuda.major_minor
+    ]
+    return [other.name for other in sorted(found, key=lambda other: ("cuda-toolkit" in other.system, other.name))]
+
+
+def sister_hint(manifest: "Manifest", platform: str) -> str:
+    """Return the hint that names the built-in target of the same CUDA release on a platform; empty without one."""
+    if manifest.requirements.cuda is None:
+        return ""
+    names = sisters(manifest, platform, built_in_manifests())
+    return f"the same CUDA on {platform}: {', '.join(f'`{name}`' for name in names)}" if names else ""

@@ -1,6 +1,7 @@
 """Requests for packages that are built from a source tree: a commit of a git repository, or a folder.
 
-Their keys are those of pixi's ``[pypi-dependencies]``: https://pixi.prefix.dev/latest/reference/pixi_manifest/.
+Their keys are the keys of pixi's ``[pypi-dependencies]``: https://pixi.prefix.dev/latest/reference/pixi_manifest/. No
+manifest can hold the address of a file, or a repository of another program than git.
 """
 
 import os
@@ -17,10 +18,12 @@ from tenv.core.untrusted import address_fault, place_fault, text_fault, without_
 __all__ = [
     "REVISIONS",
     "TREE_KEYS",
+    "WHY",
     "TreeRequest",
     "commit_fault",
     "git_fault",
     "git_line",
+    "names_source",
     "read_tree",
     "reference_fault",
 ]
@@ -32,7 +35,7 @@ TREE_KEYS = ("git", *REVISIONS, "subdirectory", "path", "editable")
 """The keys of a request for a source tree, beside its extras."""
 
 _SCHEMES = ("https", "ssh", "file")
-"""What git may speak: ``http`` is not authentic, and ``ext`` runs programs."""
+"""The protocols of git: ``http`` is not authentic, and ``ext`` runs programs."""
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _LINE = re.compile(
@@ -117,7 +120,7 @@ def git_line(text: str) -> tuple[str, tuple[str, ...], TreeRequest] | None:
         None for another line, or one with a marker.
 
     Raises:
-        ValueError: A part of it is not valid; the message says why.
+        ValueError: A part of it is not valid; the message has the reason.
     """
     if (match := _LINE.fullmatch(text.strip())) is None:
         return None
@@ -184,3 +187,15 @@ def _ssh_hint(url: str) -> str:
         return ""
     host, _, path = url.partition(":")
     return f'git = "ssh://{host}/{path}"' if host and path and "/" not in host else ""
+
+
+WHY = "a package at an address can't be locked, only one of an index, a git repository or a folder"
+
+_SOURCE = re.compile(
+    r"(?:[\w.-]+\s*(?:\[[^\]]*\])?\s*@\s*)?(?:(?:git|hg|svn|bzr)\+\w+:|\w+://|file:|git@|\.{0,2}/|~/|\.{1,2}$)"
+)
+
+
+def names_source(text: str) -> bool:
+    """Tell whether a request of pip or uv names an address or a folder, such as ``git+https://…`` or ``./it``."""
+    return bool(_SOURCE.match(text.strip()))

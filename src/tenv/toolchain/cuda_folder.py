@@ -16,10 +16,10 @@ from pathlib import Path
 
 from tenv.core.files import relative_link, storage_errors, write_atomic
 from tenv.core.prefix import files_in, prune
-from tenv.toolchain import conda_layout, wheel_layout
 from tenv.toolchain import driver_stub as elf
+from tenv.toolchain import package_layouts as layouts
 from tenv.toolchain.discover import TOOLKIT, Toolchain, discover
-from tenv.toolchain.wheel_layout import FOLDERS, holds_part
+from tenv.toolchain.package_layouts import FOLDERS, holds_part
 
 __all__ = ["assemble", "assemble_beside"]
 
@@ -50,7 +50,7 @@ def assemble(prefix: Path, platform: str, parts: Sequence[Path], keep: Collectio
     root = prefix / TOOLKIT
     with storage_errors(f"can't create the CUDA toolkit folder {root}"):
         _clear(root, [prefix / name for name in keep])
-        split = conda_layout.split_toolkit(prefix)
+        split = layouts.split_toolkit(prefix)
         sources = [split, *sources] if split else sources
         wanted = any((source / "include" / "cuda_runtime_api.h").is_file() for source in sources)
         if wanted and platform in _MACHINES:
@@ -199,9 +199,9 @@ def _write_versions(root: Path, found: Toolchain) -> None:
     rows: dict[str, Mapping[str, str]] = {}
     if found.cuda_version:
         rows["cuda"] = {"name": "CUDA SDK", "version": found.cuda_version.text}
-    wheels = wheel_layout.components(found.site_packages)
+    wheels = layouts.wheel_components(found.site_packages)
     packages = {name.removeprefix("nvidia-"): version for name, version in wheels.items()}
-    for name, version in {**packages, **conda_layout.components(found.prefix)}.items():
+    for name, version in {**packages, **layouts.conda_components(found.prefix)}.items():
         if name.startswith("cuda-") and name not in ("cuda-toolkit", "cuda-version"):
             key = name.replace("-", "_").replace("cuda_runtime", "cuda_cudart")
             rows[key] = {"name": f"CUDA {name.removeprefix('cuda-').upper()}", "version": version}

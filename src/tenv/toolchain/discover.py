@@ -11,7 +11,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.file_content import read_text
 from tenv.core.prefix import ARCHIVES, has_conda_packages, python_program, site_packages
 from tenv.core.versions import Version
-from tenv.toolchain import conda_layout, wheel_layout
+from tenv.toolchain import package_layouts as layouts
 
 __all__ = ["TOOLKIT", "Toolchain", "discover", "python_program", "site_packages"]
 
@@ -103,8 +103,8 @@ def discover(prefix: Path) -> Toolchain:
         ninja=_program(prefix, "ninja", suffix),
         mkl=_library(prefix, homes, ("mkl.h",), ("libmkl_core.a", "libmkl_core.so", "mkl_core.lib")),
         magma=_library(prefix, homes, ("magma.h", "magma_v2.h"), ("libmagma.a", "libmagma.so", "magma.lib")),
-        cc=conda_layout.compiler(prefix, "gcc") if conda and not windows else None,
-        cxx=conda_layout.compiler(prefix, "g++") if conda and not windows else None,
+        cc=layouts.compiler(prefix, "gcc") if conda and not windows else None,
+        cxx=layouts.compiler(prefix, "g++") if conda and not windows else None,
         nvtx=next((root for home in homes if (root := home / "NvToolsExt").is_dir()), None),
         compat=_compat(homes),
         programs=tuple(folder for home in homes if (folder := home / "bin").is_dir()),
@@ -131,7 +131,7 @@ def _compat(homes: Iterable[Path]) -> Path | None:
 
 
 def _library(prefix: Path, homes: Iterable[Path], headers: tuple[str, ...], libraries: tuple[str, ...]) -> Path | None:
-    roots = (conda_layout.library_root(root, headers, libraries) for root in (prefix, *homes))
+    roots = (layouts.library_root(root, headers, libraries) for root in (prefix, *homes))
     return next((root for root in roots if root), None)
 
 
@@ -146,19 +146,19 @@ def _nvcc(prefix: Path, cuda: Path, suffix: str) -> Path | None:
 
 
 def _version(prefix: Path, site: Path, cuda: Path) -> Version | None:
-    own = conda_layout.split_toolkit(prefix) or conda_layout.flat_toolkit(prefix)
+    own = layouts.split_toolkit(prefix) or layouts.flat_toolkit(prefix)
     if own:
-        return conda_layout.toolkit_version(prefix, cuda / "include")
-    return wheel_layout.toolkit_version(site) or _header_version(cuda)
+        return layouts.conda_toolkit_version(prefix, cuda / "include")
+    return layouts.wheel_toolkit_version(site) or _header_version(cuda)
 
 
 def _cuda_root(prefix: Path, site: Path) -> Path | None:
     root = prefix / TOOLKIT
     if sys.platform == "win32":  # the wheels of CUDA 13 are close enough to a toolkit; archives are joined in one
-        folders = (*wheel_layout.toolkit_parts(site), root)
+        folders = (*layouts.toolkit_parts(site), root)
         wheels = (folder for folder in folders if (folder / "bin" / "nvcc.exe").is_file())
-        return next(wheels, None) or conda_layout.flat_toolkit(prefix)
-    return root if (root / "include" / "cuda_runtime_api.h").exists() else conda_layout.flat_toolkit(prefix)
+        return next(wheels, None) or layouts.flat_toolkit(prefix)
+    return root if (root / "include" / "cuda_runtime_api.h").exists() else layouts.flat_toolkit(prefix)
 
 
 def _header_version(root: Path) -> Version | None:

@@ -22,14 +22,14 @@ STUB_ERROR = 34  # CUDA_ERROR_STUB_LIBRARY of cuda.h, which NVIDIA's own stub re
 # One page of the largest size in use: aarch64 kernels may have pages of 64 KiB, and no page may have two protections.
 _PAGE = 0x10000
 
-# The names below are those of the System V ABI.
+# The names below come from the System V ABI.
 _FILE_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _PROGRAM_HEADER = struct.Struct("<IIQQQQQQ")
 _SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _DYNAMIC = struct.Struct("<qQ")
 
-_IDENT = b"\x7fELF" + bytes([2, 1, 1])  # ELFCLASS64, ELFDATA2LSB, EV_CURRENT; what follows is zero: ELFOSABI_NONE
+_IDENT = b"\x7fELF" + bytes([2, 1, 1])  # ELFCLASS64, ELFDATA2LSB, EV_CURRENT; the rest is zero: ELFOSABI_NONE
 _EV_CURRENT = 1
 _ET_DYN = 3
 
@@ -65,7 +65,7 @@ class ProcessorFamily(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """What differs between machines: ELF's number (e_machine) and the code of the one function."""
+    """The differences between machines: ELF's number (e_machine) and the code of the one function."""
 
     number: int
     code: bytes
@@ -151,7 +151,7 @@ def declared_functions(header: str, prefix: str = "cu") -> frozenset[str]:
 
     Args:
         header: The text of cuda.h, cudaGL.h, cudaProfiler.h and the like.
-        prefix: What the functions' names begin with, before a capital letter.
+        prefix: The beginning of the functions' names, before a capital letter.
     """
     text = _COMMENT.sub(" ", header)
     name = rf"{re.escape(prefix)}[A-Z]\w*"

@@ -1,19 +1,42 @@
-"""Short programs that test a toolchain: each is compiled and run in its own folder."""
+"""Short programs that test a toolchain and its libraries: each is compiled and run in its own folder.
 
+Those of the libraries call functions that return a version, and compare it with the header. None of them needs a driver
+or a GPU.
+"""
+
+import re
 import shlex
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 
 from tenv.core import process
 from tenv.core.dataclass import dataclass
+from tenv.core.names import infos_of
 from tenv.toolchain.discover import Toolchain
-from tenv.toolchain.library_probes import library_probes
-from tenv.toolchain.probe import Probe
 
-__all__ = ["Outcome", "Probe", "plan", "run", "toolkit_probe"]
+__all__ = ["Outcome", "Probe", "library_probes", "plan", "run", "toolkit_probe"]
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A short program.
+
+    Attributes:
+        name: Its subject, in one word.
+        files: Its files.
+        commands: The commands to run in the folder of the files, in order; each must succeed.
+        lacks: The missing requirement of the program, or an empty text.
+    """
+
+    name: str
+    files: Mapping[str, str] = field(default_factory=dict)
+    commands: tuple[tuple[str, ...], ...] = ()
+    lacks: str = ""
+
 
 _SECONDS = 180.0
 """Seconds for one command; nvcc takes some seconds on a slow disk."""
@@ -126,7 +149,7 @@ def plan(
         environ: The environment variables with the toolchain active.
         modules: The Python modules that must be importable.
         gpu: Whether the host has a GPU, so that compiled CUDA programs can be run.
-        parts: What CMake's FindCUDAToolkit must find of the toolkit, without ``CUDA::``.
+        parts: The parts of the toolkit that CMake's FindCUDAToolkit must find, without ``CUDA::``.
     """
     python = str(toolchain.python)
     if toolchain.python.exists():
@@ -159,7 +182,7 @@ def toolkit_probe(toolchain: Toolchain, parts: Sequence[str]) -> Probe | None:
 
     Args:
         toolchain: The tools of the prefix.
-        parts: What FindCUDAToolkit must find, without ``CUDA::``.
+        parts: The parts that FindCUDAToolkit must find, without ``CUDA::``.
     """
     if not (toolchain.cmake and toolchain.nvcc and parts):
         return None
@@ -209,8 +232,8 @@ def run(probe: Probe, environ: Mapping[str, str], limit: float = _SECONDS, *, bo
         for file, text in probe.files.items():
             (folder / file).write_text(text)
         for command in probe.commands:
-            ok, said = _step(command, environ, folder, limit, bound=bound)
-            log.append(said)
+            ok, output = _step(command, environ, folder, limit, bound=bound)
+            log.append(output)
             if not ok:
                 break
     return Outcome(probe.name, ok, round(time.monotonic() - start, 3), "\n".join(log))
@@ -224,7 +247,130 @@ def _step(
     shown = f"$ {shlex.join(command)}"
     if isinstance(done, process.Missing):
         return False, f"{shown}\n{done.reason}"
-    said = "\n".join(text for text in (shown, done.stdout.strip(), done.stderr.strip()) if text)
+    output = "\n".join(text for text in (shown, done.stdout.strip(), done.stderr.strip()) if text)
     if done.status:
-        said += f"\nfailed with status {done.status}"
-    return not done.status, said
+        output += f"\nfailed with status {done.status}"
+    return not done.status, output
+
+
+_VERSION = """\
+#include <cstdio>
+#include <{header}>
+int main() {{
+    {ask}
+    std::printf("header %ld, library %ld\\n", (long)({expected}), (long)got);
+    return got == ({expected}) ? 0 : 1;
+}}
+"""
+
+# Each: the header, the statements that set `got`, and the expected value by the header.
+_CUDNN = ("cudnn.h", "size_t got = cudnnGetVersion();", "CUDNN_VERSION")
+_ASK_CUSPARSELT = """\
+int a = 0, b = 0;
+    if (cusparseLtGetProperty(MAJOR_VERSION, &a) || cusparseLtGetProperty(MINOR_VERSION, &b)) return 2;
+    int got = 1000 * a + b;"""
+_CUSPARSELT = ("cusparseLt.h", _ASK_CUSPARSELT, "1000 * CUSPARSELT_VER_MAJOR + CUSPARSELT_VER_MINOR")
+_NCCL = ("nccl.h", "int got = 0; if (ncclGetVersion(&got)) return 2;", "NCCL_VERSION_CODE")
+
+_MAGMA = """\
+#include <magma_v2.h>
+int main(int count, char **) {
+    if (count > 99) { magma_int_t a, b, c; magma_version(&a, &b, &c); magma_init(); }
+    return MAGMA_VERSION_MAJOR >= 2 ? 0 : 1;
+}
+"""
+
+_OPENMP = """\
+#include <omp.h>
+#include <cstdio>
+int main() {
+    long sum = 0;
+    #pragma omp parallel for reduction(+:sum) num_threads(4)
+    for (int i = 0; i < 1000; ++i) sum += i;
+    std::printf("%ld with OpenMP %d\\n", sum, _OPENMP);
+    return sum == 499500 ? 0 : 1;
+}
+"""
+
+_TWICE = "__global__ void twice(float *x) { x[threadIdx.x] *= 2.0f; }\n"
+
+_TORCH = """\
+import os, torch
+from torch.utils.cpp_extension import load_inline
+source = "torch::Tensor twice(torch::Tensor x) { return x + x; }"
+os.makedirs("build")
+probe = load_inline("probe", cpp_sources=source, functions=["twice"], build_directory=os.path.abspath("build"))
+assert probe.twice(torch.ones(2)).tolist() == [2.0, 2.0]
+"""
+
+_ARCH = re.compile(r"(\d+)\.(\d)([af]?)(\+PTX)?", re.IGNORECASE)
+
+
+def library_probes(toolchain: Toolchain, environ: Mapping[str, str], compiler: tuple[str, ...]) -> Iterator[Probe]:
+    """Yield the probes for the libraries of a toolchain.
+
+    Args:
+        toolchain: The tools of the prefix.
+        environ: The environment variables with the toolchain active.
+        compiler: The words that call the C++ compiler.
+    """
+    if not any("clang" in Path(word).name for word in compiler):  # its OpenMP is a package of its own
+        build = (*compiler, "-fopenmp", "-o", "probe", "probe.cpp")
+        yield Probe("openmp", {"probe.cpp": _OPENMP}, (build, ("./probe",)))
+    if toolchain.nvcc:
+        for option, name in _architectures(environ.get("TORCH_CUDA_ARCH_LIST", "")):
+            yield Probe(f"nvcc-{name}", {"probe.cu": _TWICE}, ((str(toolchain.nvcc), *option, "-c", "probe.cu"),))
+    for name, root, library, program in (
+        ("cudnn", toolchain.cudnn, "cudnn", _CUDNN),
+        ("cusparselt", toolchain.cusparselt, "cusparseLt", _CUSPARSELT),
+        ("nccl", toolchain.nccl, "nccl", _NCCL),
+    ):
+        if root:
+            yield _version_probe(name, root, library, program, toolchain, compiler)
+    if toolchain.magma:
+        yield _magma_probe(toolchain.magma, toolchain, compiler)
+    if _has_torch(toolchain) and toolchain.python.exists():
+        yield Probe("torch-extension", {"probe.py": _TORCH}, ((str(toolchain.python), "probe.py"),))
+
+
+def _architectures(text: str) -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield nvcc's option for each architecture of a TORCH_CUDA_ARCH_LIST, with a name, without names of families."""
+    for word in dict.fromkeys(re.split(r"[;\s,]+", text)):
+        if match := _ARCH.fullmatch(word):
+            number = f"{int(match[1])}{match[2]}{match[3].lower()}"
+            code = f"[sm_{number},compute_{number}]" if match[4] else f"sm_{number}"
+            yield ("-gencode", f"arch=compute_{number},code={code}"), number
+
+
+def _headers(root: Path, toolchain: Toolchain) -> list[str]:
+    folders = [root / "include", *([toolchain.cuda / "include"] if toolchain.cuda else [])]
+    return [f"-I{folder}" for folder in dict.fromkeys(folders)]
+
+
+def _libraries(root: Path, toolchain: Toolchain) -> list[str]:
+    roots = dict.fromkeys([root, *([toolchain.cuda] if toolchain.cuda else [])])
+    folders = [folder for one in roots for folder in (one / "lib64", one / "lib") if folder.is_dir()]
+    return [word for folder in folders for word in (f"-L{folder}", f"-Wl,-rpath,{folder}", f"-Wl,-rpath-link,{folder}")]
+
+
+def _version_probe(
+    name: str, root: Path, library: str, program: tuple[str, str, str], toolchain: Toolchain, compiler: tuple[str, ...]
+) -> Probe:
+    header, ask, expected = program
+    text = _VERSION.format(header=header, ask=ask, expected=expected)
+    # NCCL's libraries name symbols of the driver, which the loader looks up when they are called.
+    words = ["-Wl,--allow-shlib-undefined", *_libraries(root, toolchain), f"-l{library}"]
+    build = (*compiler, *_headers(root, toolchain), "-o", "probe", "probe.cpp", *words)
+    return Probe(name, {"probe.cpp": text}, (build, ("./probe",)))
+
+
+def _magma_probe(root: Path, toolchain: Toolchain, compiler: tuple[str, ...]) -> Probe:
+    """Return the probe for MAGMA: it is linked, and not run, since it is static and asks for a GPU."""
+    words = ["-Wl,--unresolved-symbols=ignore-all", *_libraries(root, toolchain), "-lmagma"]
+    build = (*compiler, *_headers(root, toolchain), "-o", "probe", "probe.cpp", *words)
+    return Probe("magma", {"probe.cpp": _MAGMA}, (build,))
+
+
+def _has_torch(toolchain: Toolchain) -> bool:
+    site = toolchain.site_packages
+    return (site / "torch" / "__init__.py").is_file() or any(site.glob(infos_of("torch")))

@@ -3,15 +3,16 @@
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tenv.activation.changes import ACTIVATION, Activation, read_activation
-from tenv.activation.levels import activated, deactivated, edits, level_of
-from tenv.activation.shells import cmd
-from tenv.activation.shells.interface import EditShell
 from tenv.core.errors import EnvironmentBrokenError, EnvironmentMissingError, TenvError, UsageError
 from tenv.environment.state import Environment, State
 from tenv.project.context import Context
 from tenv.verbs.lock_standing import report_standing
+
+if TYPE_CHECKING:
+    from tenv.activation.shells.interface import EditShell
 
 __all__ = [
     "find_activation",
@@ -29,13 +30,13 @@ def find_environment(
     """Return the name of a ready environment, the environment and its state.
 
     Args:
-        context: What every verb is given.
-        target: The target; the only environment here when None.
-        prefix: The environment's folder, when it is not the usual one.
-        gutted: Take one of which something necessary is gone, too.
+        context: The context of the verb.
+        target: The target; None for the only environment here.
+        prefix: The environment's folder; None for the default one.
+        gutted: Whether to accept an environment that lacks an essential file.
 
     Raises:
-        EnvironmentMissingError: There is none.
+        EnvironmentMissingError: It does not exist.
         EnvironmentBrokenError: It is not ready, not of this user, or was moved.
     """
     if prefix is not None:
@@ -51,7 +52,7 @@ def find_environment(
 
 
 def _refer_elsewhere(context: Context, environment: Environment, name: str) -> None:
-    """Raise EnvironmentMissingError if the environment of a target is not here, and one of that name lies elsewhere.
+    """Raise EnvironmentMissingError if a target has no environment here, and one of that name lies elsewhere.
 
     It is not taken instead: in another project, the target of that name is another one.
     """
@@ -71,7 +72,7 @@ def _refer_elsewhere(context: Context, environment: Environment, name: str) -> N
 
 
 def made_outside(context: Context, environment: Environment, name: str) -> Path | None:
-    """Return the ready environment of a target that was made outside of projects, where it is another one than this."""
+    """Return the ready environment of a target that was made outside of projects, unless it is this one."""
     prefix = context.places.data / "envs" / name
     if prefix == environment.prefix or not (prefix / "tenv-meta").is_dir():
         return None
@@ -114,7 +115,7 @@ def find_script(
 
     Args:
         context: The context of the verb.
-        target: The target; None for that of the only environment.
+        target: The target; None for the only environment's.
         prefix: The environment's folder; None for the default one.
         script: The script's name.
         say: Receives warnings about changed system tools that the script can't detect.
@@ -138,7 +139,7 @@ def find_activation(
 
     Args:
         context: The context of the verb.
-        target: The target; None for that of the only environment.
+        target: The target; None for the only environment's.
         prefix: The environment's folder; None for the default one.
         say: Receives warnings about changed system tools.
 
@@ -152,13 +153,13 @@ def find_activation(
 
 
 def render_activated(
-    context: Context, target: str | None, prefix: Path | None, shell: EditShell, say: Callable[[str], None]
+    context: Context, target: str | None, prefix: Path | None, shell: "EditShell", say: Callable[[str], None]
 ) -> tuple[str, str]:
     """Return the target's name and the script that activates its environment in a shell without a stored one.
 
     Args:
         context: The context of the verb, with the variables of the shell.
-        target: The target; None for that of the only environment.
+        target: The target; None for the only environment's.
         prefix: The environment's folder; None for the default one.
         shell: The shell.
         say: Receives warnings about changed system tools.
@@ -168,6 +169,9 @@ def render_activated(
         EnvironmentStaleError: It does not have the files of its lock, and `locked` was asked for.
         UsageError: The shell can't hold a value.
     """
+    from tenv.activation.levels import activated, edits  # late: POSIX shells and fish have stored scripts
+    from tenv.activation.shells import cmd
+
     activation = find_activation(context, target, prefix, say)
     if shell.NAMES == cmd.NAMES:
         activation = cmd.with_prompt(activation, context.environ)
@@ -180,7 +184,7 @@ def render_activated(
     return activation.target, shell.render_edits(changed)
 
 
-def render_deactivated(environ: Mapping[str, str], shell: EditShell, say: Callable[[str], None]) -> str:
+def render_deactivated(environ: Mapping[str, str], shell: "EditShell", say: Callable[[str], None]) -> str:
     """Return the script that undoes the innermost activation of a shell without a script of its own for that.
 
     Args:
@@ -191,6 +195,8 @@ def render_deactivated(environ: Mapping[str, str], shell: EditShell, say: Callab
     Raises:
         UsageError: The shell can't hold a value that another shell has left.
     """
+    from tenv.activation.levels import deactivated, edits, level_of  # late: as above
+
     if not level_of(environ):
         say("tenv: no environment is active")
     changed = edits(environ, deactivated(environ))

@@ -225,7 +225,7 @@ def _check_platform(job: Creation) -> None:
     """Raise an error for a platform that the target does not serve, even with ``--no-check``."""
     manifest = job.target.manifest
     if job.platform not in manifest.platforms:
-        from tenv.targets.sisters import sister_hint  # late: only for this error
+        from tenv.targets.search import sister_hint  # late: only for this error
 
         raise HostError(
             f"the target {manifest.name} is for {', '.join(manifest.platforms)}; this host is {job.platform}",

@@ -17,9 +17,8 @@ from tenv.locks.lock_file import read_lock
 from tenv.project.context import Context
 from tenv.sources.interface import differences
 from tenv.sources.wheels.urls import find_wheels
-from tenv.targets.search import Target
+from tenv.targets.search import Target, sister_hint
 from tenv.targets.sections import SECTIONS
-from tenv.targets.sisters import sister_hint
 from tenv.toolchain.discover import discover
 
 __all__ = ["ExportRequest", "Written", "export", "refuse_existing", "write"]

@@ -14,9 +14,14 @@ from tenv.core.untrusted import whole_number
 from tenv.debugging import python_processes as processes
 from tenv.debugging.gdb_words import Debuggee, gdb_environment, gdb_words, unfrozen
 from tenv.debugging.install_line import install_line
-from tenv.debugging.interpreter import DebuggedPython, describe_interpreter, interpreter_of
-from tenv.debugging.tracing import Obstacle, attaching, read_rights, starting
-from tenv.debugging.traps import shadowed_torch, strange_venv
+from tenv.debugging.interpreter import (
+    DebuggedPython,
+    describe_interpreter,
+    interpreter_of,
+    shadowed_torch,
+    strange_venv,
+)
+from tenv.debugging.python_processes import Obstacle, attaching, read_rights, starting
 from tenv.project.context import Context
 from tenv.toolchain.discover import discover
 from tenv.verbs.activate import find_activation

@@ -9,7 +9,7 @@ from tenv.core.files import write_atomic
 from tenv.host.machine import current_platform
 from tenv.project.context import Context
 from tenv.targets.manifest import PLATFORMS
-from tenv.targets.manifest_schema import SCHEMA_FILE, schema_text
+from tenv.targets.manifest_keys import SCHEMA_FILE, schema_text
 from tenv.targets.search import AUTO, is_target_name, target_name_of
 
 __all__ = ["Begun", "init"]

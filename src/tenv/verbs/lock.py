@@ -17,8 +17,7 @@ from tenv.locks.lock_features import divide, take
 from tenv.locks.lock_file import parse_lock, render_lock
 from tenv.project.context import Context
 from tenv.sources.interface import Chosen, Problem, SolveOptions, differences, package_names, sources
-from tenv.targets.layers import with_features
-from tenv.targets.manifest import Manifest
+from tenv.targets.manifest import Manifest, with_features
 from tenv.targets.search import Target
 from tenv.targets.sections import SECTIONS
 

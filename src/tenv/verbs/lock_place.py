@@ -9,8 +9,7 @@ from tenv.core.errors import LockMissingError, UsageError
 from tenv.core.files import write_atomic
 from tenv.project.context import Context
 from tenv.targets.config import PROJECT_FILE
-from tenv.targets.project_folder import makes_project
-from tenv.targets.search import Origin, Place, Target
+from tenv.targets.search import Origin, Place, Target, makes_project
 from tenv.verbs.kept_locks import require_kept
 
 __all__ = [

@@ -17,15 +17,13 @@ from tenv.core.versions import Version
 from tenv.core.wheel_platforms import marker_values
 from tenv.environment.state import Environment, State
 from tenv.host.machine import current_platform
-from tenv.locks.lock import Archive, CondaPackage, Lock, LockedFile, Wheel
+from tenv.locks.lock import Archive, CondaPackage, Lock, LockedFile, LockedTree, Wheel
 from tenv.locks.lock_features import take
 from tenv.locks.lock_file import read_lock
-from tenv.locks.source_tree import LockedTree
 from tenv.locks.wheel_answers import LockedWheel, reach, required_names
 from tenv.project.context import Context
 from tenv.sources.interface import sources
-from tenv.targets.layers import with_features
-from tenv.targets.manifest import Manifest
+from tenv.targets.manifest import Manifest, with_features
 from tenv.targets.search import Target
 
 __all__ = ["PackageRow", "PackageSet", "find_packages", "find_row", "matching", "requirers"]

@@ -55,7 +55,7 @@ def plan_shell(
 
     Args:
         context: The context of the verb.
-        target: The target; None for that of the only environment.
+        target: The target; None for the only environment's.
         prefix: The environment's folder; None for the default one.
         say: Receives messages.
         tenv: The words that start tenv.

@@ -14,8 +14,7 @@ from tenv.locks.lock import Lock, LockedFile
 from tenv.locks.lock_file import read_lock
 from tenv.project.context import Context
 from tenv.sources.interface import Source, differences, sources
-from tenv.targets.layers import with_features
-from tenv.targets.manifest import Manifest
+from tenv.targets.manifest import Manifest, with_features
 from tenv.targets.search import Target
 from tenv.verbs.list import state_word
 from tenv.verbs.lock_standing import LockStanding, Standing, standing_of

@@ -32,7 +32,7 @@ def holds(value: str) -> bool:
 
 
 def use(command: str) -> str:
-    """Return the line that runs the output of a command of tenv; that of the hook stays in a file."""
+    """Return the line that runs the output of a command of tenv; the hook stays in a file."""
     if command.split()[1] == "hook":
         return f"{command} >FOLDER\\tenv.bat"
     return f'{command} >"%TEMP%\\tenv.bat" && call "%TEMP%\\tenv.bat"'

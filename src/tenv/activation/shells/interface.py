@@ -57,7 +57,7 @@ class EditShell(_Common, Protocol):
 
 @runtime_checkable
 class StoredShell(_Common, Protocol):
-    """A shell that activates by a stored script, and computes by itself what Python computes for others."""
+    """A shell that activates by a stored script, and computes the changes by itself, as Python does for others."""
 
     @property
     def SCRIPT(self) -> str:  # noqa: N802 (a constant of the module)

@@ -28,7 +28,7 @@ def holds(value: str) -> bool:
 
 
 def use(command: str) -> str:
-    """Return the line that runs the output of a command of tenv; that of the hook is read from a file."""
+    """Return the line that runs the output of a command of tenv; the hook is read from a file."""
     if command.split()[1] == "hook":
         return f"{command} | save --force ($nu.user-autoload-dirs.0 | path join tenv.nu)"
     return f"{command} --shell nushell | from nuon | load-env"

@@ -34,7 +34,7 @@ _tenv_find_sign() { # FOLDER: set _tenv_sign to the file or folder that makes a 
     return 1
 }
 """
-"""The search for the project, as `tenv.targets.project_folder` does it; completion has it too."""
+"""The search for the project, as `tenv.targets.search` does it; completion has it too."""
 
 HOOK = r"""
 tenv() {

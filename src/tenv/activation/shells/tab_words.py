@@ -1,7 +1,7 @@
-"""Completion as text for each shell that has one: what may follow, made once, so that no Tab starts tenv.
+"""The completion script of each shell that has one; no Tab starts tenv.
 
-One POSIX script answers: its words are those of the line, its output one candidate a line. What only the project knows
-(targets, the packages of a lock) it reads from the project's own files.
+One POSIX script completes: it gets the words of the line and prints one candidate a line. It reads the targets and the
+packages of a lock from the project's own files.
 """
 
 import shlex
@@ -16,7 +16,7 @@ __all__ = ["COMPLETIONS", "Grammar", "Option", "Subcommand", "WordKind"]
 
 
 class WordKind(StrEnum):
-    """What a word of the line may be."""
+    """The kind of a word of the line."""
 
     NOTHING = "nothing"
     TARGET = "target"
@@ -32,9 +32,9 @@ class Option:
 
     Attributes:
         names: Its names, such as ``--output`` and ``-o``.
-        value: What follows it; None for a flag.
-        words: The values that there are, where they are few.
-        help: What it does.
+        value: The kind of its value; None for a flag.
+        words: Its values, if they are few.
+        help: Its purpose.
     """
 
     names: tuple[str, ...]
@@ -49,10 +49,9 @@ class Subcommand:
 
     Attributes:
         name: Its name.
-        help: What it does.
+        help: Its purpose.
         options: Its options.
-        arguments: What its words are, in order: a kind, or the words that there are; the last one repeats where
-            `repeats` says so.
+        arguments: Its arguments in order: a kind, or the possible words.
         repeats: Whether its last argument may come again.
     """
 
@@ -65,7 +64,7 @@ class Subcommand:
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """All that may be said to tenv.
+    """The grammar of the command line.
 
     Attributes:
         commands: Its commands.
@@ -106,7 +105,7 @@ _tenv_candidates() { # WORD…: print the completions of the last word, one a li
             for _tenv_file in "$_tenv_folder"/manifests/*.toml @FOLDERS@; do
                 _tenv_file=${_tenv_file##*/}
                 _tenv_file=${_tenv_file%.toml}
-                # A clone may hold files of any name; those of targets are made of these.
+                # A clone may hold files of any name; names of targets have these characters.
                 case $_tenv_file in "" | [!A-Za-z0-9]* | *[!A-Za-z0-9._-]*) continue ;; esac
                 printf '%s\n' "$_tenv_file"
             done
@@ -130,7 +129,7 @@ _tenv_candidates() { # WORD…: print the completions of the last word, one a li
 
 
 def _spec(grammar: Grammar) -> str:
-    """Return the shell function that says what is expected: by the command, the option before, and the place."""
+    """Return the shell function that finds the kind of a word by the command, the option before, and the place."""
     lines = ['_tenv_spec() { # COMMAND BEFORE PLACE\n    _tenv_kind= _tenv_words=\n    case "$1 $2 $3" in\n']
 
     def row(pattern: str, expected: WordKind | Sequence[str]) -> None:
@@ -156,7 +155,7 @@ def _spec(grammar: Grammar) -> str:
 
 
 def _core(grammar: Grammar) -> str:
-    """Return the POSIX functions that tell what a word may become."""
+    """Return the POSIX functions that complete a word."""
     manifests = " ".join(f"{shlex.quote(folder)}/manifests/*.toml" for folder in grammar.folders)
     places = " ".join(map(shlex.quote, grammar.folders))
     core = _CORE.replace("@FOLDERS@", manifests).replace("@PLACES@", places)
@@ -172,7 +171,7 @@ _tenv_complete() {
         :file) mapfile -t COMPREPLY < <(compgen -f -- "$2"); compopt -o filenames ;;
         :folder) mapfile -t COMPREPLY < <(compgen -d -- "$2"); compopt -o filenames ;;
         :program) mapfile -t COMPREPLY < <(compgen -c -- "$2") ;;
-        *) # not compgen -W, which runs what a word holds
+        *) # not compgen -W, which runs the text of a word
             local word
             COMPREPLY=()
             while read -r word; do if [[ -n $word && $word == "$2"* ]]; then COMPREPLY+=("$word"); fi; done <<< "$found"
@@ -340,4 +339,4 @@ COMPLETIONS: Mapping[str, Callable[[Grammar], str]] = {
     "xonsh": _xonsh,
     "powershell": _powershell,
 }
-"""The text that makes a shell complete the words of tenv, for each shell that can."""
+"""The function that renders the script of each shell with completion."""

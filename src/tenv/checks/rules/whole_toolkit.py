@@ -1,6 +1,6 @@
 """Check the CUDA toolkits of the host: they do not conflict, and the one of the target is complete for PyTorch.
 
-Parts are searched in the same places as by CMake's FindCUDAToolkit (`tenv.host.absent_parts`).
+Parts are searched in the same places as by CMake's FindCUDAToolkit (`tenv.host.toolkit_content`).
 ``tenv/facts/data/cuda_parts.toml`` lists the parts that a revision and its switches need.
 """
 

@@ -5,9 +5,9 @@ import re
 import unicodedata
 from itertools import pairwise
 
-from tenv.host.pasted.interface import Line
+from tenv.core.dataclass import dataclass
 
-__all__ = ["MOST", "decode", "encoding", "lines"]
+__all__ = ["MOST", "Line", "decode", "encoding", "lines"]
 
 MOST = 1 << 18
 """How many characters of a text are read. A longer text is a log whose head describes the machine."""
@@ -36,6 +36,19 @@ _ENOUGH = 4
 _MOSTLY = 0.8
 
 _QUOTED = re.compile(r"^(?:\s*>)+ ?")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A cleaned line of a text.
+
+    Attributes:
+        number: Its number in the text, from 1.
+        text: The line.
+    """
+
+    number: int
+    text: str
 
 
 def decode(raw: bytes) -> str:

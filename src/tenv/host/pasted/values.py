@@ -1,12 +1,20 @@
-"""Parse the words after a label."""
+"""Items that a pasted text can describe, and the parsing of the words after a label."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from tenv.host.pasted.interface import Item, Line, PastedGpu, Said, Value
+from tenv.core.dataclass import dataclass
+from tenv.core.worded import Worded
+from tenv.host.pasted.clean_text import Line
 
 __all__ = [
     "NEVER",
+    "Entry",
+    "Item",
+    "PasteLayout",
+    "PastedGpu",
+    "Value",
     "answer",
     "compiler",
     "from_labels",
@@ -21,6 +29,94 @@ __all__ = [
     "truth",
     "version",
 ]
+
+
+class Item(Worded):
+    """The items that a pasted text can describe."""
+
+    PLATFORM = "platform", "the platform"
+    OS = "os", "the operating system"
+    WSL = "wsl", "whether this is WSL"
+    PYTHON = "python", "the version of Python"
+    PYTORCH = "pytorch", "the version of PyTorch"
+    PYTORCH_CUDA = "pytorch_cuda", "the CUDA that PyTorch was built with"
+    CUDA_AVAILABLE = "cuda_available", "whether PyTorch sees a GPU"
+    DRIVER = "driver", "the version of the driver"
+    DRIVER_IN_WSL = "driver_in_wsl", "a second number of nvidia-smi under WSL"
+    MODULE = "module", "the kind of the kernel module"
+    CUDA = "cuda", "the CUDA that the driver offers"
+    TOOLKIT = "toolkit", "the version of nvcc"
+    TOOLKIT_PATH = "toolkit_path", "CUDA_HOME"
+    GCC = "gcc", "the version of gcc or g++"
+    CLANG = "clang", "the version of clang"
+    CMAKE = "cmake", "the version of CMake"
+    GLIBC = "glibc", "the version of the GNU C library"
+    WHEELS = "wheels", "the wheels of NVIDIA"
+    CORES = "cores", "how many processors there are"
+    GPUS = "gpus", "which GPUs there are"
+    OTHER = "other", "none of these"
+
+
+@dataclass(frozen=True, slots=True)
+class PastedGpu:
+    """A GPU as a text describes it.
+
+    Attributes:
+        name: Its name as printed; it ends with three dots where nvidia-smi cut it. Empty where the text has none.
+        memory: MiB; None if the text does not have it.
+        capability: Its compute capability, or an empty string.
+        address: Its PCI address as printed, or an empty string.
+        mig: Whether it is split into instances; None if the text does not have it.
+        instances: The profiles of its listed instances.
+        pci_id: Its vendor and device as printed, ``10de:2b85``, or an empty string.
+    """
+
+    name: str
+    memory: int | None = None
+    capability: str = ""
+    address: str = ""
+    mig: bool | None = None
+    instances: tuple[str, ...] = ()
+    pci_id: str = ""
+
+    @property
+    def cut(self) -> bool:
+        """Whether the name is truncated."""
+        return self.name.endswith("...")
+
+
+Value = str | bool | tuple[PastedGpu, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A value in a text.
+
+    Attributes:
+        item: The item that it describes.
+        value: The value; None if the text reports that it could not be collected.
+        line: The number of the line.
+        words: The text in place of a value, such as ``Could not collect``.
+    """
+
+    item: Item
+    value: Value
+    line: int
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PasteLayout:
+    """A form of machine descriptions.
+
+    Attributes:
+        name: Its common name: ``nvidia-smi -q``.
+        read: Yields the values of a text in this form; nothing for other texts.
+    """
+
+    name: str
+    read: Callable[[Sequence[Line]], Iterable[Entry]]
+
 
 NEVER = r"(?!)"
 """Bare words as labels, which need a separator after them."""
@@ -51,6 +147,10 @@ _GPU = re.compile(
 _NEXT_GPU = re.compile(r"(?<=\S)\s+(?=GPU\s*#?\d{1,3}\s*:\s*\S)")
 """Where a forum has joined the lines of a list."""
 _MIG = re.compile(r"^\s*MIG\s+(?P<profile>\d+[cg]\.\S+)\s+Device\s+\d+\s*:")
+_OF_GPUS = re.compile(
+    r"^\s*GPU (?P<numbers>\d{1,3}(?:,\s*\d{1,3})*) Compute Capability:\s*(?P<capability>\d{1,2}\.\d)\s*$"
+)
+"""The capability of GPUs that a line above names."""
 _APART = 3
 """How many lines may separate the GPUs of one list."""
 
@@ -124,24 +224,24 @@ def platform(words: str) -> str | None:
     return f"linux-{'aarch64' if architecture == 'arm64' else architecture}"
 
 
-def kernel(words: str, line: int) -> Iterator[Said]:
+def kernel(words: str, line: int) -> Iterator[Entry]:
     """Yield the values in a kernel's name: whether this is WSL, and the platform."""
     if found := platform(words):
-        yield Said(Item.PLATFORM, found, line)
+        yield Entry(Item.PLATFORM, found, line)
     if re.search("microsoft|WSL", words, re.IGNORECASE) and not re.search(r"\bwindows\b", words, re.IGNORECASE):
-        yield Said(Item.WSL, True, line)
+        yield Entry(Item.WSL, True, line)
     elif re.search(r"\d+\.\d+\S*-\S|windows", words, re.IGNORECASE):
-        yield Said(Item.WSL, False, line)
+        yield Entry(Item.WSL, False, line)
 
 
-def answer(item: Item, words: str, line: int, read: Callable[[str], Value]) -> Said | None:
+def answer(item: Item, words: str, line: int, read: Callable[[str], Value]) -> Entry | None:
     """Return the value in the words after a label; None if they are unreadable."""
     if not words.strip():
         return None
     if lacking(words):
-        return Said(item, None, line, words.strip()[:40])
+        return Entry(item, None, line, words.strip()[:40])
     value = read(words)
-    return Said(item, value, line) if value is not None else None
+    return Entry(item, value, line) if value is not None else None
 
 
 def labelled(lines: Iterable[Line], labels: Iterable[str], bare: str = NEVER) -> Iterator[tuple[str, str, int]]:
@@ -168,35 +268,39 @@ def labelled(lines: Iterable[Line], labels: Iterable[str], bare: str = NEVER) ->
 
 def from_labels(
     lines: Iterable[Line], labels: Mapping[str, tuple[Item, Callable[[str], Value]]], bare: str = NEVER
-) -> Iterator[Said]:
+) -> Iterator[Entry]:
     """Yield the values after labels, each with its item and its parser."""
     for label, words, number in labelled(lines, labels, bare):
         item, read = labels[label]
-        if (said := answer(item, words, number, read)) is not None:
-            yield said
+        if (entry := answer(item, words, number, read)) is not None:
+            yield entry
 
 
-def gpu_lines(lines: Sequence[Line]) -> Iterator[Said]:
+def gpu_lines(lines: Sequence[Line]) -> Iterator[Entry]:
     """Yield the GPUs of lines such as ``GPU 0: NAME``, with the instances that follow them: one list per block."""
     block: list[PastedGpu] = []
     first, before = 0, -9
-    numbers: set[int] = set()
+    numbers: list[int] = []
     apart = (Line(whole.number, part) for whole in lines for part in _NEXT_GPU.split(whole.text))
     for line in apart:
         if match := _GPU.match(line.text):
             own = [int(number) for number in match["numbers"].split(",")]
-            if block and (line.number - before > _APART or numbers.intersection(own)):
-                yield Said(Item.GPUS, tuple(block), first)
-                block, numbers = [], set()
+            if block and (line.number - before > _APART or not set(own).isdisjoint(numbers)):
+                yield Entry(Item.GPUS, tuple(block), first)
+                block, numbers = [], []
             first, before = first if block else line.number, line.number
-            numbers.update(own)
+            numbers += own
             block += [_gpu(match["name"])] * len(own)
+        elif (match := _OF_GPUS.match(line.text)) and block and line.number - before <= _APART:
+            of = {int(number) for number in match["numbers"].split(",")}
+            pairs = zip(numbers, block, strict=True)
+            block = [replace(gpu, capability=match["capability"]) if number in of else gpu for number, gpu in pairs]
         elif (match := _MIG.match(line.text)) and block and line.number - before <= _APART:
             last = block[-1]
             block[-1] = PastedGpu(last.name, mig=True, instances=(*last.instances, match["profile"]))
             before = line.number
     if block:
-        yield Said(Item.GPUS, tuple(block), first)
+        yield Entry(Item.GPUS, tuple(block), first)
 
 
 def _gpu(words: str) -> PastedGpu:

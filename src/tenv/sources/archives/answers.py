@@ -1,6 +1,6 @@
 """Whether the archives of a lock satisfy a manifest, with trusted digests.
 
-The manifest or the facts must have the digest. If neither has one, the URL must be that of the manifest or below
+The manifest or the facts must have the digest. If neither has one, the URL must be the one of the manifest or below
 NVIDIA's. tenv fetches from no other URL of a lock.
 """
 

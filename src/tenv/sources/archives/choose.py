@@ -169,7 +169,7 @@ class ArchiveChooser:
         raise self._unknown(asked, choice, question)
 
     def _served(self, url: str) -> str:
-        """Return the address in use for a URL, which may be that of a mirror, for messages."""
+        """Return the address in use for a URL, which may be a mirror, for messages."""
         return shown(self.fetcher.settings.served(url)[-1])
 
     def _unknown(self, asked: Product, choice: VersionChoice, question: VersionQuery) -> NoSolutionError:

@@ -11,12 +11,11 @@ import time
 from collections.abc import Callable
 from dataclasses import field
 from pathlib import Path
-from typing import Any
+from typing import IO
 from urllib.parse import urlsplit
 
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import CancelledError, HashMismatchError, NetworkError
-from tenv.core.file_content import read_text
 from tenv.core.files import storage_errors
 from tenv.core.http import LATER, Http, HttpResponse, Interrupted, Unanswered
 from tenv.core.http_settings import Patience, shown
@@ -84,49 +83,20 @@ class _Drip:
             self._since, self._count = time.monotonic(), 0
 
 
-@dataclass(frozen=True, slots=True)
-class _ResumeNote:
-    """The file beside a partial file, with its address and version.
-
-    Attributes:
-        path: The path of this file.
-        address: The present address.
-    """
-
-    path: Path
-    address: str
-
-    def validator(self) -> str:
-        """Return the entity tag or date of the partial file, if it is from this address."""
-        try:
-            address, _, validator = read_text(self.path).partition("\n")
-        except (OSError, ValueError):
-            return ""
-        return validator.strip() if address == shown(self.address) else ""
-
-    def write(self, validator: str) -> None:
-        """Record the address and version of the partial file."""
-        self.path.write_text(f"{shown(self.address)}\n{validator}\n", "utf-8")
-
-    def forget(self) -> None:
-        """Remove this file."""
-        self.path.unlink(missing_ok=True)
-
-
 class _PartialFile:
     """A partial file and its digest."""
 
-    def __init__(self, file: Any, wanted: RemoteFile, mark: _ResumeNote) -> None:
+    def __init__(self, file: IO[bytes], wanted: RemoteFile, address: str) -> None:
         self.file = file
         self.wanted = wanted
-        self.mark = mark
+        self.address = address
         self.digest = hashlib.sha256()
         self.done = 0
-        self._validator = mark.validator()
+        self._validator = ""
 
     def resume(self) -> None:
-        """Resume the partial file of an earlier command; a file without an expected digest needs a validator."""
-        if not self.wanted.sha256 and not self._validator:
+        """Resume the partial file of an earlier command; without an expected digest nothing would compare it."""
+        if not self.wanted.sha256:
             self.begin()
             return
         while piece := self.file.read(_CHUNK):
@@ -150,6 +120,8 @@ class _PartialFile:
 
     def headers(self) -> dict[str, str]:
         """Return the request headers for the rest of the same version of the file."""
+        if not (self.wanted.sha256 or self._validator):  # nothing would show that the file has changed
+            self.begin()
         if not self.done:
             return {}
         headers = {"Range": f"bytes={self.done}-"}
@@ -174,21 +146,15 @@ class _PartialFile:
                 f"{self.wanted.name}: {shown(answer.url)} has {total} bytes, expected {self.wanted.size}",
                 hint="the file was replaced by its publisher or changed by a proxy; tenv has used none of it",
             )
-        self._note(answer)
-        return self.wanted.size if self.wanted.size is not None else total
-
-    def _note(self, answer: HttpResponse) -> None:
         tag = answer.headers.get("ETag", "")
-        validator = tag if tag and not tag.startswith("W/") else answer.headers.get("Last-Modified", "")
-        if not self.done or validator != self._validator:
-            self._validator = validator
-            self.mark.write(validator)
+        self._validator = tag if tag and not tag.startswith("W/") else answer.headers.get("Last-Modified", "")
+        return self.wanted.size if self.wanted.size is not None else total
 
     def write(self, piece: bytes, total: int | None) -> None:
         """Write received bytes."""
         if self.done + len(piece) > (_MAX_FILE if total is None else total):
             self.begin()
-            raise NetworkError(f"{self.wanted.name}: {shown(self.mark.address)} sent more than it declared")
+            raise NetworkError(f"{self.wanted.name}: {shown(self.address)} sent more than it declared")
         self.file.seek(self.done)
         self.file.write(piece)
         self.digest.update(piece)
@@ -297,7 +263,7 @@ class Fetcher:
         with path.open("ab"):
             pass  # a partial file may exist
         with path.open("r+b") as file:
-            part = _PartialFile(file, wanted, _ResumeNote(path.with_name(path.name + ".from"), address))
+            part = _PartialFile(file, wanted, address)
             part.resume()
             again = part.done > 0
             self._complete(part, address)
@@ -307,13 +273,11 @@ class Fetcher:
         found = part.digest.hexdigest()
         if wanted.sha256 and found != wanted.sha256:
             path.unlink()
-            part.mark.forget()
             raise HashMismatchError(
                 f"{wanted.name}: {shown(address)} has another sha256 than expected\n"
                 f"  expected {wanted.sha256}\n  received {found} ({part.done} bytes)",
                 hint="the file was replaced by its publisher or changed by a proxy; tenv has used none of it",
             )
-        part.mark.forget()
         return Fetched(path, found, part.done)
 
     def _complete(self, part: _PartialFile, address: str) -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from tenv.core.prefix import ARCHIVES
-from tenv.facts.tables import default_overrides, load_facts
 from tenv.locks.lock import Archive, Lock, LockedFile
 from tenv.sources.archives.installed import InstalledArchives
 from tenv.sources.interface import Access, Chosen, Problem, Source, SourceCache, Work, section_of
@@ -51,7 +50,8 @@ class ArchiveSource(Source):
         """Return why the archives of a lock do not satisfy a manifest."""
         if not manifest.archives and not lock.archives.get(platform):
             return []
-        from tenv.sources.archives.answers import archive_faults  # late: most targets have no archives
+        from tenv.facts.tables import default_overrides, load_facts  # late: most targets have no archives
+        from tenv.sources.archives.answers import archive_faults
 
         facts = load_facts(default_overrides(os.environ, settings_folder()))
         return [f"{platform}: {fault}" for fault in archive_faults(lock, manifest, platform, facts)]
@@ -82,7 +82,7 @@ class ArchiveSource(Source):
         yield SourceCache("archives", store.folder, store.clear)
 
     def contents(self, access: Access, lock: Lock, environment: "Environment", state: "State") -> "Iterator[Expected]":  # noqa: ARG002
-        """Yield what the archives bring, unpacked anew from files with the digests of the lock."""
+        """Yield the files of archives, unpacked anew from downloads with the digests of the lock."""
         from tenv.sources.archives.gathering import archive_contents  # late: only for `tenv verify --deep`
 
         return archive_contents(access, lock.archives.get(state.platform, ()))

@@ -92,7 +92,7 @@ class Store:
     Attributes:
         folder: The folder.
         say: Receives messages about waiting for another process.
-        limits: The limits on what an archive unpacks to.
+        limits: The limits on the content of an archive.
         safe: Returns the folders that the user's settings call safe; asked only about a store that others can write.
     """
 
@@ -256,7 +256,7 @@ class Store:
                     yield Damage(path, "its sha256 has changed")
 
     def clear(self) -> list[Path]:
-        """Remove what tenv has put into the store, and return the rest; environments are unaffected."""
+        """Remove the entries of tenv, and return the paths of others; environments are unaffected."""
         if not self.folder.is_dir():
             return []
         with storage_errors(f"can't remove {self.folder}"):

@@ -158,7 +158,7 @@ class _Staging:
 
     def refuse(self, entry: str, reason: str) -> ArchiveRefusedError:
         """Return the error for an entry."""
-        shown = entry if len(entry) <= 80 else f"{entry[:77]}..."  # noqa: PLR2004 (what fits on a line)
+        shown = entry if len(entry) <= 80 else f"{entry[:77]}..."  # noqa: PLR2004 (it fits on a line)
         return ArchiveRefusedError(
             f"{self.archive}: {shown!r} {reason}",
             hint="tenv keeps none of it; if the publisher distributes this file, report it to them",

@@ -53,7 +53,7 @@ class VersionQuery:
         manifest: The manifest.
         platforms: The platforms with this request.
         kept: The version in the old lock; empty for none.
-        product: The product in NVIDIA's redist, if the name is that of a component.
+        product: The product in NVIDIA's redist, if the name is a component's.
     """
 
     name: str

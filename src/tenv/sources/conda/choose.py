@@ -14,7 +14,7 @@ from tenv.rattler_api.records import Record, spec_fault
 from tenv.rattler_api.solver import Solver, SolveRequest
 from tenv.sources.conda.conflicts import explain, passed_over
 from tenv.targets.manifest import Manifest, Requirements
-from tenv.targets.suppliers import REFUSED
+from tenv.targets.manifest_file import REFUSED
 
 __all__ = ["Conda", "to_package", "virtual_packages"]
 

@@ -15,7 +15,7 @@ from tenv.core.files import read_regular
 from tenv.core.names import dist_info, dist_infos
 from tenv.core.versions import same_release
 from tenv.environment.installed_files import BYTECODE, Expected, Records
-from tenv.locks.source_tree import ANY_VERSION
+from tenv.locks.lock import ANY_VERSION
 
 __all__ = ["Wheels"]
 

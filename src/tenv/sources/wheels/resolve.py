@@ -13,8 +13,7 @@ from tenv.core.http import Http, Unanswered
 from tenv.core.names import file_at
 from tenv.core.progress import Progress
 from tenv.core.untrusted import whole_number
-from tenv.locks.lock import CondaPackage, Wheel
-from tenv.locks.source_tree import LockedTree
+from tenv.locks.lock import CondaPackage, LockedTree, Wheel
 from tenv.locks.wheel_answers import python_packages
 from tenv.sources.interface import Problem
 from tenv.sources.wheels.choose import join

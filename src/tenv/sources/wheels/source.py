@@ -10,13 +10,11 @@ from tenv.core.progress import Bytes
 from tenv.core.versions import same_release
 from tenv.core.wheel_platforms import marker_values
 from tenv.environment.integrity import check
-from tenv.locks.lock import Lock, LockedFile
-from tenv.locks.source_tree import LockedTree
+from tenv.locks.lock import Lock, LockedFile, LockedTree
 from tenv.sources.interface import Access, Chosen, Problem, Source, SourceCache, Work, section_of
 from tenv.sources.wheels.installed import Wheels
 from tenv.sources.wheels.unpacked_size import check_directories
-from tenv.targets.layers import with_features
-from tenv.targets.manifest import Manifest
+from tenv.targets.manifest import Manifest, with_features
 from tenv.toolchain.discover import python_program, site_packages
 
 if TYPE_CHECKING:

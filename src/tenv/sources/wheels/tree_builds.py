@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.core.names import normalize
-from tenv.locks.source_tree import LockedTree
+from tenv.locks.lock import LockedTree
 from tenv.locks.wheel_requirement import requirement_of
 from tenv.sources.wheels.git_trees import git_environment
 from tenv.sources.wheels.installed import Wheels

@@ -20,8 +20,7 @@ from tenv.core.errors import LockStaleError, NoSolutionError
 from tenv.core.files import read_regular
 from tenv.core.names import info_of, is_wheel, pure_wheel
 from tenv.core.versions import Version
-from tenv.locks.lock import Lock
-from tenv.locks.source_tree import LockedTree
+from tenv.locks.lock import Lock, LockedTree
 from tenv.locks.wheel_requirement import requirement_of
 from tenv.sources.interface import Access, Problem
 from tenv.sources.wheels.git_trees import clone
