@@ -111,7 +111,7 @@ def test_settings_that_a_clone_brings_do_not_make_it_safe(project: Project) -> N
     assert call("run", "other", "--", "true").status == 8
     script = project.ok("activate", "tiny", "--shell", "bash").out
     said = _bash(project, f"{script}\n{TENV} run other -- echo ran-what-was-planted")
-    assert "carries no mark" in said
+    assert "was not created by this user" in said
     assert "ran-what-was-planted" not in said.splitlines()
 
 

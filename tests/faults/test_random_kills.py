@@ -82,7 +82,7 @@ MINE = (
     "cuda/include/mine.h",
 )
 NOT_OURS = (
-    "carries no mark",
+    "was not created by this user",
     "is a copy of",
     "was moved",
     "has lost its state",
