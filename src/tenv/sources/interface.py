@@ -152,7 +152,7 @@ class SourceCache:
     Attributes:
         name: The kind of content.
         path: The folder.
-        clear: Empties the folder; returns what it leaves there, since tenv did not make it.
+        clear: Empties the folder; returns the paths that it leaves there, since tenv did not make them.
         leftover: Whether it holds only leftovers of interrupted commands.
     """
 
