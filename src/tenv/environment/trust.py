@@ -200,7 +200,7 @@ def _gaps(environment: Environment, state: State | None) -> Iterator[tuple[str, 
     if state is None:
         yield f"{prefix} has lost its state", True
     elif state.status is Status.BROKEN:
-        yield f"the state of {prefix} is unreadable, or written by another version of tenv", True
+        yield f"the state of {prefix} is broken, unreadable or written by another version of tenv", True
     elif state.status is Status.READY:
         if state.python and not os.access(program := python_program(prefix), os.X_OK):
             yield f"the Python of the environment is gone ({program})", True
