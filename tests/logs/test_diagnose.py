@@ -120,6 +120,8 @@ AROUND: tuple[Callable[[int, str], str], ...] = (
     lambda number, line: f"[10/99] progress\r{line}",
     lambda _, line: f"      {line}" if line.startswith("  ") else f"  {line}",
     lambda _, line: f"{line}\r",
+    lambda number, line: f"(EngineCore_DP0 pid=73) ERROR 01-28 17:37:{number % 60:02} [core.py:866] {line}",
+    lambda _, line: f"(Worker pid=3301, ip=192.0.2.7) {line}",
 )
 
 
@@ -552,6 +554,19 @@ NEAR = [
         ['  File "setup.py", line 47, in get_extensions', "NotImplementedError: Cuda is not available"],
         ("gpu-wanted-by-setup-py", "FORCE_CUDA=1"),
     ),
+    (
+        [
+            "torch._inductor.exc.InductorError: NoTritonConfigsError: No valid triton configs.",
+            "ptxas-blackwell fatal   : Value 'sm_110a' is not defined for option 'gpu-name'",
+        ],
+        ("triton-ptxas-too-old", "TRITON_PTXAS_BLACKWELL_PATH="),
+    ),
+    (["ptxas fatal   : Value 'sm_110a' is not defined for option 'gpu-name'"], ("gpu-arch-refused", "without it")),
+    (
+        ['reverse_scan.cuh(92): error: namespace "cub" has no member "LaneId"'],
+        ("cccl3-functions-gone", "get_sreg_laneid"),
+    ),
+    (['scan.cuh(92): error: namespace "cub" has no member "Debug"'], ("cub-too-old", "CUB_HOME")),
 ]
 
 

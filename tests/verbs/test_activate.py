@@ -23,7 +23,7 @@ def test_what_is_not_ready_is_not_used(created: Project, state: str) -> None:
     what = "the environment `tiny` is not ready (its state is `creating`)"
     for words in COMMANDS:
         err = created.fails(8, "environment-broken", *words)
-        assert (what if state == "creating" else f"the state of {created.prefix} is broken or can't be read") in err
+        assert (what if state == "creating" else f"the state of {created.prefix} is broken, unreadable") in err
         assert "hint: `tenv create tiny` " in err
 
 

@@ -201,7 +201,7 @@ def _gaps(environment: Environment, state: State | None) -> Iterator[tuple[str, 
     if state is None:
         yield f"{prefix} has lost its state", True
     elif state.status is Status.BROKEN:
-        yield f"the state of {prefix} is unreadable, or written by another version of tenv", True
+        yield f"the state of {prefix} is broken, unreadable or written by another version of tenv", True
     elif state.status is Status.READY:
         program = python_program(prefix)
         if state.python and not (program.is_file() and os.access(program, os.X_OK)):

@@ -97,8 +97,16 @@ def read_requests(table: Table) -> dict[str, dict[str, list[str]]]:
 
 
 def read_wheels(table: Table, platform: str) -> tuple[Wheel, ...]:
-    """Return the wheels of one platform; a Python minor has at most one wheel of a name."""
-    wheels = tuple(_wheel(row) for row in table.rows(platform))
+    """Return the wheels of one platform; a Python minor has at most one wheel of a name.
+
+    The requirements of all wheels are known, or of none: a row without them hides packages that nothing requires.
+    """
+    rows = list(table.rows(platform))
+    wheels = tuple(_wheel(row) for row in rows)
+    if any(wheel.requires is not None for wheel in wheels):
+        for row, wheel in zip(rows, wheels, strict=True):
+            if wheel.requires is None:
+                raise row.fail("requires", "is required")
     _once(table, platform, [(wheel.name, minor) for wheel in wheels for minor in wheel.python])
     return wheels
 

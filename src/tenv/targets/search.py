@@ -163,7 +163,7 @@ class SearchPath:
             for index, place in enumerate(self.places):
                 if (file := place.manifest_file(name)).is_file():
                     return index, file
-        from tenv.targets.nearest_cuda import nearest_cuda  # late: only for this error
+        from tenv.targets.nearest_cuda import nearest_cuda, one_letter_off  # late: only for this error
 
         names = sorted(self.names())
         if self.refused:
@@ -172,7 +172,9 @@ class SearchPath:
                 hint=f"`TENV_SAFE_FOLDERS={shlex.quote(str(self.refused))}` trusts it",
             )
         # The manifests of targets are not read for a parent that is missing: one of them may request it.
-        meant = nearest_cuda(name, names, self._has_platform if pattern is _NAME else lambda _: True, self.driver)
+        meant = one_letter_off(name, names) or nearest_cuda(
+            name, names, self._has_platform if pattern is _NAME else lambda _: True, self.driver
+        )
         suggestion = meant or nearest(name, [*names, AUTO])
         own = [known for known in names if known in self.project_targets()]
         some = f", {', '.join(own)} among them" if own and len(own) <= _NAMED else ""

@@ -24,6 +24,7 @@ _PREFIXES = re.compile(
     r"|(?:[\w.-]+ +)?\| (?=\S)"  # docker compose
     r"|\s*(?:[\w.+-]+)?(?<!>)> (?=\s*\S)"  # nix
     r"|\d+>(?=\S)"  # MSBuild
+    r"|\((?:\w+ )?pid=\d+(?:, ip=[\d.]+)?\) (?:[A-Z]+ \d\d-\d\d \d\d:\d\d:\d\d \[[^\]]*\](?:\s|$))?"  # Ray, vLLM
     r"|##\[\w+\]"
     r"|::(?:error|warning|group|debug)(?: [^:]*)?::"
     r")"
