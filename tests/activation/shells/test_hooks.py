@@ -276,6 +276,11 @@ def link(path: Path, target: str) -> None:
     path.symlink_to(target)
 
 
+def as_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
 CHANGES: dict[str, Callable[[Path], object]] = {
     "unmarked": lambda prefix: (prefix / "tenv-meta" / "id").unlink(),
     "other-id": lambda prefix: (prefix / "tenv-meta" / "id").write_text("0" * 32),
@@ -285,7 +290,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "other-python": lambda prefix: link(prefix / "bin" / "python", "/bin/true"),
     "other-program": lambda prefix: link(prefix / "bin" / "python3", "/bin/true"),
     "python-folder": lambda prefix: link(prefix / "bin" / "python", "."),
-    "folder": lambda prefix: ((prefix / "bin" / "python3").unlink(), (prefix / "bin" / "python3").mkdir()),
+    "folder": lambda prefix: as_folder(prefix / "bin" / "python3"),
     "no-config": lambda prefix: (prefix / "pyvenv.cfg").unlink(),
     "newer-config": lambda prefix: os.utime(prefix / "pyvenv.cfg", (2e9, 2e9)),
     "moved": lambda prefix: prefix.rename(prefix.with_name("aside")),
