@@ -313,7 +313,8 @@ def _kept(store: Path, used: Path) -> Iterator[None]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make uv and rattler give up on a server at once."""
+    """Make uv, rattler and tenv give up on a server at once."""
+    monkeypatch.setenv("TENV_HTTP_RETRIES", "0")
     monkeypatch.setenv("UV_HTTP_TIMEOUT", "1")
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")
     network = Context.network

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from tenv.cli.main import COMMANDS
-from tests.support.projects import SOURCE, Project, call
+from tests.support.projects import HERE, SOURCE, Project, call
 
 ROOT = Path(__file__).parent.parent
 GUIDES = [page for name in ("guide", "stories") for page in sorted((ROOT / "docs" / name).glob("*.md"))]
 PAGES = [*sorted((ROOT / "docs").glob("*.md")), *GUIDES]
 WITH_COMMANDS = [page for page in PAGES if "```console" in page.read_text()]
 
-SMALL = """\
-platforms = ["linux-64", "linux-aarch64", "win-64"]
-python = ">=3.11,<3.15"
+SMALL = f"""\
+platforms = ["linux-64"]
+python = "=={HERE}.*"
 [pypi-dependencies]
 beta = "*"
 [activation.env]

@@ -7,7 +7,9 @@ import struct
 import subprocess
 import sys
 import termios
+import threading
 from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from fcntl import ioctl
 from pathlib import Path
 
@@ -15,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tenv.cli import main as program
 from tenv.cli.fold import fold_beside, fold_line, fold_pieces, fold_table, terminal_width
 from tests.audits.made import library
 from tests.support.projects import SOURCE, Project, call
@@ -58,13 +61,36 @@ def on_terminal(project: Project, width: int, *words: str, **variables: str) -> 
     return found.decode().replace("\r\n", "\n")
 
 
+def on_terminal_here(width: int, *words: str) -> str:
+    """Return what a command in this process writes to a terminal of a width."""
+    ours, theirs = pty.openpty()
+    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
+    found = bytearray()
+
+    def read() -> None:
+        with suppress(OSError):  # as above
+            while data := os.read(ours, 65536):
+                found.extend(data)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    with open(theirs, "w") as screen, redirect_stdout(screen), redirect_stderr(screen), suppress(SystemExit):  # noqa: PTH123
+        program._main([*words])
+    reader.join()
+    os.close(ours)
+    return found.decode().replace("\r\n", "\n")
+
+
 def bare(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
 @pytest.mark.parametrize("words", TABLES, ids=" ".join)
-def test_lines_fit_and_words_are_whole(project: Project, words: tuple[str, ...]) -> None:
-    texts = {width: bare(on_terminal(project, width, *words)) for width in WIDTHS}
+def test_lines_fit_and_words_are_whole(
+    project: Project, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    texts = {width: bare(on_terminal_here(width, *words)) for width in WIDTHS}
     whole = set(texts[max(WIDTHS)].split())
     for width, text in texts.items():
         for line in text.splitlines():

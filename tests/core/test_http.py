@@ -15,7 +15,7 @@ from tenv.core.http_settings import HttpSettings, Login, Patience, origin_of
 from tests.support.authority import Authority
 from tests.support.redist import Server
 
-QUICK = Patience(connect=2, read=2, attempts=3, pause=0.01, slow=1024, window=2)
+QUICK = Patience(connect=30, read=30, attempts=3, pause=0.01, slow=1024, window=30)
 ME = "Basic bWU6c2VjcmV0"
 """The header of the user `me` with the password `secret`."""
 

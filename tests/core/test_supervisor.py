@@ -111,9 +111,9 @@ def test_what_a_build_backend_starts_ends_with_a_killed_create(project: Project,
 
 
 def test_an_interrupted_build_has_the_time_to_put_its_files_away(notes: Path) -> None:
-    """Ninja waits for its compilers, and removes what they have half-written."""
+    """Ninja waits for its compilers, and removes what they have half-written: it has longer than other programs."""
     # The signal comes once to the group and once by the supervisor; a trap would run again meanwhile.
-    put_away = f"trap '' TERM; sleep 5; echo away >{notes}/away; echo said; exit 1"
+    put_away = f"trap '' TERM; sleep 3.5; echo away >{notes}/away; echo said; exit 1"
     words = ["/bin/sh", "-c", f'trap "{put_away}" TERM; echo $$ >{notes}/program; while :; do sleep 0.1; done']
     code = f"from pathlib import Path; from tenv.core import process; process.stream({words!r}, print, log=Path('log'))"
     parent = subprocess.Popen([PYTHON, "-c", code], env={**os.environ, "PYTHONPATH": str(SOURCE)}, cwd=notes)

@@ -20,6 +20,7 @@ def _hint(words: str) -> list[str]:
     return shlex.split(said.partition(", `")[2].partition("`")[0])
 
 
+@pytest.mark.long
 def test_the_hint_for_pip_runs_where_the_environment_has_none(created: Project) -> None:
     assert not (created.site() / "pip").exists()
     line = _hint("pip install gamma")

@@ -226,18 +226,18 @@ def test_a_version_json_that_is_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "seconds", "said"),
     [
-        ("exec sleep infinity", "gave no answer within 0.3 s"),
-        ("echo 'Segmentation fault'; exit 139", "--version reports no release (exit status 139)"),
-        ("echo 'no license' >&2; exit 1", "--version reports no release (exit status 1: no license)"),
+        ("exec sleep infinity", 0.3, "gave no answer within 0.3 s"),
+        ("echo 'Segmentation fault'; exit 139", 30, "--version reports no release (exit status 139)"),
+        ("echo 'no license' >&2; exit 1", 30, "--version reports no release (exit status 1: no license)"),
     ],
 )
-def test_an_nvcc_that_fails(tmp_path: Path, script: str, said: str) -> None:
+def test_an_nvcc_that_fails(tmp_path: Path, script: str, seconds: float, said: str) -> None:
     root = tmp_path / "usr/local/cuda"
     nvcc(root)
     program(root / "bin/nvcc", script)
-    found = only(places(tmp_path, timeout=0.3))
+    found = only(places(tmp_path, timeout=seconds))
     assert (found.version, found.problems[0].text.endswith(said)) == (None, True)
     assert found.problems[0].kind is ProblemKind.NVCC_FAILS
 

@@ -44,6 +44,5 @@ def served(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server
     files.data["/magma-cuda121-2.6.1-1.tar.bz2"] = pack("tar.bz2", MAGMA)
     with Server(files.data) as server:
         write_config(f'[mirrors]\n"{NVIDIA}" = ["{server.url}"]\n')
-        monkeypatch.setenv("TENV_HTTP_TIMEOUT", "2")
         monkeypatch.setenv("TENV_HTTP_RETRIES", "0")
         yield server

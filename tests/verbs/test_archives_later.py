@@ -27,7 +27,6 @@ def served(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server
     files = Files()
     files.add("cunovel", "7.1.0", "libcunovel", "7.1.0.3", CUSPARSELT, cuda="cuda12")
     files.add("cunovel", "7.2.0", "libcunovel", "7.2.0.1", {**CUSPARSELT, "NEW": b"new"}, cuda="cuda12")
-    monkeypatch.setenv("TENV_HTTP_TIMEOUT", "2")
     monkeypatch.setenv("TENV_HTTP_RETRIES", "0")
     with Server(files.data) as server:
         write_config(f'[mirrors]\n"{NVIDIA}" = ["{server.url}"]\n')

@@ -18,7 +18,7 @@ from tenv.sources.archives.store import Store
 from tenv.targets.config import Settings
 from tests.support.redist import Server
 
-QUICK = Patience(connect=2, read=2, attempts=2, pause=0.01, slow=1024, window=2)
+QUICK = Patience(connect=30, read=30, attempts=2, pause=0.01, slow=1024, window=30)
 DATA = random.Random(5).randbytes(300_000)
 SHA256 = hashlib.sha256(DATA).hexdigest()
 

@@ -36,7 +36,6 @@ def record(port: int) -> Record:
 @pytest.fixture(autouse=True)
 def _impatient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RATTLER_CACHE_DIR", str(tmp_path / "packages"))
-    monkeypatch.setenv("TENV_HTTP_TIMEOUT", "0.2")
     monkeypatch.setattr(downloads, "_PAUSE", 0.01)
 
 
@@ -54,7 +53,8 @@ def _talk(connection: socket.socket, *, drips: bool) -> None:
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("drips", [False, True])
-def test_a_server_that_is_silent_or_drips_is_given_up(drips: bool) -> None:
+def test_a_server_that_is_silent_or_drips_is_given_up(drips: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TENV_HTTP_TIMEOUT", "0.2")
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:

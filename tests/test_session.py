@@ -1,0 +1,61 @@
+"""A session of the tests themselves: it ends with its summary, and its folders are in memory where there is room."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import memory_folder
+
+ROOT = Path(__file__).parent.parent
+
+TESTS = """\
+import os, signal, time
+
+def test_a_snapshot(snapshot):
+    assert snapshot
+
+def test_ctrl_c():
+    os.killpg(os.getpgrp(), signal.SIGINT)
+    time.sleep(60)
+
+def test_that_is_never_run():
+    time.sleep(60)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_ctrl_c_ends_a_session_of_several_processes_with_its_summary(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(TESTS)
+    words = ["-p", "no:cacheprovider", "-c", str(ROOT / "pyproject.toml"), "-n", "2", "test_it.py"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *words],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        start_new_session=True,
+    )
+    assert done.returncode == pytest.ExitCode.INTERRUPTED, done.stdout + done.stderr
+    assert "KeyboardInterrupt !!!" in done.stdout
+    assert "INTERNALERROR" not in done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "statvfs"), reason="a file system of POSIX")
+def test_folders_are_in_memory_where_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TMPDIR", raising=False)
+    monkeypatch.setattr(memory_folder, "_FOLDER", tmp_path)
+    monkeypatch.setattr(memory_folder, "_ROOM", 1)
+    assert memory_folder.memory_folder() == tmp_path
+    monkeypatch.setattr(memory_folder, "_ROOM", 1 << 60)
+    assert memory_folder.memory_folder() is None
+    monkeypatch.setattr(memory_folder, "_ROOM", 1)
+    monkeypatch.setattr(memory_folder, "_FOLDER", tmp_path / "nowhere")
+    assert memory_folder.memory_folder() is None
+    monkeypatch.setattr(memory_folder, "_FOLDER", tmp_path)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert memory_folder.memory_folder() is None
