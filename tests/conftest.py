@@ -189,7 +189,7 @@ def pythons(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for PATH: the programs of the system, and one Python, the one that runs the tests."""
     folder = tmp_path_factory.mktemp("bin")
     for program in (*Path("/bin").glob("*"), *Path("/usr/bin").glob("*")):
-        if not program.name.startswith(("python", "uv")) and not (folder / program.name).is_symlink():
+        if not program.name.startswith(("python", "uv", "tenv")) and not (folder / program.name).is_symlink():
             (folder / program.name).symlink_to(program)
     (folder / f"python{HERE}").symlink_to(_BASE)
     return folder

@@ -150,13 +150,15 @@ def test_settings_that_uv_could_not_write_end_the_create(locked: Project, monkey
     """uv reports nothing where the disk takes the file `pyvenv.cfg` and not its bytes."""
     from tenv.sources.wheels.uv import Uv
 
-    make = Uv.make_environment
+    run = Uv.run
 
-    def make_without_settings(uv: Uv, prefix: Path, *words: Any) -> None:
-        make(uv, prefix, *words)
-        (prefix / "pyvenv.cfg").write_bytes(b"")
+    def run_without_settings(uv: Uv, *words: Any, **options: Any) -> Any:
+        done = run(uv, *words, **options)
+        if words[0] == "venv":
+            Path(words[1], "pyvenv.cfg").write_bytes(b"")
+        return done
 
-    monkeypatch.setattr(Uv, "make_environment", make_without_settings)
+    monkeypatch.setattr(Uv, "run", run_without_settings)
     ended = call("create", "tiny", "--frozen")
     assert ended.status == 8
     assert "pyvenv.cfg: it is empty" in ended.err

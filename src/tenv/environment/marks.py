@@ -9,7 +9,8 @@ A mark is lines of text and no JSON, since shells read it too:
 1. the prefix, all links resolved
 2. the owner of the prefix, by number
 3. the inode of the prefix, which a renamed folder keeps and a copy does not have
-4. and following: the files without which a shell does not run the stored script, relative to the prefix
+4. and following: the files without which a shell does not run the stored script, relative to the prefix; a link is
+   followed by ``=`` and the path that it leads to, so that a link to another program is seen
 
 The file is written after the scripts of the prefix, so that a script that is newer than its mark was changed since.
 """
@@ -149,7 +150,10 @@ class Registry:
         name = self.read_id(prefix) if known and (known.is_at(prefix) or known.is_moved_to(prefix)) else ""
         try:
             new = name or secrets.token_hex(16)
-            lines = (os.path.realpath(prefix), str(info.st_uid), str(info.st_ino), *needs)
+            needed = (
+                f"{name}={os.path.realpath(prefix / name)}" if (prefix / name).is_symlink() else name for name in needs
+            )
+            lines = (os.path.realpath(prefix), str(info.st_uid), str(info.st_ino), *needed)
             if not self.folder.is_dir():
                 make_folder(self.folder)
                 self.folder.chmod(0o700)

@@ -139,7 +139,7 @@ def _of_place(environment: Environment, state: State | None, registry: Registry,
     accept = f"`TENV_SAFE_FOLDERS={shlex.quote(str(prefix))} {command}` accepts it if you made it yourself"
     return Fault(
         Reason.FOREIGN,
-        f"{prefix} was not created by this user (a clone, an image, a cache?), so it is not used",
+        f"{prefix} was not created by this user (a clone, an image, a cache, another user's?), so it is not used",
         f"{anew}; {accept}",
     )
 

@@ -3,6 +3,7 @@
 nushell holds no text that is not UTF-8.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -43,7 +44,7 @@ def render_edits(edits: Mapping[str, str | None]) -> str:
 def _value(name: str, value: str | None) -> str:
     if value is None:
         return "null"
-    return f"[{', '.join(map(quote, value.split(':')))}]" if name == "PATH" else quote(value)
+    return f"[{', '.join(map(quote, value.split(os.pathsep)))}]" if name == "PATH" else quote(value)
 
 
 def start(program: str, activate: Sequence[str]) -> list[str] | None:
