@@ -78,7 +78,7 @@ _EMPTY_WHEEL = 20_000
 """Bytes; the placeholder wheels of NVIDIA hold a README and no library."""
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=32)
 def check_lock(lock: Lock) -> tuple[Finding, ...]:
     """Return the findings about the CUDA packages of a lock for each platform; several rules read them."""
     return tuple(_check(lock))
