@@ -84,7 +84,8 @@ GUARDS: dict[str, tuple[tuple[str, ...], Callable[..., Any], str]] = {
         ("tenv.core.files.refuse_link",), _nothing, "test_links.py",
     ),
     "marks of environments": (
-        ("tenv.environment.trust._of_place",), _nothing, "test_foreign.py -k 'clone or without or copy or user or moved'",
+        ("tenv.environment.trust._of_place",), _nothing,
+        "test_foreign.py -k 'clone or without or copy or user or moved'",
     ),
     "what is most necessary": (
         ("tenv.environment.trust._gutted",), _nothing, "test_foreign.py -k gutted",
