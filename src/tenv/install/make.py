@@ -18,7 +18,7 @@ from tenv.activation.variables import derive
 from tenv.checks.lock_verdict import judge_lock
 from tenv.checks.rules.toolkit import check_lock
 from tenv.core.dataclass import dataclass
-from tenv.core.errors import NetworkError, StorageError, TenvError, UnsafePackageError
+from tenv.core.errors import EnvironmentBrokenError, NetworkError, StorageError, TenvError, UnsafePackageError
 from tenv.core.file_stamps import set_executable
 from tenv.core.files import flush, remove_tree, storage_errors, write_atomic
 from tenv.core.folder_size import folder_size
@@ -252,9 +252,10 @@ def _after_failure(job: Creation, error: TenvError) -> None:
     if isinstance(error, UnsafePackageError):  # a package may have put a state and an id of its own there
         _write_creating(job)
     if isinstance(error, NetworkError) and error.untouched and job.ready:
-        _store_activation(environment, read_activation(environment.meta / ACTIVATION))
-        flush(environment.prefix)
-        environment.write_state(job.ready)
+        with contextlib.suppress(EnvironmentBrokenError):  # with a damaged activation, it is not ready
+            _store_activation(environment, read_activation(environment.meta / ACTIVATION))
+            flush(environment.prefix)
+            environment.write_state(job.ready)
     elif job.old is None and not job.plan.unmanaged:
         # The first error is the one to report.
         with contextlib.suppress(StorageError), job.context.registry().forgetting(environment.prefix):

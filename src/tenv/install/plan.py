@@ -86,7 +86,7 @@ def _faults(job: Job, old: State, wanted: "Mapping[str, Owned]") -> Faults:
     for what, names in (("missing", faults.missing), ("changed", faults.changed)):
         if names:
             say(f"{what}: {', '.join(names[:_NAMED])}{f' and {len(names) - _NAMED} more' if names[_NAMED:] else ''}")
-    owners = ", ".join(faults.owners) or "what tenv made"
+    owners = ", ".join(faults.owners) or "tenv's own files"
     say(f"repairing {owners}" if faults.defects else "every file is intact")
     return faults
 
