@@ -12,7 +12,8 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,12 @@ from tenv.checks.host_options import report as look_at_machine
 from tenv.host.report import HostReport
 from tenv.install import make
 from tenv.project.context import Context
+from tenv.sources.wheels import interpreters
+from tenv.sources.wheels.interpreters import inspect
 from tests.support.channels import Channels
 from tests.support.fakes import MINORS, Index, make_native, make_wheel, noise
+from tests.support.made_once import MadeOnce
+from tests.support.memory_folder import memory_folder
 from tests.support.projects import HERE, TINY, Project, write_config
 
 _FOREIGN = (
@@ -46,6 +51,12 @@ settings.load_profile("fast")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell script's `&` makes its programs deaf to Ctrl-C, and so would be all that the tests start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Put the folders of tests into memory; not those of tests on real packages, which take several GB."""
+    if "not real" in config.option.markexpr and not config.option.basetemp and (folder := memory_folder()):
+        os.environ["TMPDIR"] = tempfile.tempdir = str(folder)  # for the programs that tests start, too
 
 
 @pytest.hookimpl(wrapper=True)
@@ -89,11 +100,14 @@ def _isolated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, h
 
 
 @pytest.fixture
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """An empty folder of the user's, with nothing beside it; one in which a test leaves nothing serves the next too."""
-    # Not pytest's `mktemp`, which looks through all folders that were made before.
-    folder = _homes.pop() if _homes else Path(tempfile.mkdtemp(dir=tmp_path_factory.getbasetemp())) / "home"
-    folder.mkdir(exist_ok=True)
+    if "created" in request.fixturenames:
+        once: MadeOnce = request.getfixturevalue("once")
+        folder = once.user / "home"
+    else:  # not pytest's `mktemp`, which looks through all folders that were made before
+        folder = _homes.pop() if _homes else Path(tempfile.mkdtemp(dir=tmp_path_factory.getbasetemp())) / "home"
+    folder.mkdir(parents=True, exist_ok=True)
     yield folder
     if [*folder.parent.iterdir()] == [folder] and not any(folder.iterdir()):
         _homes.append(folder)
@@ -102,6 +116,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 _homes: list[Path] = []
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MadeOnce]:
+    """Where all tests that begin with an environment have their project, so that it is made once."""
+    with MadeOnce(tmp_path_factory.mktemp("once")) as places:
+        yield places
 
 
 _ABOUT_MACHINES = {
@@ -154,11 +175,12 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def index(wheels: Path, tmp_path: Path) -> Iterator[Index]:
+def index(request: pytest.FixtureRequest, wheels: Path, tmp_path: Path) -> Iterator[Index]:
     """An index of its own for a test, with every fake wheel."""
     folder = tmp_path / "index"
     shutil.copytree(wheels, folder)
-    with Index(folder) as served:
+    port = request.getfixturevalue("once").port if "created" in request.fixturenames else 0
+    with Index(folder, port) as served:
         yield served
 
 
@@ -167,10 +189,9 @@ def pythons(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for PATH: the programs of the system, and one Python, the one that runs the tests."""
     folder = tmp_path_factory.mktemp("bin")
     for program in (*Path("/bin").glob("*"), *Path("/usr/bin").glob("*")):
-        if not program.name.startswith(("python", "uv")) and not (folder / program.name).is_symlink():
+        if not program.name.startswith(("python", "uv", "tenv")) and not (folder / program.name).is_symlink():
             (folder / program.name).symlink_to(program)
-    base = getattr(sys, "_base_executable", sys.executable)
-    (folder / f"python3.{sys.version_info.minor}").symlink_to(base)
+    (folder / f"python{HERE}").symlink_to(_BASE)
     return folder
 
 
@@ -182,18 +203,40 @@ def seed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def project(
-    tmp_path: Path, index: Index, pythons: Path, seed: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    index: Index,
+    pythons: Path,
+    seed: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Project]:
-    """A project whose target `tiny` asks for fake wheels; the test stands in its folder."""
-    made = Project(tmp_path / "project", index)
+    """A project whose target `tiny` asks for fake wheels on this platform; the test stands in its folder."""
+    once: MadeOnce | None = request.getfixturevalue("once") if "created" in request.fixturenames else None
+    made = Project(once.project if once else tmp_path / "project", index)
     made.manifest.parent.mkdir(parents=True)
     made.manifest.write_text(TINY)
     monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
     monkeypatch.setenv("PATH", str(pythons))
+    monkeypatch.setattr(interpreters, "inspect", _inspected)
     _stand_in(monkeypatch, made.folder)
     with _kept(seed, Path(os.environ["UV_CACHE_DIR"]) / "interpreter-v5"):
         yield made
     made.end_all()
+    if once:  # pytest removes it, or keeps it where the test failed
+        once.project.parent.rename(tmp_path / "once")
+
+
+def _inspected(program: Path, environment: Mapping[str, str]) -> interpreters.Interpreter | None:
+    """Inspect a Python; the one that runs the tests, which all projects find, is started once."""
+    if program != _BASE:
+        return inspect(program, environment)
+    if not _inspections:
+        _inspections.append(inspect(program, environment))
+    return _inspections[0]
+
+
+_inspections: list[interpreters.Interpreter | None] = []
+_BASE = Path(getattr(sys, "_base_executable", sys.executable))
 
 
 @pytest.fixture
@@ -222,10 +265,10 @@ def locked(project: Project, seed: Path) -> Project:
 
 
 @pytest.fixture
-def narrow(project: Project, seed: Path) -> Project:
-    """The project, for this platform alone, with its lock made."""
-    project.narrow()
-    _lock(project, seed.with_name("narrow.lock"))
+def wide(project: Project, seed: Path) -> Project:
+    """The project, for all platforms, with its lock made."""
+    project.widen()
+    _lock(project, seed.with_name("wide.lock"))
     return project
 
 
@@ -248,9 +291,13 @@ def _lock(project: Project, store: Path) -> None:
 
 
 @pytest.fixture
-def created(locked: Project) -> Project:
+def created(locked: Project, once: MadeOnce) -> Project:
     """The project with its environment made."""
-    locked.ok("create", "tiny")
+    if locked.folder != once.project:  # a test that asks for this fixture while it runs has a project elsewhere
+        locked.ok("create", "tiny")
+    elif not once.copy():
+        locked.ok("create", "tiny")
+        once.keep()
     return locked
 
 
@@ -266,9 +313,11 @@ def _kept(store: Path, used: Path) -> Iterator[None]:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make uv give up on an index at once."""
+    """Make uv and rattler give up on a server at once."""
     monkeypatch.setenv("UV_HTTP_TIMEOUT", "1")
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+    network = Context.network
+    monkeypatch.setattr(Context, "network", lambda context: replace(network(context), retries=0))
 
 
 @pytest.fixture(scope="session")

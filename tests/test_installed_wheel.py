@@ -85,12 +85,12 @@ def test_the_supervisor_runs_a_program_and_ends_what_it_left(site: Path, tmp_pat
 def test_the_child_that_asks_nvml_answers(site: Path, tmp_path: Path) -> None:
     code = (
         "import sys\n"
-        "from tenv.host import loader, nvml, places\n"
-        "answer = nvml.ask(loader.Loader(places.Places(library=sys.argv[1])))\n"
-        "print(nvml.__file__, answer.driver, answer.cuda, answer.gpus, sep='\\n')\n"
+        "from tenv.host import nvidia, places\n"
+        "answer = nvidia.Nvidia(places.Places(library=sys.argv[1])).nvml\n"
+        "print(nvidia.__file__, answer.driver, answer.cuda, answer.gpus, sep='\\n')\n"
     )
     done = run(sys.executable, "-P", "-c", code, nvml(tmp_path), PYTHONPATH=str(site))
-    module = str(site / "tenv" / "host" / "nvml.py")
+    module = str(site / "tenv" / "host" / "nvidia.py")
     assert done.stdout.splitlines() == [module, "580.65.06", "13.0", "()"], done.stderr
 
 

@@ -3,12 +3,13 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tenv.activation.changes import Action, Activation, Change
-from tenv.activation.levels import without_active_lists
+from tenv.activation.levels import activated, deactivated, edits, without_active_lists
 from tenv.activation.shells import posix
 
 LISTS = ("PATH", "CMAKE_PREFIX_PATH", "LDFLAGS", "MANPATH")
@@ -66,3 +67,17 @@ def test_what_the_user_added_since_stays(tmp_path: Path) -> None:
 def test_what_no_activation_wrote_changes_nothing(odd: dict[str, str]) -> None:
     environ = {"PATH": "/usr/bin", **odd}
     assert without_active_lists(environ) == environ
+
+
+def test_windows_has_capitals_in_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    made = Activation("t", Path("/p"), (Change("CUDAToolkit_ROOT", Action.SET, "C:\\new", ""),))
+    before = {"CUDATOOLKIT_ROOT": "C:\\old"}
+    active = activated(before, made)
+    assert active["CUDATOOLKIT_ROOT"] == "C:\\new"
+    assert deactivated(active) == before
+
+
+def test_a_name_that_is_no_name_is_never_code() -> None:
+    environ = {"TENV_LEVEL": "1", "_TENV_NAMES_1": "A B;id $(id)", "_TENV_SAVED_1_A": "=1", "_TENV_SAVED_1_B;id": "=1"}
+    assert edits(environ, deactivated(environ)).keys() == {"A", "TENV_LEVEL", "_TENV_NAMES_1", "_TENV_SAVED_1_A"}

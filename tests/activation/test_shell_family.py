@@ -1,7 +1,7 @@
-"""What every shell must have: a row of `SHELLS`, a row of the docs, and a way for these tests to run it.
+"""The parts that every shell must have: a row of `SHELLS`, a row of the docs, and a row of `SPOKEN` that runs it.
 
-A new module asks for ``dialects/MODULE.py`` in this folder, with `DIALECT`: see `tests.support.dialect`. All that is
-tested here is run by each shell that is on PATH; what a shell is asked beside that stands in ``shells/test_MODULE.py``.
+A new module asks for ``dialects/MODULE.py`` in this folder, with `DIALECT`: see `tests.support.dialect`. The cases that
+each shell runs stand in ``shells/test_matrix.py``, further ones in ``shells/test_MODULE.py``.
 """
 
 import importlib
@@ -9,14 +9,12 @@ import os
 import pkgutil
 import re
 import shutil
-import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tenv.activation import shells
-from tenv.activation.changes import Action, Activation, Change, Watch, read_activation
+from tenv.activation.changes import Action, Activation, Change, read_activation
 from tenv.activation.levels import activated, edits
 from tenv.activation.shells.interface import SHELLS, STORED, Shell, StoredShell, find_shell, known_shells
 from tenv.core.prefix import READY
@@ -34,11 +32,6 @@ MODULES = sorted(
 )
 FILES = sorted(file.stem for file in (Path(__file__).parent / "dialects").glob("*.py"))
 NAMES = known_shells()
-
-DUMP = '#!/bin/sh\nprintf "[%s]\\0" "$*"\nexec env -0\n'
-"""The program with which a shell shows, under a label, what its programs are given."""
-
-OF_THE_SHELL = {"_", "SHLVL", "OLDPWD", "PWD", "LC_CTYPE", "XONSH_CAPTURE_ALWAYS"}
 
 
 def module_of(shell: Shell) -> str:
@@ -131,64 +124,6 @@ def test_awkward_values_are_quoted(name: str, tmp_path: Path) -> None:
             assert quoted[value] in shell.render_edits({"VALUE": value})
 
 
-class Session:
-    """A folder in which one shell runs scripts."""
-
-    def __init__(self, name: str, folder: Path) -> None:
-        """Take a shell that is on PATH."""
-        self.name, self.folder = name, folder
-        self.shell, self.dialect = find_shell(name), dialect_of(name)
-        self.spoken = Spoken(name, self.shell, self.dialect.ending, (), "", spoken=name)
-        self.program = shutil.which(name) or pytest.skip(f"no {name} on PATH")
-        (folder / "dump").write_text(DUMP)
-        (folder / "dump").chmod(0o755)
-        (folder / "home").mkdir()
-
-    def dump(self, label: str) -> str:
-        """Return the line that shows, under a label, what programs are given."""
-        return f"{self.folder}/dump {label}\n"
-
-    def script(self, made: Activation, path: Path) -> str:
-        """Store an activation, and return the line that activates it."""
-        return self.spoken.activate(path.parent, path.name, made)
-
-    def undo(self) -> str:
-        """Return the text that undoes the innermost activation, as lines of a script."""
-        return f"{self.spoken.deactivate(self.folder)}\n"
-
-    def run(self, text: str, **variables: str) -> "subprocess.CompletedProcess[str]":
-        """Run a text that must succeed."""
-        file = self.folder / f"run{self.dialect.ending}"
-        file.write_text(text, encoding="utf-8")
-        environment = {"PATH": "/usr/bin:/bin", "HOME": str(self.folder / "home"), "LC_ALL": "C.UTF-8", **variables}
-        words = self.dialect.words(self.name, self.program, file)
-        done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False, encoding="utf-8")
-        assert done.returncode == 0, done.stderr
-        return done
-
-    def seen(self, text: str, **variables: str) -> dict[str, dict[str, str]]:
-        """Run a text that must say nothing, and return the variables under each label."""
-        done = self.run(text, **variables)
-        assert done.stderr == ""
-        return labelled(done.stdout)
-
-
-def labelled(output: str) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
-    for row in output.split("\0")[:-1]:
-        name, equals, value = row.partition("=")
-        if not equals:
-            found[row.strip("[]")] = current = {}
-        elif name not in OF_THE_SHELL:
-            current[name] = value
-    return found
-
-
-@pytest.fixture
-def session(name: str, tmp_path: Path) -> Session:
-    return Session(name, tmp_path)
-
-
 def activation(target: str, prefix: Path) -> Activation:
     values = [Change(f"VALUE_{number}", Action.SET, value, "") for number, value in enumerate(AWKWARD)]
     return Activation(
@@ -205,97 +140,21 @@ def activation(target: str, prefix: Path) -> Activation:
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_activation_sets_and_deactivation_restores_to_the_byte(session: Session, tmp_path: Path) -> None:
-    prefix = tmp_path / "it's a folder"
-    source = session.script(activation("cuda130", prefix), tmp_path / "it's a script")
-    text = f"{session.dump('before')}{source}\n{session.dump('active')}{session.undo()}{session.dump('after')}"
-    before = {"VALUE_0": AWKWARD[2], "VALUE_1": "", "CMAKE_PREFIX_PATH": "/old one"}
-    seen = session.seen(text, **before)
-    active = seen["active"]
-    assert [active[f"VALUE_{number}"] for number in range(len(AWKWARD))] == list(AWKWARD)
-    assert active["PATH"] == f"{prefix}/bin:{prefix}/cuda/bin:/usr/bin:/bin"
-    assert active["CMAKE_PREFIX_PATH"] == f"{prefix}:/old one"
-    assert (active["TENV_TARGET"], active["TENV_PREFIX"]) == ("cuda130", str(prefix))
-    assert seen["after"] == seen["before"]
-    assert {name: seen["after"][name] for name in before} == before
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_what_is_to_be_unset_comes_back(session: Session, tmp_path: Path) -> None:
-    made = Activation("x", tmp_path, (Change("GONE", Action.UNSET, "", ""), Change("NEW", Action.PREPEND, "/x", "")))
-    source = session.script(made, tmp_path / "script")
-    text = f"{source}\n{session.dump('active')}{session.undo()}{session.dump('after')}"
-    seen = session.seen(text, GONE="was here")
-    assert "GONE" not in seen["active"]
-    assert seen["active"]["NEW"] == "/x"
-    assert seen["after"]["GONE"] == "was here"
-    assert "NEW" not in seen["after"]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_activations_nest_and_one_that_is_active_is_renewed(session: Session, tmp_path: Path) -> None:
-    outer = session.script(activation("cuda130", tmp_path / "a"), tmp_path / "outer")
-    inner = session.script(activation("cpu", tmp_path / "b"), tmp_path / "inner")
-    text = (
-        f"{session.dump('before')}{outer}\n{session.dump('outer')}{outer}\n{session.dump('renewed')}"
-        f"{inner}\n{session.dump('inner')}{session.undo()}{session.dump('again')}{session.undo()}{session.dump('after')}"
-    )
-    seen = session.seen(text)
-    assert seen["renewed"] == seen["outer"]
-    assert seen["inner"]["TENV_TARGET"] == "cpu"
-    assert seen["inner"]["PATH"].startswith(f"{tmp_path}/b/bin:{tmp_path}/b/cuda/bin:{tmp_path}/a/bin:")
-    assert seen["again"] == seen["outer"]
-    assert seen["after"] == seen["before"]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_what_was_added_to_path_meanwhile_stays(session: Session, tmp_path: Path) -> None:
-    source = session.script(activation("cuda130", tmp_path / "a"), tmp_path / "script")
-    text = f"{source}\n{session.dialect.append('/new')}\n{session.undo()}{session.dump('after')}"
-    assert session.seen(text)["after"]["PATH"] == "/usr/bin:/bin:/new"
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_with_nothing_active_deactivation_says_so_and_does_not_leave(session: Session) -> None:
-    done = session.run(f"{session.undo()}{session.dump('still here')}")
-    assert list(labelled(done.stdout)) == ["still here"]
-    assert done.stderr == "tenv: no environment is active\n"
-
-
-@pytest.mark.parametrize("name", [name for shell in STORED for name in shell.NAMES])
-def test_a_file_of_the_machine_that_is_gone_is_reported(session: Session, tmp_path: Path) -> None:
-    file, stamp = tmp_path / "it's nvcc", tmp_path / "stamp"
-    for path in (file, stamp):
-        path.touch()
-        os.utime(path, (1_600_000_000, 1_600_000_000))
-    sentence = 'warning: it\'s %s "gone" $HOME'
-    made = replace(activation("cuda130", tmp_path / "a"), watches=(Watch(((str(file), str(stamp)),), sentence),))
-    source = session.script(made, tmp_path / "script")
-    assert session.run(source).stderr == ""
-    file.unlink()
-    done = session.run(f"{source}\n{session.dump('active')}")
-    assert done.stderr == f"tenv: {sentence}\n"
-    assert labelled(done.stdout)["active"]["TENV_TARGET"] == "cuda130"
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_line_of_the_docs_defines_a_function_that_activates(session: Session, tmp_path: Path) -> None:
+@pytest.mark.parametrize("spoken", [pytest.param(s, id=s.name) for s in SPOKEN if s.program and s.name in NAMES])
+def test_the_line_of_the_docs_defines_a_function_that_activates(spoken: Spoken, tmp_path: Path) -> None:
     programs = tmp_path / "programs"
     programs.mkdir()
     started = programs / "started"
     answers = f'case $1 in activate | deactivate) exec {write_activator(tmp_path)} "$@" ;; esac\n'
     started.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >>"$0.txt"\n{answers}')
     home = tmp_path / "data" / "envs"
-    shell = session.shell
-    stored = isinstance(shell, StoredShell)
     # This one stands for tenv itself: it knows one command, which prints the function.
-    if isinstance(shell, StoredShell):
-        hook = shell.render_hook([str(started)], home)
+    if isinstance(spoken.module, StoredShell):
+        hook = spoken.module.render_hook([str(started)], home)
     else:
-        hook = shell.render_hook([str(started)])
+        hook = spoken.module.render_hook([str(started)])
     (programs / "hook").write_text(hook, encoding="utf-8")
-    (programs / "tenv").write_text(f'#!/bin/sh\n[ "$*" = "hook {session.name}" ] && exec cat {programs}/hook\nexit 9\n')
+    (programs / "tenv").write_text(f'#!/bin/sh\n[ "$*" = "hook {spoken.name}" ] && exec cat {programs}/hook\nexit 9\n')
     started.chmod(0o755)
     (programs / "tenv").chmod(0o755)
     meta = home / "cpu" / "tenv-meta"
@@ -307,13 +166,12 @@ def test_the_line_of_the_docs_defines_a_function_that_activates(session: Session
     for one in STORED:
         (meta / one.SCRIPT).write_text(one.render_activation(made), encoding="utf-8")
     mark(meta.parent, home)
-    target = "cpu" if stored else meta / "activation.json"
-    text = (
-        f"{session.dialect.hook_line(session.name)}\n{session.dump('before')}tenv activate {target}\n"
-        f"{session.dump('active')}tenv deactivate\n{session.dump('after')}tenv list 'two words'\n"
-    )
-    seen = session.seen(text, PATH=f"{programs}:/usr/bin:/bin")
-    assert seen["active"]["TENV_PREFIX"] == str(meta.parent)
+    target = "cpu" if spoken.stored else meta / "activation.json"
+    steps = [f"{dialect_of(spoken.name).hook_line(spoken.name)}\n", spoken.shot("before"), f"tenv activate {target}\n"]
+    steps += [spoken.shot("active"), "tenv deactivate\n", spoken.shot("after"), "tenv list 'two words'\n"]
+    environment = {"PATH": f"{programs}:/usr/bin:/bin", "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
+    seen, said = spoken.run(tmp_path, steps, environment)
+    assert (said, seen["active"][b"TENV_PREFIX"]) == ("", os.fsencode(meta.parent))
     assert seen["after"] == seen["before"]
-    edited = f"activate\n--shell\n{session.name}\n{target}\ndeactivate\n--shell\n{session.name}\n"
-    assert (programs / "started.txt").read_text() == ("" if stored else edited) + "list\ntwo words\n"
+    edited = f"activate\n--shell\n{spoken.name}\n{target}\ndeactivate\n--shell\n{spoken.name}\n"
+    assert (programs / "started.txt").read_text() == ("" if spoken.stored else edited) + "list\ntwo words\n"

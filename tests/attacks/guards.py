@@ -84,13 +84,25 @@ GUARDS: dict[str, tuple[tuple[str, ...], Callable[..., Any], str]] = {
         ("tenv.core.files.refuse_link",), _nothing, "test_links.py",
     ),
     "marks of environments": (
-        ("tenv.environment.trust._of_place",), _nothing, "test_foreign.py -k 'clone or older or copy or user or moved'",
+        ("tenv.environment.trust._of_place",),
+        _nothing,
+        "test_foreign.py -k 'clone or without or copy or user or moved'",
     ),
     "what is most necessary": (
         ("tenv.environment.trust._gutted",), _nothing, "test_foreign.py -k gutted",
     ),
     "records are vouched for": (
         ("tenv.install.make.record_files",), _no_faults, "test_verify_proves.py",
+    ),
+    "targets of links": (
+        ("tenv.environment.integrity._judge_link",), _nothing, "../verbs/test_kinds_of_paths.py -k blog",
+    ),
+    "the Python of an environment": (
+        ("tenv.environment.trust._is_program",), _always,
+        "../verbs/test_kinds_of_paths.py -k 'another_python and wheels and linked_elsewhere and create'",
+    ),
+    "wheels of the cache that uv refuses": (
+        ("tenv.sources.wheels.uv.unusable",), _no_fault, "../verbs/test_changed_caches.py -k refuses",
     ),
     "only the owner writes a safe folder": (
         ("tenv.environment.marks._others_write",), _nothing, "test_foreign.py -k others_can_write",

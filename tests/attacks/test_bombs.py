@@ -5,6 +5,7 @@ import os
 import tarfile
 import time
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,22 @@ from tests.support.conda_project import Conda
 from tests.support.fakes import make_wheel
 from tests.support.projects import Project, call
 
-ZEROS = 96 << 20
-"""More than packages may unpack to whatever they weigh, and more than 200 times what it is packed to."""
+FREE = 4 << 20
+"""What packages may unpack to here whatever they weigh: small bombs show as much as those for the default."""
+ZEROS = 6 << 20
+"""More than that, and more than 200 times what it is packed to."""
+
+
+MOST = UnpackLimits.most
+
+
+@pytest.fixture(autouse=True)
+def _small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(UnpackLimits, "most", lambda limits, packed: MOST(replace(limits, free=FREE), packed))
+
+
+def test_the_default_limit_is_64_mib_and_200_times_the_packed_size() -> None:
+    assert [MOST(UnpackLimits(), packed) for packed in (1, 1 << 20, 1 << 40)] == [64 << 20, 200 << 20, 64 << 30]
 
 
 def _info(made: Path) -> bytes:
@@ -106,11 +121,11 @@ def test_the_setting_admits_a_large_package(conda: Conda, left: Path, monkeypatc
     assert made.stat().st_size * 200 < ZEROS
     conda.lock("large")
     said = conda.fails(6, "archive-refused")
-    assert "unpacks to 96.0 MiB" in said
-    monkeypatch.setenv("TENV_UNPACK_LIMIT", "90MiB")
-    assert "90.0 MiB is the limit" in conda.fails(6, "archive-refused")
+    assert "unpacks to 6.0 MiB" in said
+    monkeypatch.setenv("TENV_UNPACK_LIMIT", "5MiB")
+    assert "5.0 MiB is the limit" in conda.fails(6, "archive-refused")
     conda.project.ok("config", "unpack-limit", "1GiB")
-    assert "90.0 MiB is the limit" in conda.fails(6, "archive-refused")  # the variable wins
+    assert "5.0 MiB is the limit" in conda.fails(6, "archive-refused")  # the variable wins
     monkeypatch.delenv("TENV_UNPACK_LIMIT")
     conda.create()
     assert (conda.prefix / "share/large").stat().st_size == ZEROS
@@ -132,7 +147,6 @@ def _bomb(folder: Path, *, lies: bool, zeros: int = ZEROS) -> None:
 
 
 def _asks_for_the_bomb(project: Project) -> None:
-    project.narrow()
     project.ask_for('bomb = "*"')
     project.ok("lock", "tiny")
 
@@ -142,7 +156,7 @@ def test_a_wheel_is_refused_by_its_directory(project: Project) -> None:
     _asks_for_the_bomb(project)
     project.index.asked.clear()
     said = project.fails(6, "archive-refused", "create", "tiny", "--frozen")
-    assert "bomb-1-py3-none-any.whl: unpacks to 96.0 MiB" in said
+    assert "bomb-1-py3-none-any.whl: unpacks to 6.0 MiB" in said
     assert "`tenv config unpack-limit 1GiB`" in said
     wheels = [path for path in project.index.asked if path.endswith(".whl")]
     assert set(wheels) == {"/files/bomb-1-py3-none-any.whl"}  # its directory
@@ -164,7 +178,7 @@ def test_a_package_of_too_many_files_is_refused(tmp_path: Path) -> None:
 def test_a_package_of_the_old_format_is_measured(tmp_path: Path) -> None:
     made = tmp_path / "old-1-0.tar.bz2"
     made.write_bytes(_tar(_file("info/files", 7), _file("big", ZEROS), mode="w:bz2"))
-    with pytest.raises(ArchiveRefusedError, match="unpacks to 96"):
+    with pytest.raises(ArchiveRefusedError, match="unpacks to 6"):
         read_package(made, made.name, UnpackLimits())
     assert read_package(made, made.name, UnpackLimits.of(2 * ZEROS)).about == {"info/files": bytes(7)}
 
@@ -172,12 +186,12 @@ def test_a_package_of_the_old_format_is_measured(tmp_path: Path) -> None:
 def test_uv_is_stopped_where_the_directory_of_a_wheel_lies(
     project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The wheel's directory lists five bytes for 512 MiB; uv compares after it has written them.
+    """The wheel's directory lists five bytes for 64 MiB; uv compares after it has written them.
 
     Where tenv gets no processor while uv writes, uv is the first to see it. Then, too, nothing stays.
     """
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv cache"))
-    _bomb(project.index.folder, lies=True, zeros=1 << 29)
+    _bomb(project.index.folder, lies=True, zeros=1 << 26)
     _asks_for_the_bomb(project)
     ended = call("create", "tiny", "--frozen")
     assert ended.status == 6, ended.err
@@ -200,6 +214,6 @@ def test_what_uv_writes_is_measured_while_it_runs(tmp_path: Path) -> None:
                 time.sleep(0.25)
                 tick(os.getpid())
 
-    with pytest.raises(ArchiveRefusedError, match=r"bomb-1-py3-none-any\.whl: unpacks to 96\.0 MiB"):
+    with pytest.raises(ArchiveRefusedError, match=r"bomb-1-py3-none-any\.whl: unpacks to 6\.0 MiB"):
         look(1 << 20, ZEROS)
     assert not folder.parent.exists()

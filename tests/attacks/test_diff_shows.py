@@ -172,6 +172,7 @@ TAMPERED: dict[str, tuple[str, Callable[[dict[str, Any]], object], str]] = {
         "cuda121-system",
         lambda d: d["tenv"]["wheels"]["linux-64"].append(
             {"name": "evil", "version": "1", "file": "evil-1-py3-none-any.whl", "sha256": SHA, "python": ["3.30"]}
+            | {"requires": []}
         ),
         "evil",
     ),

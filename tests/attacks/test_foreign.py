@@ -149,7 +149,7 @@ STRANGE: dict[str, tuple[Way, str, str]] = {
     "a clone with an empty id": (_with_id(""), "foreign", "its scripts were sourced"),
     "a clone with a long id": (_with_id("a" * 1_000_000), "foreign", "its scripts were sourced"),
     "a clone that brings its mark": (_own_mark, "foreign", "its scripts were sourced"),
-    "one of an older tenv": (_without_id, "foreign", "it was used"),
+    "one without an id": (_without_id, "foreign", "it was used"),
     "one of another user": (_of_another_user, "foreign", "its scripts were sourced"),
     "the id of another one": (_id_of_another, "copied", "its scripts were sourced"),
     "a copy": (_copied, "copied", "the original was used and changed"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tenv.core import file_content
 from tests.support.projects import Project, call
 
 pytestmark = [pytest.mark.skipif(sys.platform == "win32", reason="named pipes"), pytest.mark.timeout(120)]
@@ -43,7 +44,10 @@ KINDS = (_pipe, _endless, _huge)
     ],
     ids=" ".join,
 )
-def test_a_file_that_is_named(make: Callable[[Path], object], words: tuple[str, ...], locked: Project) -> None:
+def test_a_file_that_is_named(
+    make: Callable[[Path], object], words: tuple[str, ...], locked: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_content, "_UNOPENED", 0.1)
     file = locked.folder / words[-1].removeprefix("{}/")
     make(file)
     ended = call(*(word.replace("{}", str(locked.folder)) for word in words))

@@ -64,7 +64,11 @@ WHEELS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         _named("beta", version="0.1", file="beta-0.1-py3-none-any.whl"),
         "beta 0.1 is locked, alpha 1.0 requires >=1",
     ),
-    "no requirements of a wheel": (lambda data: [row.pop("requires") for row in _rows(data)], "requires: is required"),
+    "no requirements of a wheel": (lambda data: _rows(data)[0].pop("requires"), "requires: is required"),
+    "requirements of a wheel that are no list": (
+        lambda data: [row.update(requires="beta") for row in _rows(data)],
+        "requires: expected a list of strings",
+    ),
     "another CUDA": (lambda data: data["tenv"]["requirements"].update(cuda="13.0"), "requirements.cuda is not set"),
     "a newer C library": (lambda data: data["tenv"]["requirements"].update(glibc="2.40"), "requirements.glibc is 2.17"),
 }  # fmt: skip

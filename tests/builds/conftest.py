@@ -61,12 +61,12 @@ def step(data: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def workshop(narrow: Project, monkeypatch: pytest.MonkeyPatch) -> Workshop:
+def workshop(locked: Project, monkeypatch: pytest.MonkeyPatch) -> Workshop:
     """A checkout of the era of setup.py with `--cmake-only`; compilations are quick, and in no cache."""
-    text = narrow.manifest.read_text()
-    narrow.manifest.write_text(f'{text}\n[build]\ncache = "off"\n')
+    text = locked.manifest.read_text()
+    locked.manifest.write_text(f'{text}\n[build]\ncache = "off"\n')
     monkeypatch.setenv("CFLAGS", "-O0")
     monkeypatch.setenv("CXXFLAGS", "-O0")
     for name in ("CC", "CXX", "MAX_JOBS", "DEBUG"):
         monkeypatch.delenv(name, raising=False)
-    return Workshop(narrow, make_checkout(narrow.folder / "pytorch"))
+    return Workshop(locked, make_checkout(locked.folder / "pytorch"))

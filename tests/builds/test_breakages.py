@@ -123,8 +123,8 @@ def python_not_found(workshop: Workshop, _: pytest.MonkeyPatch) -> None:
     said = "Could NOT find Python3 (missing: Python3_INCLUDE_DIRS Development)"
     edit(
         workshop.checkout / "CMakeLists.txt",
-        "find_package(Python ",
-        f'message(FATAL_ERROR "{said}")\nfind_package(Python ',
+        "execute_process(COMMAND",  # asks the Python
+        f'message(FATAL_ERROR "{said}")\nexecute_process(COMMAND',
     )
 
 

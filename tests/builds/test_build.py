@@ -179,8 +179,8 @@ def test_an_unread_switch_is_named_with_the_one_that_was_meant(
     row = step(workshop.build("--only", "c10"), "configure")
     found = {found["subject"]: found for found in row["findings"]}
     assert set(found) == {"USE_GPU", "NO_CUDA"}
-    assert "USE_CUDA=1 is what it reads" in found["USE_GPU"]["message"]
-    assert "USE_CUDA=0 is what it reads" in found["NO_CUDA"]["message"]
+    assert "it reads USE_CUDA=1" in found["USE_GPU"]["message"]
+    assert "it reads USE_CUDA=0" in found["NO_CUDA"]["message"]
     assert codes(row, "warning") == ("TE931", "TE931")
 
 

@@ -242,9 +242,12 @@ def test_a_server_compiles_what_no_processor_time_of_ninja_shows(
 
 @pytest.mark.skipif(shutil.which("ninja") is None, reason="no Ninja")
 def test_the_processor_time_of_a_real_run_leaves_out_what_others_take(tmp_path: Path) -> None:
-    """Each task waits for a second, as it would behind other programs, and computes for a moment."""
+    """Each task waits for a while, as it would behind other programs, and computes for a moment.
+
+    No bound depends on how busy this machine is: a task computes for a moment at least, and its wait is no computing.
+    """
     job = job_of(tmp_path)
-    code = "import time; time.sleep(1)\nwhile time.process_time() < 0.2: pass"
+    code = "import time; time.sleep(0.5)\nwhile time.process_time() < 0.1: pass"
     (tmp_path / "one.py").write_text(code)
     rules = [f"rule cxx\n  command = {sys.executable} {tmp_path}/one.py && touch $out\n"]
     rules += [f"build s{index}.cpp.o: cxx\n" for index in range(4)]
@@ -254,7 +257,6 @@ def test_the_processor_time_of_a_real_run_leaves_out_what_others_take(tmp_path: 
     ran = run_logged(["ninja"], log, environ=job.environ, folder=tmp_path, progress=Silent(), title="canary")
     assert ran.status == 0
     run = watch.keep(ran.processor, watch.used())
-    assert run.elapsed >= 4 * 1.2
     seconds = measured(job).seconds
     assert len(seconds) == 4
     assert sum(seconds.values()) == pytest.approx(ran.processor, abs=0.01)

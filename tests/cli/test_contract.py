@@ -31,6 +31,7 @@ def test_create(locked: Project) -> None:
 
 
 def test_lock(project: Project) -> None:
+    project.widen()
     data = envelope("lock", "tiny")["data"]
     assert data["target"] == "tiny"
     assert data["path"] == str(project.lock)
@@ -40,6 +41,7 @@ def test_lock(project: Project) -> None:
 
 
 def test_targets(project: Project) -> None:
+    project.widen()
     rows = {row["name"]: row for row in envelope("targets")["data"]}
     assert {"cpu", "cuda130", "cuda132", "tiny"} <= set(rows)
     tiny = rows["tiny"]

@@ -79,13 +79,13 @@ def test_every_command_has_a_snapshot() -> None:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_json(locked: Project, name: str, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json(wide: Project, name: str, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:
     words = CALLS[name]
     monkeypatch.setattr(sys, "argv", ["/usr/bin/tenv"])
-    _prepare(locked, words[0])
+    _prepare(wide, words[0])
     ended = call(*words) if "--json" in words else call(*words, "--json")
     printed = {"status": ended.status, "stdout": json.loads(ended.out), "stderr": ended.err}
-    assert steady(printed, locked) == snapshot(extension_class=JSONSnapshotExtension)
+    assert steady(printed, wide) == snapshot(extension_class=JSONSnapshotExtension)
 
 
 def _prepare(project: Project, command: str) -> None:

@@ -87,6 +87,7 @@ def ended(project: Project, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         monkeypatch.setattr(sys, "argv", ["/usr/bin/tenv"])
         monkeypatch.setenv("COLUMNS", "80")
         monkeypatch.setenv("SHELL", "/bin/bash")
+        project.widen()
         (project.folder / "environment.yml").write_text("name: theirs\ndependencies: [python=3.11, numpy]\n")
         subprocess.run(["git", "init", "-q", str(project.folder)], check=True)
         printed.update({name: whole(call(*words), project) for name, words in CALLS.items()})

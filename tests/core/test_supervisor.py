@@ -95,7 +95,6 @@ def test_an_ended_program_leaves_its_daemons_alone(notes: Path) -> None:
 
 
 def test_what_a_build_backend_starts_ends_with_a_killed_create(project: Project, notes: Path) -> None:
-    project.narrow()
     project.edit('native = "*"\n', "")
     tree = write_tree(project.folder / "vision")
     project.edit('alpha  = ">=1"', 'vision = { path = "../vision" }')

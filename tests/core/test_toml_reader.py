@@ -1,11 +1,18 @@
+import re
+from datetime import date
+from enum import StrEnum
 from pathlib import Path
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import ManifestError
-from tenv.core.toml_reader import Table, locate, nearest, read_toml
+from tenv.core.toml_reader import Column, OptionalText, Table, locate, nearest, read_toml
+from tenv.core.versions import Version
+from tenv.core.worded import Worded
 
 TEXT = """\
 name = "x"
@@ -100,3 +107,96 @@ def test_a_file_that_is_no_toml_is_told(tmp_path: Path, content: bytes, message:
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(ManifestError, match="can't be read: is not a regular file"):
         read_toml(tmp_path)
+
+
+class Colour(StrEnum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Way(Worded):
+    ROAD = "road", "a road"
+    OTHER = "other", "none of these"
+
+
+@dataclass(frozen=True, slots=True)
+class Wheel:
+    size: int
+    name: str = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Bike:
+    name: Annotated[str, Column("id")]
+    version: Version
+    day: date | None
+    colour: Colour
+    way: Way
+    electric: bool
+    pattern: re.Pattern[str] | None
+    tags: tuple[str, ...]
+    gears: tuple[int, ...]
+    fits: tuple[Version, ...]
+    wheels: tuple[Wheel, ...]
+    spare: Wheel | None
+    note: OptionalText
+    doubled: Annotated[int, Column("gear", read=lambda row, key: 2 * (row.number(key) or 0))]
+    owner: str
+    bell: bool = True
+
+
+PLAIN = {"id": "a", "version": "1.2", "colour": "red"}
+
+
+def test_a_dataclass_is_read_by_the_types_of_its_fields() -> None:
+    found = table(
+        **PLAIN,
+        day="2024-02-29",
+        way="road",
+        electric=True,
+        pattern="a+",
+        tags=["x"],
+        gears=[3, 7],
+        fits=["1", "2.0"],
+        wheels=[{"size": 28}, {"size": 26, "name": "b"}],
+        spare={"size": 1},
+        gear=4,
+    ).read(Bike, owner="me")
+    assert found == Bike(
+        *("a", Version("1.2"), date(2024, 2, 29), Colour.RED, Way.ROAD, True, re.compile("a+"), ("x",), (3, 7)),
+        *((Version("1"), Version("2.0")), (Wheel(28), Wheel(26, "b")), Wheel(1), "", 8, "me"),
+    )
+
+
+def test_what_may_be_missing_has_its_default() -> None:
+    found = table(**PLAIN, way="tunnel", bell=None).read(Bike, owner="me")
+    assert (found.day, found.way, found.electric, found.pattern, found.tags) == (None, Way.OTHER, False, None, ())
+    assert (found.gears, found.fits, found.wheels, found.spare) == ((), (), (), None)
+    assert (found.note, found.doubled, found.bell) == ("", 0, True)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"id": None}, "f.toml: id: is required"),
+        ({"id": ""}, "f.toml: id: is required"),
+        ({"version": ""}, "f.toml: version: is required"),
+        ({"version": "new"}, "f.toml: version: `new` is not a dotted version"),
+        ({"colour": "green"}, "f.toml: colour: expected red or blue, got `green`"),
+        ({"day": "today"}, "f.toml: day: Invalid isoformat string"),
+        ({"pattern": "("}, "f.toml: pattern: no regular expression: "),
+        ({"electric": 1}, "f.toml: electric: expected true or false, got a number"),
+        ({"gears": ["3"]}, "f.toml: gears: expected a list of numbers"),
+        ({"gears": [True]}, "f.toml: gears: expected a list of numbers"),
+        ({"fits": ["x"]}, "f.toml: fits: `x` is not a dotted version"),
+        ({"wheels": [{"size": 1}, {}]}, "f.toml: wheels[1].size: is required"),
+        ({"wheels": [{"size": 1.5}]}, "f.toml: wheels[0].size: expected a whole number, got a number"),
+        ({"spare": {"size": -1}}, "f.toml: spare.size: expected no less than 0"),
+        ({"spare": {"size": 1 << 63}}, "f.toml: spare.size: expected no more than 9223372036854775807"),
+        ({"spare": []}, "f.toml: spare: expected a table, got a list"),
+    ],
+)
+def test_a_faulty_field_names_its_path(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        table(**{**PLAIN, **change}).read(Bike, owner="me")
+    assert caught.value.message.startswith(message)

@@ -134,8 +134,8 @@ def hammer(disk: Disk, kind: str, error: int, whole: Callable[[Path], dict[str, 
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=errno.errorcode.get)
-def test_a_create_of_wheels(narrow: Project, library: Path, error: int) -> None:
-    disk = Disk(narrow, library, (Path(os.environ["UV_CACHE_DIR"]),))
+def test_a_create_of_wheels(locked: Project, library: Path, error: int) -> None:
+    disk = Disk(locked, library, (Path(os.environ["UV_CACHE_DIR"]),))
     hammer(disk, "wheels", error)
 
 
@@ -146,24 +146,26 @@ def test_a_create_of_conda_packages(conda: Conda, library: Path, error: int) -> 
     hammer(disk, "conda", error, snapshot if error in ALWAYS else contents)
 
 
-def test_settings_that_uv_could_not_write_end_the_create(narrow: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_that_uv_could_not_write_end_the_create(locked: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """uv reports nothing where the disk takes the file `pyvenv.cfg` and not its bytes."""
     from tenv.sources.wheels.uv import Uv
 
-    make = Uv.make_environment
+    run = Uv.run
 
-    def make_without_settings(uv: Uv, prefix: Path, *words: Any) -> None:
-        make(uv, prefix, *words)
-        (prefix / "pyvenv.cfg").write_bytes(b"")
+    def run_without_settings(uv: Uv, *words: Any, **options: Any) -> Any:
+        done = run(uv, *words, **options)
+        if words[0] == "venv":
+            Path(words[1], "pyvenv.cfg").write_bytes(b"")
+        return done
 
-    monkeypatch.setattr(Uv, "make_environment", make_without_settings)
+    monkeypatch.setattr(Uv, "run", run_without_settings)
     ended = call("create", "tiny", "--frozen")
     assert ended.status == 8
     assert "pyvenv.cfg: it is empty" in ended.err
-    assert not narrow.state_file.is_file() or narrow.state()["state"] != "ready"
+    assert not locked.state_file.is_file() or locked.state()["state"] != "ready"
 
 
-def test_a_record_that_uv_could_not_write_is_installed_again(narrow: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_that_uv_could_not_write_is_installed_again(locked: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     from tenv.sources.wheels.uv import Uv
 
     install, emptied = Uv.install, list[Path]()
@@ -171,11 +173,11 @@ def test_a_record_that_uv_could_not_write_is_installed_again(narrow: Project, mo
     def install_without_record(uv: Uv, python: Path, *words: Any) -> None:
         install(uv, python, *words)
         if not emptied:
-            emptied.append(next(narrow.prefix.glob("lib/python3*/site-packages/alpha-*.dist-info/RECORD")))
+            emptied.append(next(locked.prefix.glob("lib/python3*/site-packages/alpha-*.dist-info/RECORD")))
             emptied[0].unlink()
             emptied[0].touch()
 
     monkeypatch.setattr(Uv, "install", install_without_record)
-    narrow.ok("create", "tiny", "--frozen")
+    locked.ok("create", "tiny", "--frozen")
     assert emptied[0].stat().st_size > 0
     assert call("verify", "tiny", "--no-probes").status == 0

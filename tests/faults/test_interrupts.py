@@ -81,7 +81,6 @@ def test_ctrl_c_in_a_download_ends_with_130_and_the_next_create_finishes(heavy: 
 
 def test_ctrl_c_in_a_lock_ends_with_130_and_leaves_the_old_one(locked: Project) -> None:
     before = locked.lock.read_bytes()
-    locked.narrow()
     locked.ask_for('gamma = "*"')
     with locked.index.failing(Fault.SILENT, "gamma"):
         child = locked.start("lock", "tiny")
@@ -132,7 +131,6 @@ def test_a_signal_to_tenv_alone_takes_its_installer_along(heavy: Project, number
 def test_what_was_installed_by_hand_survives_a_kill_and_the_repair(created: Project) -> None:
     unpack(created.index.folder / "gamma-1.0-py3-none-any.whl", created.site())
     (created.prefix / "notes.txt").write_text("mine")
-    created.narrow()
     created.ask_for('large = "*"')
     created.ok("lock", "tiny")
     for _ in range(2):  # the second kill hits a repair

@@ -82,7 +82,7 @@ MINE = (
     "cuda/include/mine.h",
 )
 NOT_OURS = (
-    "carries no mark",
+    "was not created by this user",
     "is a copy of",
     "was moved",
     "has lost its state",
@@ -117,7 +117,6 @@ class World:
         self.project = project
         make_wheel(project.index.folder, "delta", "1.0", files={f"delta/part{n}.py": f"{n}\n" * 50 for n in range(40)})
         make_nvidia(project.index.folder)
-        project.narrow()
         for name in ("nvidia-cuda-runtime", "nvidia-cudnn-cu13", "cuda-toolkit"):
             project.ask_for(f'{name} = "*"')
         self.manifests = [project.manifest.read_bytes()]

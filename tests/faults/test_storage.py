@@ -140,7 +140,6 @@ def test_an_environment_that_can_not_be_written_is_told(created: Project) -> Non
         if folder.is_dir() and not folder.is_symlink():
             folder.chmod(0o555)
     created.prefix.chmod(0o555)
-    created.narrow()
     created.ask_for('gamma = "*"')
     created.ok("lock", "tiny")
     ended = created.run("create", "tiny", wrapped=PLAIN)

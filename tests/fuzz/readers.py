@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tenv.checks.lock_verdict import judge_lock
 from tenv.facts.tables import load_facts
-from tenv.host.report_file import parse
+from tenv.host.report_json import parse
 from tenv.interop.formats import recognize
 from tenv.interop.interface import read_source
 from tenv.locks.difference import compare

@@ -73,7 +73,7 @@ def test_each_toolkit_that_falls_out_has_its_reason() -> None:
 
 
 def test_a_description_that_differs_keeps_no_toolkit_out() -> None:
-    problem = ToolkitProblem(ProblemKind.RELEASE, "version.json says 11.8.0, nvcc says 12.1")
+    problem = ToolkitProblem(ProblemKind.RELEASE, "version.json has 11.8.0, nvcc has 12.1")
     odd = toolkit("/o", "12.1", problem=problem)
     assert choose_toolkit((odd,), Range("12.1.*")).taken == odd
 

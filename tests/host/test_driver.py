@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from tenv.core.versions import Version
+from tenv.host import nvidia
 from tenv.host.driver import is_wsl, parse_proc, parse_sys, parse_tegra, probe
 from tenv.host.interface import Fact, Missing, OriginKind
-from tenv.host.smi import parse
 from tests.host import builders
 from tests.host.builders import HOSTS, needs_compiler, nvml, places, program, put, reason
 
@@ -21,7 +21,7 @@ def smi(root: Path, script: str, folder: str = "bin") -> Path:
 
 
 def parse_smi(recorded: str) -> Version | Missing:
-    return parse(recorded, ("driver_version",)).driver
+    return nvidia.parse_smi(recorded, ("driver_version",)).driver
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenv.core.versions import Version
-from tenv.host import nvml as tool
-from tenv.host import smi
-from tenv.host.answer import Answer, cuda_version, pci_address, pci_id
 from tenv.host.interface import Missing, ReasonKind
+from tenv.host.nvidia import SMI_FIELDS, Answer, ask_smi, cuda_version, parse_nvml, parse_smi, pci_address, pci_id
 from tenv.host.report import Gpu
 from tests.host.builders import HOSTS, places, program, text
 
@@ -39,12 +37,12 @@ def answer(**changes: Any) -> str:
 
 
 def test_nvml() -> None:
-    assert tool.parse(answer()) == Answer(Version("535.183.01"), Version("12.2"), (A100,))
+    assert parse_nvml(answer()) == Answer(Version("535.183.01"), Version("12.2"), (A100,))
 
 
 def test_nvml_that_knows_only_some_of_it() -> None:
     silent = {name: {"error": "Not Supported"} for name in ("name", "capability", "memory", "device", "address", "mig")}
-    found = tool.parse(
+    found = parse_nvml(
         answer(cuda={"error": "Function Not Found"}, driver={"value": "ERR!"}, gpus=[{"value": silent}, {"error": "x"}])
     )
     assert found == Answer(
@@ -56,7 +54,7 @@ def test_nvml_that_knows_only_some_of_it() -> None:
 
 
 def test_nvml_that_can_not_count() -> None:
-    found = tool.parse(answer(count={"error": "Unknown Error"}, gpus=[]))
+    found = parse_nvml(answer(count={"error": "Unknown Error"}, gpus=[]))
     assert isinstance(found, Answer)
     assert found.gpus == Missing("Unknown Error", ReasonKind.FAILED)
 
@@ -65,24 +63,24 @@ def test_nvml_that_can_not_count() -> None:
     "printed", ["", "{}", "[]", "null", '{"gpus": {}}', answer(gpus=[{"value": {}}]), answer()[:-9], "[" * 20_000]
 )
 def test_nvml_garbage(printed: str) -> None:
-    assert isinstance(tool.parse(printed), Missing)
+    assert isinstance(parse_nvml(printed), Missing)
 
 
 def test_smi() -> None:
-    found = smi.parse(text("query-server.csv"))
+    found = parse_smi(text("query-server.csv"))
     assert found.driver == Version("535.183.01")
     other = Gpu("NVIDIA A100-SXM4-80GB", Version("8.0"), 80 << 30, "10de:20b2", "0000:0f:00.0", mig=True)
     assert found.gpus == (A100, other)
 
 
 def test_smi_of_a_gpu_that_has_failed() -> None:
-    found = smi.parse(text("query-errors.csv"))
+    found = parse_smi(text("query-errors.csv"))
     assert str(found.driver) == "550.54.15"
     assert found.gpus == (Gpu("", pci_address="0000:01:00.0"),)
 
 
 def test_smi_of_a_gpu_that_is_lost() -> None:
-    found = smi.parse(text("query-lost.csv"))
+    found = parse_smi(text("query-lost.csv"))
     assert isinstance(found.gpus, tuple)
     assert [gpu.name for gpu in found.gpus] == ["NVIDIA GeForce RTX 3090"]
     assert found.lost == ("Unable to determine the device handle for GPU 0000:3B:00.0: Unknown Error",)
@@ -90,25 +88,25 @@ def test_smi_of_a_gpu_that_is_lost() -> None:
 
 @pytest.mark.parametrize("name", ["smi-mismatch", "smi-no-devices", "smi-no-driver", "smi-wsl-error"])
 def test_smi_that_prints_an_error_on_stdout(name: str) -> None:
-    found = smi.parse(text(f"{name}.txt"))
+    found = parse_smi(text(f"{name}.txt"))
     assert isinstance(found.driver, Missing)
     assert isinstance(found.gpus, Missing)
 
 
 @given(st.text())
 def test_smi_never_raises(printed: str) -> None:
-    assert isinstance(smi.parse(printed), Answer)
+    assert isinstance(parse_smi(printed), Answer)
 
 
-@given(st.lists(st.text(max_size=8), min_size=len(smi.FIELDS), max_size=len(smi.FIELDS)))
+@given(st.lists(st.text(max_size=8), min_size=len(SMI_FIELDS), max_size=len(SMI_FIELDS)))
 def test_smi_never_raises_on_cells(cells: list[str]) -> None:
-    assert isinstance(smi.parse(", ".join(cells)), Answer)
+    assert isinstance(parse_smi(", ".join(cells)), Answer)
 
 
 def test_an_old_smi_is_asked_again_without_what_it_does_not_know(tmp_path: Path) -> None:
     refuse = "echo 'Field \"compute_cap\" is not a valid field to query.'; exit 2"
     program(tmp_path / "bin/nvidia-smi", f"case $1 in *compute_cap*) {refuse};; esac\ncat '{HOSTS}/query-old.csv'")
-    found = smi.ask(places(tmp_path))
+    found = ask_smi(places(tmp_path))
     assert isinstance(found, Answer)
     assert found.gpus == (Gpu("GeForce GTX 1660 Ti", None, 5944 << 20, "10de:2182", "0000:01:00.0"),)
 

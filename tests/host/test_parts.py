@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenv.core.versions import Version
-from tenv.host import container, libstdcxx, storage, system
+from tenv.host import libstdcxx, machine, system
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.loader import Loader
 from tenv.host.report import Libstdcxx
@@ -116,25 +116,25 @@ def test_no_libstdcxx(tmp_path: Path) -> None:
     ],
 )
 def test_mounts(folder: str, kind: str) -> None:
-    assert storage.parse_mounts(MOUNTS, folder) == kind
+    assert machine.parse_mounts(MOUNTS, folder) == kind
 
 
 @given(st.text(), st.text())
 def test_mounts_never_raise(mounts: str, folder: str) -> None:
-    kind = storage.parse_mounts(mounts, folder)
+    kind = machine.parse_mounts(mounts, folder)
     assert kind is None or kind in mounts
 
 
 def test_disk_of_a_folder_to_come(tmp_path: Path) -> None:
     put(tmp_path / "proc/self/mountinfo", MOUNTS)
-    found = storage.probe(tmp_path / "not/yet", places(tmp_path))
+    found = machine.disk(tmp_path / "not/yet", places(tmp_path))
     assert isinstance(found, Fact)
     assert (found.value.path, found.value.file_system, found.value.free > 0) == (f"{tmp_path}/not/yet", "ext4", True)
     assert found.origin == f"statvfs of {tmp_path}, /proc/self/mountinfo"
 
 
 def test_disk_without_mounts(tmp_path: Path) -> None:
-    found = storage.probe(tmp_path, places(tmp_path / "nowhere"))
+    found = machine.disk(tmp_path, places(tmp_path / "nowhere"))
     assert isinstance(found, Fact)
     assert found.value.file_system == "unknown"
 
@@ -161,7 +161,7 @@ def test_disk_without_mounts(tmp_path: Path) -> None:
 def test_containers(tmp_path: Path, files: dict[str, str], environ: dict[str, str], expected: object) -> None:
     for path, content in files.items():
         put(tmp_path / path.lstrip("/"), content)
-    assert container.probe(places(tmp_path, variables=environ)) == expected
+    assert system.container(places(tmp_path, variables=environ)) == expected
 
 
 def test_names_and_debuggers(tmp_path: Path) -> None:

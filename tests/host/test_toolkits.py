@@ -183,7 +183,7 @@ def test_version_json_that_disagrees_with_nvcc(tmp_path: Path) -> None:
         ("libcublas", "11.11.3.6"),
     )
     assert found.problems == problems(
-        (ProblemKind.RELEASE, "version.json says 11.8.0, nvcc says 12.4"),
+        (ProblemKind.RELEASE, "version.json has 11.8.0, nvcc has 12.4"),
         (ProblemKind.HEADERS, "the headers are from 12.3, nvcc is from 12.4"),
         (ProblemKind.COMPONENT, "version.json has 11.8.89 for cuda_cudart, which is 12.4.127"),
         (ProblemKind.COMPONENT, "version.json has 11.8.89 for cuda_nvcc, which is 12.4.131"),
@@ -292,8 +292,7 @@ def test_two_descriptions_that_differ(tmp_path: Path) -> None:
     found = only(places(tmp_path))
     assert str(found.version) == "99.1.1"
     told = (
-        "it has several descriptions that differ: version.json says 98.0.1, "
-        "targets/x86_64-linux/version.json says 99.1.1"
+        "it has several descriptions that differ: version.json has 98.0.1, targets/x86_64-linux/version.json has 99.1.1"
     )
     assert found.problems == problems((ProblemKind.DESCRIPTIONS, told))
 

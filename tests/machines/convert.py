@@ -14,7 +14,7 @@ from typing import Any
 from tenv.checks.host_options import find_gpu
 from tenv.core.versions import Version
 from tenv.facts.tables import load_facts
-from tenv.host.toolkit_headers import FUNCTIONS
+from tenv.host.toolkit_content import FUNCTIONS
 from tests.support.found_by import led_json
 
 __all__ = ["CASES", "FRESH", "INDEPENDENT", "LATER", "NOVEMBER", "Case", "cases", "host_report", "manifest", "project"]

@@ -17,8 +17,7 @@ from tenv.host.pasted.clean_text import MOST, decode
 from tenv.host.pasted.reader import LAYOUTS, Pasted, read, to_json, to_report
 from tenv.host.pasted.values import Item
 from tenv.host.report import HostReport
-from tenv.host.report_file import parse
-from tenv.host.report_json import from_json
+from tenv.host.report_json import from_json, parse
 from tenv.host.report_json import to_json as written
 
 FOLDER = Path(__file__).parent

@@ -168,6 +168,10 @@ def index_channel(folder: Path) -> None:
     asyncio.run(index_fs(folder, force=True, write_zst=False, write_shards=False))
 
 
+_DEBIANS = "prefix_scheme = 'posix_local'\n"
+"""What Debian's Python has in place of `posix_prefix`: its packages are in other folders than those of pip."""
+
+
 def make_python(folder: Path) -> Path:
     """Write a package of a Python that works: a copy of the program that runs the tests, with links to its library."""
     minor = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -179,8 +183,13 @@ def make_python(folder: Path) -> Path:
         f"lib/python{minor}/site-packages/README.txt": "packages go here\n",
     }
     for entry in sorted((base / "lib" / f"python{minor}").iterdir()):
-        if entry.name not in ("site-packages", "__pycache__"):
+        if entry.name not in ("site-packages", "__pycache__", "EXTERNALLY-MANAGED"):
             files[f"lib/python{minor}/{entry.name}"] = Link(str(entry))
+    sysconfig = (base / "lib" / f"python{minor}" / "sysconfig.py").read_text()
+    if _DEBIANS in sysconfig:
+        files[f"lib/python{minor}/sysconfig.py"] = sysconfig.replace(_DEBIANS, "prefix_scheme = 'posix_prefix'\n")
+        site = f"{{sys.prefix}}/lib/python{minor}/site-packages"
+        files[f"lib/python{minor}/sitecustomize.py"] = f'import site, sys\nsite.addsitedir(f"{site}")\n'
     for library in base.glob(f"lib/libpython{minor}*"):
         files[f"lib/{library.name}"] = Link(str(library))
     files[f"include/python{minor}"] = Link(str(base / "include" / f"python{minor}"))

@@ -182,16 +182,17 @@ class Fault(StrEnum):
 
 
 class Service:
-    """Something served on a free port of 127.0.0.1 while the body runs.
+    """Something served on a port of 127.0.0.1 while the body runs.
 
     Attributes:
         url: Its address.
         stopping: Set when it ends, so that no answer that is under way outlives it.
     """
 
-    def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
+    def __init__(self, handler: type[BaseHTTPRequestHandler], port: int = 0) -> None:
+        """Bind a port; 0 for a free one."""
         self.stopping = threading.Event()
-        self._server = _Server(("127.0.0.1", 0), handler)
+        self._server = _Server(("127.0.0.1", port), handler)
         self._server.service = self
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
@@ -236,7 +237,7 @@ class Answers(BaseHTTPRequestHandler):
 
 
 class Index(Service):
-    """A PEP 503 index of the wheels in a folder, on a free port of 127.0.0.1.
+    """A PEP 503 index of the wheels in a folder, on a port of 127.0.0.1.
 
     Attributes:
         folder: The wheels; what is put there later is served too.
@@ -248,8 +249,8 @@ class Index(Service):
 
     login = ""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(_Pages)
+    def __init__(self, folder: Path, port: int = 0) -> None:
+        super().__init__(_Pages, port)
         self.url += "/simple"
         self.folder = folder
         self.fault: Fault | None = None

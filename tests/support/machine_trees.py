@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tenv.host.absent_parts import HEADERS, LIBRARIES
+from tenv.host.toolkit_content import HEADERS, LIBRARIES
 from tests.host.builders import program, put
 
 __all__ = ["add_library", "make_debian", "make_gcc", "make_mpi", "make_toolkit"]

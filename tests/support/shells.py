@@ -109,7 +109,6 @@ class Spoken:
         trying: How a command is run that may fail.
         loading: How a hook that stands in a file is loaded.
         noise: Variables that the shell changes by itself.
-        unholdable: Values that it can't hold.
     """
 
     name: str
@@ -122,7 +121,6 @@ class Spoken:
     trying: str = "{} || true"
     loading: str = ". FILE"
     noise: tuple[str, ...] = _NOISE
-    unholdable: tuple[str, ...] = ()
 
     @property
     def program(self) -> str | None:
@@ -257,7 +255,6 @@ SPOKEN = (
         trying="try {{ {} }} catch {{|error| print --stderr $error.msg }}",
         loading="source FILE",
         noise=(*_NOISE, "CURRENT_FILE", "FILE_PWD", "LAST_EXIT_CODE", "CMD_DURATION_MS", "NU_VERSION"),
-        unholdable=("\udcff\udcfe", "/a\udce9"),
     ),
 )
 """Every shell that a test runs where it is installed."""

@@ -24,6 +24,9 @@ class MiniEra(StrEnum):
 
 _CMAKE = """\
 cmake_minimum_required(VERSION 3.13...4.0)
+# The compilers are known to work: trying them takes as long as compiling all of this.
+set(CMAKE_C_COMPILER_FORCED TRUE)
+set(CMAKE_CXX_COMPILER_FORCED TRUE)
 project(Torch CXX C)
 {forwarding}
 set(CMAKE_CXX_STANDARD 17)
@@ -38,8 +41,7 @@ option(BUILD_TEST "Build tests" OFF)
 if(NOT EXISTS "${{PROJECT_SOURCE_DIR}}/third_party/fmt/CMakeLists.txt")
   message(FATAL_ERROR "Submodule third_party/fmt appears incomplete.\\nPlease run: git submodule update --init")
 endif()
-find_package(Python COMPONENTS Interpreter Development.Module REQUIRED)
-if(USE_CUDA)
+{python}if(USE_CUDA)
   message(WARNING "Caffe2: CUDA cannot be found.")
   message(WARNING "Not compiling with CUDA. Suppress this warning with -DUSE_CUDA=OFF.")
   set(USE_CUDA OFF)
@@ -100,6 +102,15 @@ foreach(_line IN LISTS _lines)
   endif()
 endforeach()
 """
+
+_FIND_PYTHON = "find_package(Python COMPONENTS Interpreter Development.Module REQUIRED)\n"
+_ASK_PYTHON = """\
+execute_process(COMMAND "${Python_EXECUTABLE}" -c "import sysconfig; print(sysconfig.get_path('include'))"
+  OUTPUT_VARIABLE _include OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+add_library(Python::Module INTERFACE IMPORTED)
+set_target_properties(Python::Module PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${_include}")
+"""
+"""What `find_package` asks nine Pythons, as the older eras ask one."""
 
 _SCALAR_H = "#pragma once\nnamespace c10 { double add(double a, double b); }\n"
 _SCALAR = '#include "c10/core/Scalar.h"\nnamespace c10 { double add(double a, double b) { return a + b; } }\n'
@@ -322,7 +333,10 @@ def make_checkout(folder: Path, era: MiniEra = MiniEra.CMAKE_ONLY) -> Path:
     """Write a checkout of an era, with every submodule, and return it."""
     forwarding = era in (MiniEra.SCIKIT, MiniEra.CMAKE)
     files = {
-        "CMakeLists.txt": _CMAKE.format(forwarding="include(cmake/EnvVarForwarding.cmake)" if forwarding else ""),
+        "CMakeLists.txt": _CMAKE.format(
+            forwarding="include(cmake/EnvVarForwarding.cmake)" if forwarding else "",
+            python=_FIND_PYTHON if forwarding else _ASK_PYTHON,
+        ),
         "c10/CMakeLists.txt": _C10,
         "c10/core/Scalar.h": _SCALAR_H,
         "c10/core/Scalar.cpp": _SCALAR,

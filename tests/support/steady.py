@@ -11,13 +11,22 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from tenv import __version__
 from tenv.host.machine import current_platform
 from tests.support.fakes import MINORS
-from tests.support.projects import Ended, Project
+from tests.support.projects import HERE, Ended, Project
 
 __all__ = ["Printed", "steady", "steady_text", "whole"]
 
 _TESTS = Path(__file__).parent.parent
 _VARYING = {"seconds", "bytes", "download_bytes", "freed", "log"}
 """Keys whose values differ from run to run."""
+
+_USUAL = ("3.11", "3.12")
+
+
+def _minors(first: str, last: str) -> tuple[str, ...]:
+    """Return the words by which outputs name the Pythons of the fake targets: other versions may look like these."""
+    end = f"3.{int(last.partition('.')[2]) + 1}"
+    words = [f">={first},<{end}", f"<{end},>={first}", f"with Python {first}"]
+    return (*words, *(f"cp{minor.replace('.', '')}" for minor in (first, last)))
 
 
 class Printed(SingleFileSnapshotExtension):
@@ -32,9 +41,11 @@ def steady(value: Any, project: Project) -> Any:
     if isinstance(value, dict):
         if value.get("name") == "MAX_JOBS":  # of this host's cores and memory
             value = {**value, "value": "<jobs>", "reason": "<machine>"}
+        if value.get("python") == HERE:
+            value = {**value, "python": "<minor>"}
         return {key: f"<{key}>" if key in _VARYING else steady(item, project) for key, item in value.items()}
     if isinstance(value, list):
-        return [steady(item, project) for item in value]
+        return list(_USUAL) if value == list(MINORS) else [steady(item, project) for item in value]
     return steady_text(value, project) if isinstance(value, str) else value
 
 
@@ -42,19 +53,19 @@ def steady_text(text: str, project: Project | None) -> str:
     """Return a text with the places of this run named instead."""
     places = {
         **({str(project.folder): "<project>", project.index.url.removesuffix("/simple"): "<index>"} if project else {}),
+        sys.executable: "<python>",
         str(_TESTS.parent): "<checkout>",
         os.environ["UV_CACHE_DIR"]: "<uv cache>",
         os.environ["HOME"]: "<home>",
         os.environ["PATH"]: "<path>",
         __version__: "<version>",
-        sys.prefix: "<python>",
     }
     for found, name in places.items():
         text = text.replace(found, name)
     text = re.sub(r"\b[0-9a-f]{64}\b", "<sha256>", text)
-    if MINORS[0] != "3.11":
-        text = text.replace(MINORS[0], "3.11").replace(MINORS[1], "3.12")
-    return text
+    for found, name in zip(_minors(*MINORS), _minors(*_USUAL), strict=True):
+        text = text.replace(found, name)
+    return re.sub(rf"(?<=ready  ){re.escape(HERE)}\b|(?<=, Python ){re.escape(HERE)}(?=, )", "<minor>", text)
 
 
 def whole(ended: Ended, project: Project | None = None) -> str:

@@ -81,6 +81,15 @@ def test_a_misspelt_name_comes_with_the_nearest_ones(places: SearchPath) -> None
     assert error.value.hint == "did you mean `cuda130`? (`tenv targets` lists them)"
 
 
+@pytest.mark.parametrize("name", ["cuda13o", "cuds130", "cuda-30", "cPu"])
+def test_one_wrong_letter_comes_before_numbers(places: SearchPath, name: str) -> None:
+    for known in ("cuda130", "cuda132", "cpu"):
+        write(places, Origin.BUILT_IN, known)
+    with pytest.raises(UnknownTargetError) as error:
+        places.find(name)
+    assert error.value.hint == f"did you mean `{'cpu' if name == 'cPu' else 'cuda130'}`? (`tenv targets` lists them)"
+
+
 @pytest.mark.parametrize(
     ("name", "meant"),
     [

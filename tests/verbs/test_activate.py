@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.fakes import make_nvidia
 from tests.support.projects import SOURCE, TINY, Project, call
+from tests.support.shells import SPOKEN, Spoken
 
 COMMANDS = [("activate", "tiny"), ("env", "tiny"), ("run", "tiny", "--", "true"), ("shell", "tiny")]
 
@@ -22,7 +23,7 @@ def test_what_is_not_ready_is_not_used(created: Project, state: str) -> None:
     what = "the environment `tiny` is not ready (its state is `creating`)"
     for words in COMMANDS:
         err = created.fails(8, "environment-broken", *words)
-        assert (what if state == "creating" else f"the state of {created.prefix} is broken or can't be read") in err
+        assert (what if state == "creating" else f"the state of {created.prefix} is broken, unreadable") in err
         assert "hint: `tenv create tiny` " in err
 
 
@@ -168,3 +169,17 @@ def test_a_failing_activation_prints_no_script_for_others(locked: Project) -> No
     }
     assert not any(one.status == 0 for one in ended.values())
     assert json.loads(locked.run("activate", "tiny", "--json").out)["error"]["code"] == "environment-missing"
+
+
+@pytest.mark.parametrize("shell", [pytest.param(s, id=s.name) for s in SPOKEN if s.program and not s.stored])
+def test_a_shell_without_a_stored_script_starts_with_the_variables(shell: Spoken, created: Project) -> None:
+    """nushell activates after its start files; elvish and xonsh inherit, and can deactivate."""
+    ended = created.run("shell", "tiny", "--json", environment={"SHELL": str(shell.program), "MAX_JOBS": "777"})
+    plan = json.loads(ended.out)["data"]
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), **plan["environment"]["set"], "MAX_JOBS": "777"}
+    _, *options = plan["command"]
+    steps = [f"{options[1]}\n"] if options else []
+    seen, _ = shell.run(created.folder, [*steps, shell.shot("started")], environment)
+    started = {name.decode(): value.decode() for name, value in seen["started"].items()}
+    assert (started["TENV_TARGET"], started["TENV_LEVEL"], started["MAX_JOBS"]) == ("tiny", "1", "777")
+    assert started["PATH"].startswith(f"{created.prefix}/bin:")

@@ -12,6 +12,7 @@ from tests.support.projects import Project, snapshot
 def _without_network(project: Project, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the index and uv's cache away."""
     project.index.stop()
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")
     monkeypatch.setenv("UV_CACHE_DIR", str(folder))
 
 

@@ -51,7 +51,7 @@ def test_an_environment_is_refused_until_it_is_made_anew(created: Project, numbe
     of_schema(created, number)
     for words in (("activate", "tiny"), ("run", "tiny", "--", "true"), ("env", "tiny")):
         said = created.fails(8, "environment-broken", *words)
-        assert "is unreadable, or written by another version of tenv" in said
+        assert "is broken, unreadable or written by another version of tenv" in said
         assert "hint: `tenv create tiny` repairs it" in said
     [row] = call("list", "--json").data
     assert (row["state"], row["reason"]) == ("broken", "gutted")

@@ -35,7 +35,9 @@ def test_activation_lists_the_gpus_in_range(cuda: Project, tmp_path: Path) -> No
     cuda.ok("create", "tiny", "--no-check", "--host-report", host(tmp_path, "7.0", "9.0", "8.0"))
     value, reason = listed(cuda)
     assert value == "8.0;9.0"
-    assert reason.endswith("does not compile for every GPU that PyTorch detects: not for the GPU 7.0")
+    assert reason.endswith(
+        "does not compile for every GPU that PyTorch detects: not for the GPU 7.0; a value of yours stays"
+    )
     cuda.ok("create", "tiny", "--no-check", "--repair", "--host-report", host(tmp_path, "8.0"))
     assert "of its own wheels" in listed(cuda)[1]
 

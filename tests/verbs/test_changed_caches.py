@@ -37,6 +37,23 @@ def test_a_wheel_that_was_edited_in_another_environment_is_fetched_again(created
     assert module.read_bytes() == right
 
 
+@pytest.mark.parametrize("name", ["METADATA", "WHEEL"])
+def test_a_wheel_of_the_cache_that_uv_refuses_is_fetched_again(created: Project, tmp_path: Path, name: str) -> None:
+    file = next(created.site().glob(f"beta-*.dist-info/{name}"))
+    if file.stat().st_nlink == 1:
+        pytest.skip("uv copied or cloned its cache")
+    with file.open("r+") as opened:
+        text = opened.read().replace("1.0", "9.0")
+        opened.seek(0)
+        opened.write(text)
+    ended = created.ok("create", "tiny", "--prefix", str(tmp_path / "other"))
+    assert "uv's cache has changed files of beta, which are fetched again" in ended.err
+    created.ok("verify", "tiny", "--prefix", str(tmp_path / "other"), "--no-probes")
+    assert created.run("verify", "tiny", "--no-probes").status == 8
+    created.ok("create", "tiny", "--repair")
+    created.ok("verify", "tiny", "--no-probes")
+
+
 def test_an_unchanged_cache_is_not_fetched_again(created: Project, tmp_path: Path) -> None:
     ended = created.ok("create", "tiny", "--offline", "--prefix", str(tmp_path / "other"))
     assert "fetched again" not in ended.err

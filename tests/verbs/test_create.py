@@ -42,7 +42,6 @@ def test_works_in_a_folder_with_blanks_and_other_letters(locked: Project, tmp_pa
 
 
 def test_locks_first_where_there_is_no_lock(project: Project) -> None:
-    project.narrow()
     err = project.ok("create", "tiny").err
     assert f"{project.lock}: no lock yet: locked\n" in err
     assert project.lock.is_file()
@@ -60,7 +59,6 @@ def test_has_nothing_to_do_the_second_time(created: Project) -> None:
 
 
 def test_locks_anew_what_is_stale_and_says_why(created: Project) -> None:
-    created.narrow()
     created.ask_for('gamma = "*"')
     err = created.ok("create", "tiny").err
     assert "linux-64: gamma is not in the lock" in err
@@ -69,7 +67,6 @@ def test_locks_anew_what_is_stale_and_says_why(created: Project) -> None:
 
 def test_locked_stops_at_a_stale_lock_and_changes_nothing(created: Project) -> None:
     lock, before = created.lock.read_bytes(), snapshot(created.prefix)
-    created.narrow()
     created.ask_for('gamma = "*"')
     err = created.fails(7, "lock-stale", "create", "tiny", "--locked")
     assert f"{created.lock} does not satisfy its manifest:\n  linux-64: gamma is not in the lock\n" in err
@@ -80,7 +77,6 @@ def test_locked_stops_at_a_stale_lock_and_changes_nothing(created: Project) -> N
 
 def test_frozen_refuses_a_lock_that_does_not_answer_its_manifest(locked: Project) -> None:
     lock = locked.lock.read_bytes()
-    locked.narrow()
     locked.ask_for('gamma = "*"')
     assert "gamma is not in the lock" in locked.fails(7, "lock-stale", "create", "tiny", "--frozen")
     assert not locked.prefix.exists()
@@ -124,7 +120,6 @@ def test_a_lock_that_it_is_handed_is_never_written(locked: Project, tmp_path: Pa
 def test_follows_the_lock_and_keeps_what_is_not_its_own(created: Project) -> None:
     unpack(created.index.folder / "large-1.0-py3-none-any.whl", created.site())
     make_wheel(created.index.folder, "alpha", "1.1")
-    created.narrow()
     created.edit('alpha  = ">=1"', 'alpha  = ">=1.1"')
     created.ok("create", "tiny")
     installed = Wheels(created.prefix).versions()
@@ -205,7 +200,6 @@ def test_another_wheel_of_the_same_name_is_a_hash_mismatch(locked: Project) -> N
 
 def test_a_ready_environment_stays_ready_when_a_download_fails(created: Project, impatient: None) -> None:
     before = created.state()
-    created.narrow()
     created.ask_for('large = "*"')
     created.ok("lock", "tiny")
     with created.index.failing(Fault.ERROR):
@@ -283,7 +277,6 @@ EVERYTHING = {"gamma.py", "editable.pth", "notes.txt"}
 def test_what_was_installed_by_hand_survives(created: Project) -> None:
     install_by_hand(created)
     assert created.ok("create", "tiny", "--json").data["changed"] is False
-    created.narrow()
     created.ask_for('large = "*"')
     created.ok("create", "tiny")
     assert by_hand(created) == EVERYTHING
@@ -291,7 +284,6 @@ def test_what_was_installed_by_hand_survives(created: Project) -> None:
 
 def test_what_was_installed_by_hand_survives_a_failure_and_its_repair(created: Project, impatient: None) -> None:
     install_by_hand(created)
-    created.narrow()
     created.ask_for('large = "*"')
     created.ok("lock", "tiny")
     for _ in range(2):

@@ -26,7 +26,6 @@ def git(folder: Path, *words: str) -> str:
 @pytest.fixture
 def updated(locked: Project) -> Project:
     """The project in git, with its lock moved on since the last commit."""
-    locked.narrow()
     locked.ok("update", "tiny")
     git(locked.folder, "init", "-q", "-b", "main")
     git(locked.folder, "add", "manifests", "locks")

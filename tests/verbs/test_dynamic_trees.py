@@ -17,7 +17,6 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the environment
 @pytest.fixture
 def tree(project: Project) -> Path:
     """The package `vision` beside the project's folders, with a backend that computes its metadata."""
-    project.narrow()
     project.edit('native = "*"\n', "")
     return write_dynamic_tree(project.folder / "vision")
 

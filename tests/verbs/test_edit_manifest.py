@@ -103,6 +103,7 @@ def test_a_built_in_target_is_not_edited(project: Project) -> None:
 
 
 def test_drop_takes_a_package_out_everywhere(locked: Project) -> None:
+    locked.widen()
     locked.ask_for('\n[platform.win-64.pypi-dependencies]\ngamma = "*"')
     locked.ok("lock", "tiny")
     locked.ok("drop", "tiny", "GAMMA")

@@ -15,6 +15,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from tenv.core import errors
 from tenv.core.errors import TenvError
+from tenv.host.machine import current_platform
 from tests.support.archive_server import ask
 from tests.support.authority import Authority
 from tests.support.check_hosts import report, write
@@ -94,7 +95,7 @@ def manifest(request: pytest.FixtureRequest) -> Iterator[Words]:
 
 
 def host(request: pytest.FixtureRequest) -> Iterator[Words]:
-    project_of(request).edit('["linux-64", "linux-aarch64", "win-64"]', '["win-64"]')
+    project_of(request).edit(f'["{current_platform()}"]', '["win-64"]')
     yield ("create", "tiny")
 
 
@@ -123,7 +124,6 @@ def no_target(request: pytest.FixtureRequest) -> Iterator[Words]:
 
 def no_solution(request: pytest.FixtureRequest) -> Iterator[Words]:
     project = project_of(request)
-    project.narrow()
     project.edit('">=1"', '">=99"')
     yield ("lock", "tiny")
 
@@ -131,14 +131,12 @@ def no_solution(request: pytest.FixtureRequest) -> Iterator[Words]:
 def network(request: pytest.FixtureRequest) -> Iterator[Words]:
     project = project_of(request)
     request.getfixturevalue("impatient")
-    project.narrow()
     with project.index.failing(Fault.ERROR, "/simple/"):
         yield ("lock", "tiny")
 
 
 def certificate(request: pytest.FixtureRequest) -> Iterator[Words]:
     project = project_of(request)
-    project.narrow()
     made = Index(project.index.folder)
     made.encrypt(Authority(project.folder / "authority").context())
     with made:
@@ -173,7 +171,7 @@ def lock_missing(request: pytest.FixtureRequest) -> Iterator[Words]:
 
 
 def lock_stale(request: pytest.FixtureRequest) -> Iterator[Words]:
-    project_of(request, "locked").ask_for('gamma = "*"')
+    project_of(request, "wide").ask_for('gamma = "*"')
     yield ("lock", "tiny", "--check")
 
 

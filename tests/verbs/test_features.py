@@ -31,7 +31,6 @@ def featured(project: Project) -> Project:
     """A project whose target has two features: one needs what the target brings too, both need gamma."""
     make_wheel(project.index.folder, "delta", "1.0", requires=["beta", "gamma"])
     make_wheel(project.index.folder, "beta", "2.0")
-    project.narrow()
     project.manifest.write_text(project.manifest.read_text() + FEATURES)
     return project
 

@@ -20,6 +20,7 @@ def versions(project: Project, platform: str = "linux-64") -> dict[str, str]:
 
 
 def test_serves_every_platform_and_minor_from_one_machine(project: Project) -> None:
+    project.widen()
     data = project.ok("lock", "tiny", "--json").data
     lock = read(project)
     assert tuple(lock.platforms) == PLATFORMS
@@ -39,9 +40,9 @@ def test_serves_every_platform_and_minor_from_one_machine(project: Project) -> N
         ("win-64", "win_amd64.whl"),
     ],
 )
-def test_takes_the_file_of_the_platform_and_the_python(locked: Project, platform: str, ending: str) -> None:
+def test_takes_the_file_of_the_platform_and_the_python(wide: Project, platform: str, ending: str) -> None:
     for minor in MINORS:
-        [native] = [wheel for wheel in read(locked).wheels_for(platform, minor) if wheel.name == "native"]
+        [native] = [wheel for wheel in read(wide).wheels_for(platform, minor) if wheel.name == "native"]
         tag = f"cp{minor.replace('.', '')}"
         assert native.file == f"native-1.0-{tag}-{tag}-{ending}"
         assert native.python == (minor,)
@@ -82,7 +83,6 @@ def test_asks_no_index_when_it_is_up_to_date(locked: Project) -> None:
 
 
 def test_keeps_versions_that_still_fit(locked: Project) -> None:
-    locked.narrow()
     make_wheel(locked.index.folder, "alpha", "1.1", requires=["beta>=1"])
     make_wheel(locked.index.folder, "beta", "1.1")
     locked.ask_for('gamma = "*"')
@@ -91,7 +91,6 @@ def test_keeps_versions_that_still_fit(locked: Project) -> None:
 
 
 def test_chooses_anew_what_no_longer_fits(locked: Project) -> None:
-    locked.narrow()
     make_wheel(locked.index.folder, "alpha", "1.1", requires=["beta>=1.1"])
     make_wheel(locked.index.folder, "beta", "1.1")
     locked.edit('alpha  = ">=1"', 'alpha  = ">=1.1"')
@@ -102,7 +101,6 @@ def test_chooses_anew_what_no_longer_fits(locked: Project) -> None:
 def test_keeps_versions_when_the_index_fails_for_a_moment(
     project: Project, impatient: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    project.narrow()
     project.ok("lock", "tiny")
     before = project.lock.read_bytes()
     make_wheel(project.index.folder, "beta", "1.1")
@@ -114,7 +112,6 @@ def test_keeps_versions_when_the_index_fails_for_a_moment(
 
 
 def test_drops_what_is_no_longer_asked_for(project: Project) -> None:
-    project.narrow()
     project.ask_for('gamma = "*"')
     project.ok("lock", "tiny")
     project.edit('gamma = "*"\n', "")
@@ -125,7 +122,6 @@ def test_drops_what_is_no_longer_asked_for(project: Project) -> None:
 
 
 def test_is_stale_when_an_extra_is_added(locked: Project) -> None:
-    locked.narrow()
     locked.edit('alpha  = ">=1"', 'alpha  = { version = ">=1", extras = ["more"] }')
     before = locked.lock.read_bytes()
     err = locked.fails(7, "lock-stale", "lock", "tiny", "--check")
@@ -170,6 +166,7 @@ def test_a_version_that_no_index_has_is_no_solution(project: Project, wanted: st
 def test_a_platform_without_a_wheel_is_no_solution_and_is_named(project: Project) -> None:
     for wheel in project.index.folder.glob("native-*aarch64.whl"):
         wheel.unlink()
+    project.widen()
     err = project.fails(5, "no-solution", "lock", "tiny")
     assert "no set of wheels for tiny on linux-aarch64 with Python" in err
 
@@ -258,7 +255,6 @@ def test_a_lock_does_not_depend_on_whether_sizes_could_be_asked(
 ) -> None:
     monkeypatch.setenv("TENV_HTTP_TIMEOUT", "0.2")
     monkeypatch.setenv("TENV_HTTP_RETRIES", "0")
-    project.narrow()
     with project.index.failing(Fault.SILENT):
         err = project.fails(6, "network", "lock", "tiny")
     assert "the size of " in err
@@ -282,7 +278,6 @@ def test_a_broken_manifest_next_to_it_does_not_matter(project: Project) -> None:
 
 def test_what_is_taken_from_the_host_is_recorded(project: Project) -> None:
     project.manifest.write_text(project.manifest.read_text() + '\n[system]\ngcc = ">=11"\n')
-    project.narrow()
     project.ok("lock", "tiny")
     assert read(project).requests["linux-64"]["system"] == {"gcc": [">=11"]}
 

@@ -422,7 +422,9 @@ def test_a_channel_that_fails_is_one_clear_error(
     assert not tools.lock.exists()
 
 
-def test_a_server_that_fails_for_good_is_told_with_its_status(tools: Project, channels: Channels) -> None:
+def test_a_server_that_fails_for_good_is_told_with_its_status(
+    tools: Project, channels: Channels, impatient: None
+) -> None:
     with channels.failing(Trouble.ERROR):
         err = tools.fails(6, "network", "lock", "tiny", "--time-limit", "30")
     assert "https://conda.anaconda.org/main-line: the server failed (500)" in err
@@ -436,7 +438,7 @@ def test_a_channel_that_never_answers_is_given_up(tools: Project, channels: Chan
     assert "--time-limit" in err
 
 
-def test_a_channel_that_nobody_serves_is_told(tools: Project) -> None:
+def test_a_channel_that_nobody_serves_is_told(tools: Project, impatient: None) -> None:
     write_config('[mirrors]\n"https://conda.anaconda.org" = ["http://127.0.0.1:9"]\n')
     err = tools.fails(6, "network", "lock", "tiny")
     assert "https://conda.anaconda.org/main-line: can't be reached: Connection refused" in err

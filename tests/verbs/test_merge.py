@@ -77,9 +77,9 @@ def with_driver(project: Project, monkeypatch: pytest.MonkeyPatch) -> Merging:
 
 
 @pytest.fixture
-def merging(narrow: Project, monkeypatch: pytest.MonkeyPatch) -> Merging:
+def merging(locked: Project, monkeypatch: pytest.MonkeyPatch) -> Merging:
     """A repository whose first commit has everything at 1.0, with an index that now has more."""
-    project = narrow
+    project = locked
     made = with_driver(project, monkeypatch)
     make_wheel(project.index.folder, "alpha", "1.1", requires=["beta>=1"])
     make_wheel(project.index.folder, "beta", "1.1")

@@ -10,7 +10,6 @@ from tests.support.projects import Project, call
 @pytest.fixture
 def created(project: Project) -> Project:
     """A project whose target is created."""
-    project.narrow()
     project.edit('native = "*"\n', "")
     project.ok("lock", "tiny")
     project.ok("create", "tiny")

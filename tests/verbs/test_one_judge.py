@@ -19,7 +19,7 @@ from tenv.host.report_json import to_json
 from tenv.project.context import Context
 from tests.support.check_hosts import write
 from tests.support.pairs import BUILDING, Pair, pairs
-from tests.support.projects import call
+from tests.support.projects import Project, call
 
 FAST = 100
 
@@ -104,3 +104,22 @@ def test_all_commands_agree_about_the_built_in_targets(tmp_path: Path) -> None:
 def test_all_commands_agree_about_the_built_in_targets_on_many_hosts(tmp_path: Path) -> None:
     chosen = [compare_shipped(pair, tmp_path) for pair in pairs(FAST, seed=35)]
     assert len({*chosen}) > 3
+
+
+def test_the_checkout_and_the_environment_count_in_both(project: Project) -> None:
+    project.manifest.write_text(f'{project.manifest.read_text()}[activation.env]\nCUDA_HOME = "/toolkit"\n')
+    for name, text in (
+        ("version.txt", "2.9.0a0\n"),
+        ("CMakeLists.txt", "project(Torch CXX C)\n"),
+        ("build/CMakeCache.txt", f"CUDA_TOOLKIT_ROOT_DIR:PATH={project.folder}\n"),
+    ):
+        (project.folder / name).parent.mkdir(exist_ok=True)
+        (project.folder / name).write_text(text)
+    for made in (False, True):
+        if made:
+            project.ok("create", "tiny", "--no-check")
+        checked = answers("check", "tiny")
+        assert answers("check-driver", "tiny") == checked
+        assert ("TE612" in checked[-1]) is made
+        listed = call("check-driver", "--json").data["targets"]
+        assert checked[:3] == next((row["build"], row["run"], row["gpus"]) for row in listed if row["target"] == "tiny")

@@ -58,8 +58,6 @@ def want(project: Project, kind: str) -> None:
         ask(project, 'cunovel = "7.1.0"')
     elif kind == "conda":
         project.manifest.write_text('platforms = ["linux-64"]\nchannels = ["line"]\n[dependencies]\ntool = "*"\n')
-    else:
-        project.narrow()
 
 
 def name(authority: Authority, setting: str, folder: Path) -> str:
@@ -87,7 +85,9 @@ def test_a_setting_that_names_the_authority_opens_every_server(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_without_the_setting_every_server_is_refused_in_one_sentence(secret: Project, kind: str) -> None:
+def test_without_the_setting_every_server_is_refused_in_one_sentence(
+    secret: Project, kind: str, impatient: None
+) -> None:
     want(secret, kind)
     error = secret.fails(6, "certificate", "lock", "tiny")
     assert "the certificate of https://127.0.0.1:" in error
@@ -99,7 +99,7 @@ def test_without_the_setting_every_server_is_refused_in_one_sentence(secret: Pro
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("setting", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"])
 def test_a_setting_that_names_another_authority_is_named_itself(
-    secret: Project, kind: str, setting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    secret: Project, kind: str, setting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, impatient: None
 ) -> None:
     want(secret, kind)
     other = Authority(tmp_path / "other").file

@@ -14,7 +14,6 @@ pytestmark = pytest.mark.long
 @pytest.fixture
 def moved(created: Project) -> Project:
     """The project with an environment that was made from beta 1.0, then 1.1."""
-    created.narrow()
     move(created, "1.1")
     return created
 
@@ -107,7 +106,6 @@ def test_a_first_environment_has_nothing_to_go_back_to(created: Project) -> None
 
 
 def test_a_prefix_of_one_s_own(locked: Project) -> None:
-    locked.narrow()
     prefix = str(locked.folder / "mine")
     locked.ok("create", "tiny", "--prefix", prefix)
     make_wheel(locked.index.folder, "beta", "1.1")

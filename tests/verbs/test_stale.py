@@ -24,12 +24,14 @@ def newer(project: Project) -> str:
     return f"{project.lock} has other files: alpha 1.0 → 3.0, beta 1.0 removed"
 
 
-def for_windows(lock: Path) -> None:
-    """Change what a lock says of win-64 alone."""
-    head, _, tail = lock.read_text().partition("  wheels:\n")
+def for_windows(project: Project) -> None:
+    """Lock all platforms, and change the lock for win-64 alone."""
+    project.widen()
+    project.ok("lock", "tiny")
+    head, _, tail = project.lock.read_text().partition("  wheels:\n")
     before, _, windows = tail.partition("    win-64:\n")
     assert windows
-    lock.write_text(f"{head}  wheels:\n{before}    win-64:\n{windows.replace('beta', 'other')}")
+    project.lock.write_text(f"{head}  wheels:\n{before}    win-64:\n{windows.replace('beta', 'other')}")
 
 
 def state_of(project: Project) -> str:
@@ -89,7 +91,7 @@ def test_a_variable_that_is_neither_yes_nor_no_is_an_error(created: Project, mon
 
 
 def test_a_change_for_another_platform_is_no_change_here(created: Project) -> None:
-    for_windows(created.lock)
+    for_windows(created)
     assert state_of(created) == "ready"
     assert created.ok("activate", "tiny").err == ""
 

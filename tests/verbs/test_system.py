@@ -35,7 +35,6 @@ def toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def asking(locked: Project) -> Project:
     """The project, which takes them from the machine, locked."""
-    locked.narrow()
     locked.manifest.write_text(locked.manifest.read_text() + SYSTEM)
     locked.ok("lock", "tiny")
     return locked

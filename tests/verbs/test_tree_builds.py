@@ -18,7 +18,6 @@ _KINDS = ("folder", "editable", "repository")
 @pytest.fixture
 def tree(project: Project) -> Path:
     """The package `vision` beside the project's folders."""
-    project.narrow()
     project.edit('native = "*"\n', "")
     return write_tree(project.folder / "vision")
 

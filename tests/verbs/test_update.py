@@ -10,7 +10,6 @@ from tests.support.projects import Project
 @pytest.fixture
 def moved(locked: Project) -> Project:
     """The project, locked, with an index that has a newer release of each of its wheels."""
-    locked.narrow()
     locked.ok("lock", "tiny")
     make_wheel(locked.index.folder, "alpha", "1.1", requires=["beta>=1"])
     make_wheel(locked.index.folder, "beta", "1.1")
@@ -73,14 +72,12 @@ def test_a_dry_run_tells_and_writes_nothing(moved: Project) -> None:
 
 
 def test_says_that_nothing_is_newer(locked: Project) -> None:
-    locked.narrow()
     locked.ok("lock", "tiny")
     locked.ok("update", "tiny")
     assert f"{locked.lock} is up to date: " in locked.ok("update", "tiny").err
 
 
 def test_a_first_lock_has_no_difference(project: Project) -> None:
-    project.narrow()
     assert project.ok("update", "tiny", "--json").data["difference"] is None
 
 

@@ -27,7 +27,6 @@ NAMES = (
 def toolkit(locked: Project) -> Project:
     """An environment with a toolkit of wheels."""
     make_nvidia(locked.index.folder)
-    locked.narrow()
     for name in ("nvidia-cuda-runtime", "nvidia-cuda-nvcc", "nvidia-cudnn-cu13", "cuda-toolkit"):
         locked.ask_for(f'{name} = "*"')
     locked.ok("create", "tiny")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tenv.core.files import digest, digest_bytes
 from tenv.sources.conda.contents import unprefixed
 from tests.support.conda_project import Conda
+from tests.support.fakes import make_wheel
 from tests.support.projects import Project, call
 from tests.support.redist import Server
 
@@ -89,7 +90,6 @@ def test_conda_packages_are_compared_with_the_locked_files(conda: Conda, name: s
 
 
 def test_archives_are_compared_with_the_locked_files(project: Project, served: Iterator[Server]) -> None:
-    project.narrow()
     project.manifest.write_text(project.manifest.read_text() + '\n[archives]\ncunovel = "7.1.0.3"\n')
     project.ok("lock", "tiny")
     project.ok("create", "tiny")
@@ -106,6 +106,23 @@ def test_archives_are_compared_with_the_locked_files(project: Project, served: I
     assert deep() == (8, [name])
     project.ok("create", "tiny", "--repair")
     assert deep() == (0, [])
+
+
+def test_rights_are_compared_with_the_locked_files(project: Project) -> None:
+    make_wheel(project.index.folder, "gamma", "1.0", files={"gamma-1.0.data/scripts/gamma.sh": "#!/bin/sh\n"})
+    project.ask_for('gamma = "*"')
+    project.ok("create", "tiny")
+    assert deep() == (0, [])
+    script = project.prefix / "bin" / "gamma.sh"
+    script.chmod(0o644)
+    programs = project.prefix / "tenv-meta" / "programs.json"
+    programs.write_text(json.dumps([name for name in json.loads(programs.read_text()) if name != "bin/gamma.sh"]))
+    vouch(project.prefix, "tenv-meta/programs.json")
+    assert call("verify", "tiny", "--no-probes").status == 0
+    assert deep() == (8, ["bin/gamma.sh"])
+    project.ok("create", "tiny", "--repair")
+    assert deep() == (0, [])
+    assert script.stat().st_mode & 0o111 == 0o111
 
 
 def test_without_a_network_nothing_passes_as_compared(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,9 @@ POSIX shells and fish have scripts that do the same without Python (`tenv.activa
 """
 
 import re
+import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from tenv.activation.changes import Action, Activation, is_own
 from tenv.targets.variable_requests import VARIABLE_PATTERN
@@ -29,6 +31,7 @@ def level_of(environ: Mapping[str, str]) -> int:
 def activated(environ: Mapping[str, str], activation: Activation) -> dict[str, str]:
     """Return the variables after an activation; one of the innermost environment renews it rather than nests."""
     new = dict(environ)
+    activation = replace(activation, changes=tuple(replace(one, name=_key(one.name)) for one in activation.changes))
     level = level_of(new)
     if level and new.get("TENV_PREFIX") == str(activation.prefix):
         for change in activation.changes:
@@ -98,7 +101,12 @@ def _names(environ: Mapping[str, str], level: int) -> Iterator[str]:
     """Yield the variables that an activation changed; a name is code in a shell's script."""
     for name in environ.get(f"_TENV_NAMES_{level}", "").split():
         if re.fullmatch(VARIABLE_PATTERN, name):
-            yield name
+            yield _key(name)
+
+
+def _key(name: str) -> str:
+    """Return the name of a variable in `os.environ`, which has capital letters on Windows."""
+    return name.upper() if sys.platform == "win32" else name
 
 
 def _added(environ: Mapping[str, str], level: int, name: str) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from tenv.builds.build_job import BuildJob, BuildWay, Done, build_finding
 from tenv.builds.compile_cache import PREFIX_MAP
 from tenv.builds.logged_run import look_up, run_logged
 from tenv.builds.provenance import is_built
-from tenv.builds.switches import is_off, is_on, known_switches, meant, set_switches, unread
+from tenv.builds.switches import is_off, is_on, known_switches, meant, set_switches, similar, unread
 from tenv.builds.task_costs import write_launcher
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.files import make_folder, remove_tree, write_atomic
@@ -44,11 +44,12 @@ def unread_switches(job: BuildJob) -> Iterator[Finding]:
         if name in own and name not in job.context.environ:  # the target is for revisions that do read it
             continue
         right = meant(name, given[name], known)
+        question = "" if right else similar(name, known)
         yield build_finding(
             "TE931",
             name,
             f"is set to `{given[name]}`, and PyTorch {job.tree.version.value} does not read it"
-            + (f"; {right} is what it reads" if right else ""),
+            + (f"; it reads {right}" if right else f"; {question}" if question else ""),
             "-D" if name in job.request.defines else "your shell",
             f"no build file of {job.checkout} names it",
             f"unset {name}" + (f" && export {right}" if "=" in right else ""),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tenv.core.toml_reader import nearest
 
-__all__ = ["is_off", "is_on", "known_switches", "meant", "set_switches", "unread"]
+__all__ = ["is_off", "is_on", "known_switches", "meant", "set_switches", "similar", "unread"]
 
 _SWITCH = re.compile(r"(?:USE|BUILD|WITH|NO)_[A-Z0-9][A-Z0-9_]*")
 _ANYWHERE = re.compile(rf"(?<![A-Za-z0-9_]){_SWITCH.pattern}(?![A-Za-z0-9_])")
@@ -36,8 +36,9 @@ _MEANT = {
     "BUILD_TESTS": "BUILD_TEST",
     "BUILD_TESTING": "BUILD_TEST",
     "USE_STATIC_CUDA": "USE_CUDA_STATIC_LINK",
+    "USE_QNNPACK": "USE_PYTORCH_QNNPACK",
 }
-"""Common words for a switch whose name is not similar."""
+"""Other words for a switch, and renamed switches; a name that is only similar to one is another part of PyTorch."""
 
 _ON = frozenset(("1", "on", "yes", "true", "y", "t"))
 _OFF = frozenset(("0", "off", "no", "false", "n", "f", ""))
@@ -104,12 +105,16 @@ def unread(names: Iterable[str], known: frozenset[str]) -> list[str]:
 
 
 def meant(name: str, value: str, known: frozenset[str]) -> str:
-    """Return the assignment that was meant by a switch that a revision does not read, or an empty string."""
+    """Return the assignment that was meant by a switch that a revision does not read, or an empty string.
+
+    The pairs ``NO_X``, ``WITH_X``, ``USE_X`` and `_MEANT` decide. A similar spelling does not: ``USE_FFMPEG`` is not
+    ``USE_OMP``, and an export of it would change the build.
+    """
     aliased = _MEANT.get(name, "")
     if aliased in known:
         return f"{aliased}={value}"
     prefix, _, rest = name.partition("_")
-    turned = {"NO": ("USE", "BUILD"), "WITH": ("USE", "BUILD"), "USE": ("WITH", "NO"), "BUILD": ("WITH", "NO")}
+    turned = {"NO": ("USE", "BUILD"), "WITH": ("USE", "BUILD", "NO"), "USE": ("WITH", "NO"), "BUILD": ("WITH", "NO")}
     for other in turned[prefix]:
         if f"{other}_{rest}" in known:
             against = (prefix == "NO") is not (other == "NO")
@@ -117,8 +122,9 @@ def meant(name: str, value: str, known: frozenset[str]) -> str:
             if other == "NO" and text == "0":  # these eras ask only whether the variable is set
                 return f"{other}_{rest} unset"
             return f"{other}_{rest}={text}"
-    longer = sorted(other for other in known if other.startswith(f"{prefix}_") and other.endswith(f"_{rest}"))
-    if len(longer) == 1:  # USE_QNNPACK became USE_PYTORCH_QNNPACK
-        return f"{longer[0]}={value}"
-    sentence = nearest(name, known)
-    return f"{sentence.split('`')[1]}={value}" if sentence else ""
+    return ""
+
+
+def similar(name: str, known: frozenset[str]) -> str:
+    """Return a question with the switches that are spelled similarly, or an empty string."""
+    return nearest(name, known)

@@ -33,7 +33,7 @@ __all__ = ["Surroundings", "allows_compat", "look_around", "require_build", "unf
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a target is judged by. It is collected once, since probes start programs.
+    """The surroundings that a target is judged by. They are collected once, since probes start programs.
 
     Attributes:
         host: The host.
@@ -53,7 +53,7 @@ class Surroundings:
 
 
 def look_around(context: Context, pytorch: str = "", options: HostOptions | None = None) -> Surroundings:
-    """Return what targets are judged by: the host, the PyTorch revision and the facts.
+    """Return the surroundings that targets are judged by: the host, the PyTorch revision and the facts.
 
     Args:
         context: The project and the caller's environment.
@@ -83,12 +83,12 @@ def require_build(
     """Return the findings about creating an environment of a target if no rule forbids it.
 
     Findings about building are returned as they are. Of the findings about running, only errors are returned, as
-    warnings: the programs may run on another host, but the user should know before compiling for hours. What is wrong
-    with a checkout keeps no environment from being made, and comes as a warning, too.
+    warnings: the programs may run on another host, but the user should know before compiling for hours. Errors about
+    a checkout keep no environment from being made, and come as warnings, too.
 
     Args:
         target: The target.
-        around: What the target is judged by.
+        around: The surroundings that the target is judged by.
         lock: The lock to install; None if it is not solved yet.
         there: The digests of the packages that the environment holds already.
         restoring: Whether the environment is repaired or goes back to an earlier lock; a small disk never stops that.

@@ -38,18 +38,18 @@ _PATH = re.compile(r"^\s*path\s*=\s*(.+?)\s*$", re.MULTILINE)
 _CHECKS = ("setup.py", "cmake/PreBuildSteps.cmake")
 _BRINGS = re.compile(r"(Trying to initialize submodules|Initializing git submodules)", re.IGNORECASE)
 _UNLISTED = tuple(f"third_party/{name}" for name in ("gloo", "cpuinfo", "onnx", "fbgemm", "cutlass"))
-"""What the check asks for where there is no .gitmodules."""
+"""The submodules that the check requires without a .gitmodules."""
 _ASMJIT = tuple(f"third_party/fbgemm/{folder}/asmjit/CMakeLists.txt" for folder in ("external", "third_party"))
 _NESTED = re.compile(r'check_(?:for_)?files?\(\s*os\.path\.join\(\s*third_party_path((?:\s*,\s*"[\w.+-]+")+)')
 """A folder or file that the check of setup.py names by its parts."""
 _ENTRY = re.compile(r"^([^#/:=\s][^:=]*):([A-Z]+)=(.*)$", re.MULTILINE)
 _VERSION = re.compile(r"^__version__\s*=\s*['\"](\d+\.\d+[\w.+]*)['\"]", re.MULTILINE)
 _BUILT = ("build", "torch/lib/build", "torch/lib/tmp_install")
-"""Where builds keep what they compile: from 1.0 on the first, the others before."""
+"""The folders of compiled files: from 1.0 on the first, the others before."""
 _MOST = 8 << 20
 """Bytes of a CMakeCache.txt; PyTorch's has 0.2 MiB."""
 _FOLDERS = ("CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT", "CUDNN_ROOT", "NCCL_ROOT", "MKLROOT", "MAGMA_HOME")
-"""Folders in a cache without which a build can't go on; those of other names need not be there yet."""
+"""Entries of a cache whose folders a build needs; folders of other entries may still be missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class BuildCache:
 
     Attributes:
         file: It, as a path in the checkout.
-        entries: What it holds.
+        entries: Its entries by name.
         gone: The entries that name a file, or a toolkit's folder, that is no longer there.
         moved: The folder that it was configured for, where that is not this checkout; else an empty string.
     """
@@ -89,13 +89,13 @@ class BuildCache:
 
 @dataclass(frozen=True, slots=True)
 class CheckoutState:
-    """What is in a checkout beside its sources.
+    """The files in a checkout beside its sources.
 
     Attributes:
         broken: The submodules that PyTorch's own check refuses, in the order of ``.gitmodules``.
         brings: Whether the build fetches them itself: all are empty, and git can.
         eigen_missing: Whether Eigen is fetched by a pin (``third_party/eigen_pin.txt``) and is not there.
-        cache: What an earlier build left; None if there is none.
+        cache: The cache of an earlier build; None without one.
         built: The version that was built here last (``torch/version.py``); empty if nothing of a build is left.
     """
 
@@ -107,7 +107,7 @@ class CheckoutState:
 
 
 def read_state(root: Path) -> CheckoutState:
-    """Read what is in a checkout beside its sources."""
+    """Read the submodules and the earlier build of a checkout."""
     checks = "".join(_text(root / name) for name in _CHECKS)
     listed = [path for path in _PATH.findall(_text(root / ".gitmodules")) if path.isprintable()]
     if not listed and "third_party" in checks and ("check_submodules" in checks or "_submodule_folders" in checks):
@@ -158,7 +158,7 @@ def _text(path: Path) -> str:
 
 
 def _built(root: Path) -> str:
-    """Return the version that a build wrote into the tree, if what it built is there too."""
+    """Return the version that a build wrote into the tree, if its compiled files are there too."""
     match = _VERSION.search(_text(root / "torch" / "version.py"))
     return match[1] if match and any(not _is_empty(root / folder) for folder in _BUILT) else ""
 
@@ -197,7 +197,7 @@ _QUIET = {"GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
 
 
 def commit_day(root: Path, version: str) -> date | None:
-    """Return the day, in UTC, on which the checked out commit was made; None if nothing needs it or tells it.
+    """Return the day, in UTC, of the checked out commit; None if no rule needs it or git does not know it.
 
     Only the plumbing of git is run, which starts no program that the repository's settings name. An archive without a
     repository of its own has no day, even in the repository of something else.

@@ -46,7 +46,7 @@ class Candidate:
         verdict: How the driver supports it.
         suits: Whether it can be built and run here.
         reason: Why it suits, or why it does not.
-        fix: How to fix what is against it, or an empty string.
+        fix: The fix of the reason against it, or an empty string.
         system: Whether the toolkit is the host's.
         conda: Whether it has conda packages.
         aside: Why another target goes before it although it suits, or an empty string.
@@ -335,7 +335,7 @@ def _worst(findings: tuple[Finding, ...]) -> tuple[str, str]:
     """Return the message and the fix of the most severe finding."""
     order = list(Severity)
     found = min(findings, key=lambda finding: order.index(finding.severity))
-    has = f": {found.evidence}" if found.code == LACKING else ""  # its message does not say what the host has
+    has = f": {found.evidence}" if found.code == LACKING else ""  # its message does not list the host's tools
     return f"{found.subject}: {found.message} ({found.code}){has}", found.fix
 
 

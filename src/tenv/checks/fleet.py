@@ -29,8 +29,7 @@ from tenv.core.errors import HostReportError, UsageError
 from tenv.core.file_content import read_given
 from tenv.host.interface import Fact, Missing, ReasonKind, fact_to_json
 from tenv.host.report import HostReport
-from tenv.host.report_file import is_json, parse
-from tenv.host.report_json import from_json
+from tenv.host.report_json import from_json, is_json, parse
 from tenv.project.context import Context
 from tenv.project.user_facts import user_facts
 
@@ -195,10 +194,10 @@ def _suffix(name: str) -> str:
 
 
 def _read_items(folder: str, name: str) -> Iterator[tuple[str, "object | HostReportError"]]:
-    """Yield what each report of a file holds, with its origin.
+    """Yield the content of each report of a file, with its origin.
 
     Args:
-        folder: The folder of the fleet; empty for one file. What is no report in a ``.txt`` of a folder is skipped.
+        folder: The folder of the fleet; empty for one file. A ``.txt`` of a folder that is not a report is skipped.
         name: The file's name there.
 
     Yields:
@@ -212,7 +211,7 @@ def _read_items(folder: str, name: str) -> Iterator[tuple[str, "object | HostRep
 
 
 def _every(file: str, suffix: str, shown: str) -> Iterator[tuple[str, "object | HostReportError"]]:
-    """Yield what each report of a file holds, or the error in its place."""
+    """Yield the content of each report of a file, or the error in its place."""
     try:
         with _opened(file) as text:
             if suffix not in (".json", ".jsonl", ".ndjson") and not is_json(_first(text, 1)):
@@ -240,7 +239,7 @@ def _opened(file: str) -> TextIO:
 
 
 def _require_size(file: Path) -> None:
-    """Raise OSError for what is neither a readable regular file of a sensible size nor a pipe."""
+    """Raise OSError for anything but a readable regular file of a sensible size or a pipe."""
     info = file.stat()
     if stat.S_ISFIFO(info.st_mode):  # it can be opened only once
         return

@@ -14,7 +14,7 @@ from tenv.targets.nearest_cuda import HostDriver
 if TYPE_CHECKING:
     from tenv.host.assume import Lookup
     from tenv.host.report import Gpu, HostReport
-    from tenv.host.report_file import Given
+    from tenv.host.report_json import Given
     from tenv.project.context import Context
 
 __all__ = ["HostOptions", "find_gpu", "name_gpus", "read", "report", "with_driver"]
@@ -44,7 +44,7 @@ def read(options: HostOptions) -> HostOptions:
     """Return the options with the report's content read from its file; raises HostReportError if it is unreadable."""
     if not options.host_report or options.given:
         return options
-    from tenv.host.report_file import read_file  # late: judging this machine reads no report
+    from tenv.host.report_json import read_file  # late: judging this machine reads no report
 
     return replace(options, given=read_file(options.host_report))
 
@@ -70,8 +70,8 @@ def report(context: "Context", options: HostOptions, lookup: "Lookup | None" = N
     if given := read(options).given:
         found = given.report
         # As in conda and pixi, the variable overrides the detected value.
-        if (said := override(context.environ)) is not None:
-            found = assume_cuda(found, said)
+        if (cuda := override(context.environ)) is not None:
+            found = assume_cuda(found, cuda)
     else:
         found = collect(Places(environ=context.environ), context.places.environments())
     if driver is not None:
@@ -124,7 +124,7 @@ def find_gpu(name: str) -> tuple[str, Version, str] | None:
     """Return a GPU's full name, compute capability and PCI id from the tables, None if they have no row for it.
 
     Args:
-        name: Its name, also truncated (``GeForce GTX 108...``) or that of its board (``PG509-210``), its PCI id
+        name: Its name, also truncated (``GeForce GTX 108...``) or its board's name (``PG509-210``), its PCI id
             (``10de:2182``, also without the vendor), or a compute capability (``8.6``, ``sm_86``, ``compute_90a``),
             which means a GPU without a name.
     """

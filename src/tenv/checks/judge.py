@@ -56,7 +56,7 @@ class GpuVerdict:
         capability: Its compute capability; None if unknown.
         count: How many of them the host has.
         build: Whether the target can be built on the host with code for it; None if unknown.
-        run: Whether what is built runs on it; None if unknown.
+        run: Whether the result runs on it; None if unknown.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Verdicts:
         target: The target's name.
         platform: The platform that is judged.
         build: Whether it can be built there; None if unknown.
-        run: Whether what it builds runs there; None if unknown.
+        run: Whether the result runs there; None if unknown.
         findings: The findings of all rules.
         pytorch: The PyTorch version that is judged, or an empty string.
         lock_problem: Why the lock was not judged, or an empty string.
@@ -356,7 +356,7 @@ class Judge:
 
 
 def platform_of(host: HostReport) -> str:
-    """Return the platform of a host; that of this machine if it is unknown."""
+    """Return the platform of a host; the platform of this machine if it is unknown."""
     return host.platform.value if isinstance(host.platform, Fact) else current_platform()
 
 

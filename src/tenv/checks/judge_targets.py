@@ -1,10 +1,10 @@
 """Judge targets on a host in a folder: with its checkout, and with the lock and the environment of each target."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tenv.activation.changes import ACTIVATION, read_activation
+from tenv.activation.changes import ACTIVATION, is_own, read_activation
 from tenv.checks.before_create import Surroundings, look_around
 from tenv.checks.host_options import HostOptions, read, with_driver
 from tenv.checks.judge import Judge, Verdicts, ask, conclude, platform_of
@@ -18,7 +18,7 @@ from tenv.environment.state import Environment, digests_of
 from tenv.facts.cuda_driver import CudaDriverTable
 from tenv.host.interface import Fact, Missing
 from tenv.host.report import FoundBy, HostReport, Lead, Toolkit
-from tenv.host.toolkit_headers import compiler_limits, patched
+from tenv.host.toolkit_content import compiler_limits, patched
 from tenv.project.context import Context
 from tenv.targets.manifest import Manifest, Requirements
 from tenv.targets.search import Target
@@ -132,7 +132,7 @@ def _judged(
         host, activated, there = around.host, None, frozenset[str]()
         if not options.host_report:
             environment = context.environment(target.name, None)
-            host, activated = with_environment(host, environment.prefix), _activated(environment)
+            host, activated = with_environment(host, environment.prefix), _activated(environment, context.environ)
             there = _there(environment)
         judge = Judge(
             target,
@@ -154,12 +154,14 @@ def _there(environment: Environment) -> frozenset[str]:
         return frozenset()
 
 
-def _activated(environment: Environment) -> dict[str, str] | None:
-    """Return the variables that activating an environment sets; None if it has none that can be read."""
+def _activated(environment: Environment, environ: Mapping[str, str]) -> dict[str, str] | None:
+    """Return the values of an environment's activation, with those of the user that stay; None if it can't be read."""
     try:
-        return {change.name: change.value for change in read_activation(environment.meta / ACTIVATION).changes}
+        changes = read_activation(environment.meta / ACTIVATION).changes
     except EnvironmentBrokenError:
         return None
+    own = {change.name: environ[change.name] for change in changes if change.default and is_own(environ, change.name)}
+    return {change.name: change.value for change in changes} | own
 
 
 def _of_toolkit(cuda: Version, around: Surroundings) -> Verdicts:

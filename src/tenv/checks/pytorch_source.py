@@ -1,6 +1,7 @@
 """The PyTorch to build, a release or a checkout, and its requirements.
 
-The requirements of a release are facts; those of a checkout are read from its own files.
+The requirements of a release are facts. The requirements of a checkout are read from its own files.
+
 No code of the checkout is run. Each value is read from the place that enforces it (``cmake_minimum_required``, an
 ``#error``, a ``FATAL_ERROR``); of several places, the strictest counts. The patterns cover the wording since 1.7. A
 value whose place is missing or worded in a new way is a `Missing` with a reason.
@@ -13,8 +14,6 @@ from datetime import date
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Generic, TypeVar
-
-import tomli
 
 from tenv.checks.checkout_state import CheckoutState, commit_day, is_pytorch, read_state
 from tenv.core.dataclass import dataclass
@@ -36,19 +35,50 @@ __all__ = [
     "read_tested",
 ]
 
+T = TypeVar("T")
+
+_REVISION = r"v?[0-9]{1,4}(\.[0-9]{1,4}){1,3}([.+-]?[A-Za-z][\w.+-]*|\+[\w.+-]+)?"
+"""A release, ``2.9.0a0+git1234`` and ``2.9.0+cu128`` among them."""
+_NUMBER = r"(\d+(?:\.\d+)*)"
+_RELEASE = r"(?a)\d{1,4}\.\d{1,4}(?!\d)"
+_CMAKE = rf"^\s*cmake_minimum_required\(\s*VERSION\s+{_NUMBER}"
+_CXX = r"^\s*set\(\s*CMAKE_CXX_STANDARD\s+(\d+)"
+_GCC = (
+    rf"GCC-{_NUMBER} or newer is required",
+    (
+        rf"^\s*if\(\s*CMAKE_(?:COMPILER_IS_GNUCXX|CXX_COMPILER_ID\s+STREQUAL\s+\"GNU\")\s+AND\s+"
+        rf"CMAKE_CXX_COMPILER_VERSION\s+VERSION_LESS\s+\"?{_NUMBER}\"?\s*\)\s*message\(\s*FATAL_ERROR"
+    ),
+)
+_CLANG = (
+    rf"Clang-{_NUMBER} or newer is required",
+    (
+        rf"^\s*if\(\s*CMAKE_CXX_COMPILER_ID\s+STREQUAL\s+\"Clang\"\s+AND\s+"
+        rf"CMAKE_CXX_COMPILER_VERSION\s+VERSION_LESS\s+\"?{_NUMBER}\"?\s*\)\s*message\(\s*FATAL_ERROR"
+    ),
+)
+_GCC_HEADER = rf"We need GCC {_NUMBER} or later"
+_CLANG_HEADER = rf"We need Clang {_NUMBER} or later"
+_GCC_README = rf"(?i)gcc {_NUMBER} or newer is required"
+_CUDA = rf"PyTorch requires CUDA {_NUMBER} (?:and|or) above"
+_CUDNN = rf"PyTorch (?:requires|needs) [Cc]uDNN[ -]{_NUMBER} (?:and|or) above"
+_SETUP_PYTHON = r"^python_min_version\s*=\s*\(([\d,\s]+)\)"
+_SETUP_REQUIRES = r"python_requires\s*=\s*[\"']([<>=!~\d.,\s*]+)[\"']"
+_REQUIRED_CMAKE = rf"cmake\s*(?:>=|~=)\s*{_NUMBER}"
+_SETUP_VERSION = r"^\s*version\s*=\s*[\"'](\d+\.\d[\w.+]*)[\"']"
 _FILE = ".github/scripts/generate_binary_build_matrix.py"
 _LIST = r"^{}\s*(?::[^=\n]+)?=\s*\[([^\]]*)\]"
-_MINOR = re.compile(r"[\"'](\d+\.\d+)t?[\"']")
+_MINOR = r"[\"'](\d+\.\d+)t?[\"']"
 
 
 @dataclass(frozen=True, slots=True)
 class CiBuilds:
-    """What a revision's CI builds with.
+    """The versions in the CI of a revision.
 
     Attributes:
         cudas: The CUDA releases.
         pythons: The Pythons, as minors (``3.14``).
-        file: The file of the checkout that says so.
+        file: The file of the checkout that lists them.
     """
 
     cudas: tuple[Version, ...]
@@ -57,7 +87,7 @@ class CiBuilds:
 
 
 def read_tested(root: Path) -> CiBuilds | None:
-    """Return what a checkout's CI builds with; None if its files do not tell."""
+    """Return the versions in the CI of a checkout; None if its files do not list them."""
     try:
         text = read_text(root / _FILE, errors="replace")
     except OSError:
@@ -69,42 +99,7 @@ def read_tested(root: Path) -> CiBuilds | None:
 
 def _listed(text: str, name: str) -> tuple[Version, ...]:
     match = re.search(_LIST.format(name), text, re.MULTILINE)
-    return tuple(sorted({Version(minor) for minor in _MINOR.findall(match[1])})) if match else ()
-
-
-T = TypeVar("T")
-
-_REVISION = r"v?[0-9]{1,4}(\.[0-9]{1,4}){1,3}([.+-]?[A-Za-z][\w.+-]*|\+[\w.+-]+)?"
-"""A release, ``2.9.0a0+git1234`` and ``2.9.0+cu128`` among them."""
-_NUMBER = r"(\d+(?:\.\d+)*)"
-_RELEASE = re.compile(r"\d{1,4}\.\d{1,4}(?!\d)", re.ASCII)
-_CMAKE = re.compile(rf"^\s*cmake_minimum_required\(\s*VERSION\s+{_NUMBER}", re.MULTILINE)
-_CXX = re.compile(r"^\s*set\(\s*CMAKE_CXX_STANDARD\s+(\d+)", re.MULTILINE)
-_GCC = (
-    re.compile(rf"GCC-{_NUMBER} or newer is required"),
-    re.compile(
-        rf"^\s*if\(\s*CMAKE_(?:COMPILER_IS_GNUCXX|CXX_COMPILER_ID\s+STREQUAL\s+\"GNU\")\s+AND\s+"
-        rf"CMAKE_CXX_COMPILER_VERSION\s+VERSION_LESS\s+\"?{_NUMBER}\"?\s*\)\s*message\(\s*FATAL_ERROR",
-        re.MULTILINE,
-    ),
-)
-_CLANG = (
-    re.compile(rf"Clang-{_NUMBER} or newer is required"),
-    re.compile(
-        rf"^\s*if\(\s*CMAKE_CXX_COMPILER_ID\s+STREQUAL\s+\"Clang\"\s+AND\s+"
-        rf"CMAKE_CXX_COMPILER_VERSION\s+VERSION_LESS\s+\"?{_NUMBER}\"?\s*\)\s*message\(\s*FATAL_ERROR",
-        re.MULTILINE,
-    ),
-)
-_GCC_HEADER = re.compile(rf"We need GCC {_NUMBER} or later")
-_CLANG_HEADER = re.compile(rf"We need Clang {_NUMBER} or later")
-_GCC_README = re.compile(rf"gcc {_NUMBER} or newer is required", re.IGNORECASE)
-_CUDA = re.compile(rf"PyTorch requires CUDA {_NUMBER} (?:and|or) above")
-_CUDNN = re.compile(rf"PyTorch (?:requires|needs) [Cc]uDNN[ -]{_NUMBER} (?:and|or) above")
-_SETUP_PYTHON = re.compile(r"^python_min_version\s*=\s*\(([\d,\s]+)\)", re.MULTILINE)
-_SETUP_REQUIRES = re.compile(r"python_requires\s*=\s*[\"']([<>=!~\d.,\s*]+)[\"']")
-_REQUIRED_CMAKE = re.compile(rf"cmake\s*(?:>=|~=)\s*{_NUMBER}")
-_SETUP_VERSION = re.compile(r"^\s*version\s*=\s*[\"'](\d+\.\d[\w.+]*)[\"']", re.MULTILINE)
+    return tuple(sorted({Version(minor) for minor in re.findall(_MINOR, match[1])})) if match else ()
 
 
 class AbiChoice(StrEnum):
@@ -145,9 +140,9 @@ class SourceTree:
         cxx_standard: The C++ standard, 17 for C++17.
         abi: Who chooses the ABI of libstdc++.
         build_backend: Its build backend: ``setuptools``, ``scikit-build-core``, or another one by its own name.
-        state: What is in the checkout beside its sources; None without one.
-        tested: What the CI of this revision builds with; None if its files do not tell.
-        day: The day of the trunk's commit; None if nothing tells.
+        state: The submodules and the earlier build of the checkout; None without a checkout.
+        tested: The versions in the CI of this revision; None if unknown.
+        day: The day of the trunk's commit; None if unknown.
     """
 
     root: Path | None
@@ -205,16 +200,18 @@ class _Files:
         except OSError:
             return ""
 
-    def find(self, name: str, pattern: re.Pattern[str]) -> list[SourceRequirement[str]]:
+    def find(self, name: str, pattern: str) -> list[SourceRequirement[str]]:
         """Return the matches of a pattern's only group in a file, each with its line."""
         text = self.text(name)
         found = []
-        for match in pattern.finditer(text):
+        for match in re.finditer(pattern, text, re.MULTILINE):
             line = text.count("\n", 0, match.start(1)) + 1
             found.append(SourceRequirement(match.group(1), f"{name}:{line}"))
         return found
 
     def table(self, name: str) -> dict[str, Any]:
+        import tomli  # late: only a checkout needs it
+
         try:
             return tomli.loads(self.text(name))
         except (ValueError, RecursionError):  # TOMLDecodeError, or a number that int rejects
@@ -237,7 +234,7 @@ def read_source(path: Path) -> SourceTree | Missing:
         return _read(files, asked[0])
     if not version:
         return Missing(f"{path} has no version.txt, so it is not a checkout of PyTorch")
-    if not _RELEASE.match(version):
+    if not re.match(_RELEASE, version):
         return Missing(f"{path / 'version.txt'} holds no version but `{version.splitlines()[0][:40]}`")
     if not is_pytorch(path):
         return Missing(f"{path} has a version.txt, but its CMakeLists.txt is not PyTorch's")
@@ -368,7 +365,7 @@ def _python(files: _Files) -> SourceRequirement[Range] | Missing:
 
 
 def _cmake(files: _Files) -> SourceRequirement[Version] | Missing:
-    """Return the minimum CMake: of what CMake enforces and what the build backend requires."""
+    """Return the minimum CMake: the higher one of CMake's own and the build backend's requirement."""
     project = files.table("pyproject.toml")
     found = files.find("CMakeLists.txt", _CMAKE)[:1]
     requires = _section(project, "build-system").get("requires")
@@ -376,7 +373,7 @@ def _cmake(files: _Files) -> SourceRequirement[Version] | Missing:
     named = _section(scikit, "cmake").get("version") or scikit.get("cmake.version")
     texts = [item for item in requires if isinstance(item, str)] if isinstance(requires, list) else []
     for text in [*texts, f"cmake{named}" if named else ""]:
-        if match := _REQUIRED_CMAKE.match(text):
+        if match := re.match(_REQUIRED_CMAKE, text):
             found.append(SourceRequirement(match[1], "pyproject.toml"))
     return _highest(found, "CMakeLists.txt has no cmake_minimum_required")
 

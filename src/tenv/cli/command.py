@@ -82,7 +82,7 @@ def command(
     Args:
         name: The command.
         cls: The class of the click command.
-        settings: What click takes.
+        settings: The settings of click.
     """
 
     def decorate(function: Callable[..., Result]) -> click.Command:

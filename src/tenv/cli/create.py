@@ -54,7 +54,7 @@ __all__ = ["create"]
     "--with",
     "features",
     metavar="FEATURES",
-    help="The features of the target to install too, such as debug,test; none takes them off.",
+    help="The features of the target to install too, such as debug,test; `none` removes all features.",
 )
 @offline_option
 @click.option("--no-wait", is_flag=True, help="End with status 8 if another process uses the environment.")
@@ -92,7 +92,7 @@ def create(
     """
     from tenv.checks.host_options import HostOptions
     from tenv.project.context import Context
-    from tenv.targets.search import AUTO  # late: loads what it needs
+    from tenv.targets.search import AUTO  # late: loads the manifests
     from tenv.verbs import create as workflow
 
     mode, named = _mode(locked=locked, frozen=frozen), _named(features)
@@ -105,7 +105,7 @@ def create(
             taken = taken_from_report(context, target, options, progress.say)
             options = taken.options
         if options != HostOptions():
-            from tenv.checks.host_options import read, with_driver  # late: loads what looks at hosts
+            from tenv.checks.host_options import read, with_driver  # late: loads the readers of hosts
 
             options = read(options)
             context = with_driver(context, options)
@@ -129,19 +129,19 @@ def _first_that_is_served(
     from tenv.core.errors import NetworkError
     from tenv.verbs import create as workflow
 
-    tell = _teller(progress)
-    said = {*choice.lines()} if choice else set()
+    report = _reporter(progress)
+    printed = {*choice.lines()} if choice else set()
     while choice and context.offline:
         try:
-            return workflow.create(context, request, tell), choice
+            return workflow.create(context, request, report), choice
         except NetworkError as error:  # nothing was changed: files are fetched before the environment changes
             following = choice.without(f"`--offline`: {_one_line(error.message)}")
             if following is None:
                 raise
-            progress.say("\n".join(line for line in following.lines() if line not in said))
-            said.update(following.lines())
+            progress.say("\n".join(line for line in following.lines() if line not in printed))
+            printed.update(following.lines())
             choice, request = following, replace(request, target=following.target)
-    return workflow.create(context, request, tell), choice
+    return workflow.create(context, request, report), choice
 
 
 def _one_line(message: str) -> str:
@@ -153,11 +153,11 @@ def _one_line(message: str) -> str:
     return textwrap.shorten(f"{first} {cause}", 200, placeholder=" …")
 
 
-def _teller(progress: Terminal) -> "Callable[[Sequence[Finding]], None]":
-    def tell(findings: "Sequence[Finding]") -> None:
+def _reporter(progress: Terminal) -> "Callable[[Sequence[Finding]], None]":
+    def report(findings: "Sequence[Finding]") -> None:
         print_findings([finding.to_json() for finding in findings], progress.say, sys.stderr)
 
-    return tell
+    return report
 
 
 def _named(text: str | None) -> tuple[str, ...] | None:

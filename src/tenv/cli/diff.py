@@ -51,7 +51,7 @@ def diff(
     OLD and NEW are lock files, targets, or files of a git revision (HEAD~1:locks/cuda130.lock). With OLD alone, tenv
     compares its last commit with its present state.
     """
-    from tenv.project.context import Context  # late: loads what it needs
+    from tenv.project.context import Context  # late: heavy
     from tenv.verbs.diff import diff as compare
 
     found = compare(Context(), old, new, rev, platforms)
@@ -144,7 +144,7 @@ def change_text(row: "ValueChange", everywhere: tuple[str, ...]) -> str:
     """Return a changed value as text, with its platforms unless it is for all; different values look different."""
     parts = [f"{word} {', '.join(items)}" for word, items in (("dropped", row.dropped), ("added", row.added)) if items]
     old, new = (_short(text) for text in (row.old, row.new))
-    if old == new:  # values that differ in what is left out
+    if old == new:  # values that differ in omitted parts
         old, new = row.old, row.new
     change = "; ".join(parts) or f"{old or 'none'} → {new or 'none'}"
     return change + _only(row.platforms, everywhere)

@@ -58,7 +58,7 @@ def add(
     """
     from tenv.core.errors import NoSolutionError
     from tenv.targets.sections import SECTIONS
-    from tenv.verbs.edit_manifest import add as edit  # late: loads what it needs
+    from tenv.verbs.edit_manifest import add as edit  # late: heavy
 
     def work(context: "Context", tell: _Tell) -> "Edited":
         chosen = _chosen(context, "add", (target, *specs), voice.say)
@@ -86,7 +86,7 @@ def drop(voice: Voice, *, target: str | None, packages: tuple[str, ...], no_crea
 
     `PACKAGE = false` drops a request of a parent. `tenv remove TARGET` removes an environment.
     """
-    from tenv.verbs.edit_manifest import drop as edit  # late: loads what it needs
+    from tenv.verbs.edit_manifest import drop as edit  # late: heavy
 
     def work(context: "Context", tell: _Tell) -> "Edited":
         chosen = _chosen(context, "drop", (target, *packages), voice.say)
@@ -118,8 +118,8 @@ def _as_words(hint: str, start: Sequence[str], specs: Sequence[str]) -> str:
 
 
 def _chosen(context: "Context", verb: str, words: Sequence[str | None], say: Callable[[str], None]) -> "EditedTarget":
-    """Tell the target from the packages, and name what was decided where the words leave it open."""
-    from tenv.verbs.edited_target import edited_target  # late: loads what it needs
+    """Separate the target from the packages, and report the decision where the words are ambiguous."""
+    from tenv.verbs.edited_target import edited_target  # late: heavy
 
     chosen = edited_target(context, verb, [word for word in words if word is not None])
     if chosen.note:

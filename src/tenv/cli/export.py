@@ -69,7 +69,7 @@ def export(
     Without TARGET, schema, writes the JSON schema of manifests for editors.
     """
     from tenv.project.context import Context
-    from tenv.verbs import export as workflow  # late: loads what it needs
+    from tenv.verbs import export as workflow  # late: heavy
 
     with Terminal(voice) as progress:
         context = Context(progress=progress, offline=offline)
@@ -111,10 +111,10 @@ def _printed(written: "Written", format: str) -> Result:  # noqa: A002
 
 def _stored(written: "Written", format: str, output: Path, *, force: bool) -> Result:  # noqa: A002
     """Write the files of an export."""
-    from tenv.verbs.export import write  # late: loads what it needs
+    from tenv.verbs.export import write  # late: heavy
 
     placed, folder = _placed(written, output)
-    if not folder.exists() and not folder.parent.is_dir():  # one folder is made, not what a typing error names
+    if not folder.exists() and not folder.parent.is_dir():  # one folder is made, not a path with a typing error
         raise UsageError(f"{folder.parent}: no such folder", hint=f"`mkdir -p {folder.parent}` makes it")
     paths, kept = write(placed, folder, force=force)
     files = [str(path) for path in paths]
@@ -125,7 +125,7 @@ def _stored(written: "Written", format: str, output: Path, *, force: bool) -> Re
 
 
 def _placed(written: "Written", output: Path) -> "tuple[Written, Path]":
-    """Return what is exported, under the name that `-o` gives to a single file, and the folder to write to."""
+    """Return the exported files, under the name that `-o` gives to a single file, and the folder to write to."""
     files = written.exported.files
     own = next(iter(files), "")
     named = output.suffix or output.name == own or not (Path(own).suffix or own.startswith("."))

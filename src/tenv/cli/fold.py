@@ -17,7 +17,7 @@ _NARROWEST = 20
 """Columns below which a width is not believed: some programs report 0 or 1."""
 _USUAL = 80
 _INDENT = "    "
-"""What stands before the columns that are below their row."""
+"""The text before the columns that are below their row."""
 _SHORT = 10
 """Columns up to which a cell is kept in one line where there is room for the words of the others."""
 
@@ -166,7 +166,7 @@ def _fitted(table: Sequence[Sequence[str]], natural: Sequence[int], room: int) -
 
     cap = max(cap for cap in range(room + 1) if sum(capped(cap)) <= room)
     widths = capped(cap)
-    for column, full in enumerate(natural):  # what the cap leaves over
+    for column, full in enumerate(natural):  # the rest above the cap
         widths[column] += min(full - widths[column], room - sum(widths))
     return widths
 

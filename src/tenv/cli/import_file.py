@@ -38,7 +38,7 @@ def import_file(
     target can't hold.
     """
     from tenv.project.context import Context
-    from tenv.verbs import import_file as workflow  # late: loads what it needs
+    from tenv.verbs import import_file as workflow  # late: heavy
     from tenv.verbs.lock_place import LockHome, place_of
 
     request = workflow.ImportRequest(file, format_, name, environment, platforms, force, not no_lock)

@@ -74,7 +74,7 @@ def lock(
 
     from tenv.project.context import Context
     from tenv.sources.interface import SolveOptions
-    from tenv.verbs import lock as workflow  # late: loads what it needs
+    from tenv.verbs import lock as workflow  # late: heavy
     from tenv.verbs.kept_locks import keeping_variable
     from tenv.verbs.lock_place import keep_project, leaves_checkout, place_of, replaces_built_in, require_place
 
@@ -130,7 +130,7 @@ def home_of(*, user: bool, project: bool) -> "LockHome":
 
 
 def each(context: "Context", target: str | None, one: "Callable[[Context, str], Result]") -> Result:
-    """Return what a command does with a target, or where none is named, with each target of the project.
+    """Return the action of a command on a target, or without a name on each target of the project.
 
     Every target is taken, also after one that fails; the command then ends with the first of the errors.
     """

@@ -29,7 +29,7 @@ def merge_driver(voice: Voice, *, files: tuple[str, ...], install: bool, offline
     conflict, tenv merges it now.
     """
     from tenv.project.context import Context
-    from tenv.verbs import merge as workflow  # late: loads what it needs
+    from tenv.verbs import merge as workflow  # late: heavy
 
     if install == bool(files) or len(files) not in (0, 1, _OF_GIT):
         raise click.UsageError("expected one lock in conflict, the four files of git, or --install")

@@ -35,7 +35,7 @@ __all__ = [
 
 
 _HANG = 2
-"""The indent of what follows the first line of a folded text."""
+"""The indent of the lines after the first line of a folded text."""
 
 _COLOR = f"\ue000{os.urandom(8).hex()}\ue000"
 """Marks a color of tenv; text from other sources can't contain it."""
@@ -46,7 +46,7 @@ _COLORS = {"error": "1;31", "warning": "1;33", "note": "1;36"}
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a command returns.
+    """The result of a command.
 
     Attributes:
         data: The value of ``data`` with ``--json``.

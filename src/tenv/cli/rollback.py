@@ -26,7 +26,7 @@ def rollback(
     Each call goes one lock further back; tenv keeps the last three. The lock of the project does not change, so the
     next `tenv create TARGET` installs it again.
     """
-    from tenv.project.context import Context  # late: loads what it needs
+    from tenv.project.context import Context  # late: heavy
     from tenv.verbs.rollback import find_way, go_back
 
     with Terminal(voice) as progress:

@@ -108,7 +108,7 @@ def _sync(voice: Voice, context: "Context", target: str | None, prefix: Path | N
     from dataclasses import replace
 
     from tenv.cli.progress_bar import Terminal
-    from tenv.verbs.sync import sync  # late: loads what `create` needs
+    from tenv.verbs.sync import sync  # late: loads the modules of `create`
 
     def tell(findings: "Sequence[Finding]") -> None:
         print_findings([finding.to_json() for finding in findings], progress.say, sys.stderr)

@@ -47,7 +47,7 @@ def ended_by_signals() -> Iterator[None]:
     def end(number: int, _: FrameType | None) -> None:
         signal.signal(number, signal.SIG_DFL)
         received.append(number)
-        # Nothing is imported here: the signal may come while what an import needs is half loaded. A command whose
+        # Nothing is imported here: the signal may come while a module is half loaded. A command whose
         # `process` is not loaded has started no program.
         end_all = getattr(sys.modules.get("tenv.core.process"), "end_all", None)
         if end_all:

@@ -37,7 +37,7 @@ def update(
     """
     from dataclasses import replace
 
-    from tenv.project.context import Context  # late: loads what it needs
+    from tenv.project.context import Context  # late: heavy
     from tenv.verbs.diff import difference_of
     from tenv.verbs.kept_locks import keeping_variable, require_kept
     from tenv.verbs.lock import lock_target

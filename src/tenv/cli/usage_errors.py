@@ -1,4 +1,4 @@
-"""What tenv says where a command lacks a word, or has one too many: the form that it takes."""
+"""The errors of a command that lacks a word, or has one too many: the form that it takes."""
 
 import shlex
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ def form_fault(error: click.ClickException) -> tuple[str, str] | None:
     """Return the message and the hint for a missing word or one too many; None for other faults.
 
     Args:
-        error: What the parser found.
+        error: The error of the parser.
     """
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is None or context.info_name is None:
@@ -34,7 +34,7 @@ def form_fault(error: click.ClickException) -> tuple[str, str] | None:
 
 
 def _way(context: click.Context, words: Sequence[str]) -> str:
-    """Return the command for words after a target; empty where tenv does not know what they mean."""
+    """Return the command for words after a target; empty where their meaning is unknown."""
     from tenv.cli.other_words import target_names  # late: reads the folders of manifests
 
     target = context.params.get("target")

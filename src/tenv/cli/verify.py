@@ -33,7 +33,7 @@ def verify(
     Status 8 if a file is missing or changed, else 1 if a program fails or the environment is stale. Files that tenv
     did not put there are listed, and are no fault. Nothing is changed: `tenv create TARGET --repair` does that.
     """
-    from tenv.project.context import Context  # late: loads what it needs
+    from tenv.project.context import Context  # late: heavy
     from tenv.verbs.lock_standing import Standing
     from tenv.verbs.verify import verify as look
 

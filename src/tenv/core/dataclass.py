@@ -128,4 +128,4 @@ def _setstate(self: Any, state: list[Any]) -> None:
 
 
 _STATE = {"__getstate__": _getstate, "__setstate__": _setstate}
-"""What `copy` and `pickle` ask of a class with slots whose fields can't be assigned."""
+"""The methods that `copy` and `pickle` require of a class with slots whose fields can't be assigned."""

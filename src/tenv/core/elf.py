@@ -1,6 +1,6 @@
 """Read ELF files: sections, and the values that the loader reads, from bytes that nobody vouches for.
 
-The layout is that of the System V ABI (gabi, chapters 4 and 5) and, for symbol versions, of the Linux Standard Base.
+The System V ABI (gabi, chapters 4 and 5) has the layout, and for symbol versions the Linux Standard Base.
 Every offset is checked against the file, and every list has a limit, so that a hostile file ends with an error.
 """
 
@@ -77,7 +77,7 @@ class ElfSection(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Elf:
-    """What a file asks of the loader.
+    """The values of a file that the loader reads.
 
     Attributes:
         machine: The processor by its `uname -m` name; its number where that is not known.
@@ -101,7 +101,7 @@ class Elf:
 
 
 def read_elf(data: bytes | mmap.mmap) -> Elf:
-    """Return what an ELF file asks of the loader.
+    """Return the values of an ELF file that the loader reads.
 
     Raises:
         ElfFaultError: It is truncated, contradicts itself, or holds more than any library does.

@@ -66,7 +66,7 @@ class TenvError(Exception):
     Attributes:
         code: A stable kebab-case name, printed as ``error[code]``.
         status: The exit status of a command that ends with this error.
-        message: What is wrong and where, without a full stop if it is one sentence.
+        message: The fault and its place, without a full stop if it is one sentence.
         hint: The next command or edit, or an empty string.
         detail: The full output of an underlying tool for `--verbose`, or an empty string.
         findings: The findings that caused it, as JSON values.
@@ -143,7 +143,7 @@ class ManifestError(TenvError):
 
 
 class HostError(TenvError):
-    """The host lacks what the target requires."""
+    """The host lacks a requirement of the target."""
 
     code = "host"
     status = Exit.HOST
@@ -160,7 +160,7 @@ class UnfitHostError(HostError):
 
 
 class UnbuildableLockError(UnfitHostError):
-    """The lock lacks or mixes what a build needs, so the target can be built on no host."""
+    """The lock lacks parts of a build, or mixes releases, so the target can be built on no host."""
 
     code = "lock-unbuildable"
     status = Exit.LOCK
@@ -295,7 +295,7 @@ class StorageError(TenvError):
 class ProgramError(TenvError):
     """A program that `run`, `shell` or `gdb` was to become exists, and the system can't start it.
 
-    The status is that of shells, since these commands end as what they start.
+    The status is that of shells, since these commands end as the programs that they start.
     """
 
     code = "program"

@@ -177,7 +177,7 @@ def write_atomic(
 
 
 def sync_names(folder: Path) -> None:
-    """Wait until the disk has the names in a folder: a rename alone may be lost, and what came after it kept."""
+    """Wait until the disk has the names in a folder: a rename alone may be lost while later writes are kept."""
     if sys.platform == "win32":  # a folder can't be opened there
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -218,7 +218,7 @@ def exclusive(
 
     Args:
         folder: The folder.
-        purpose: What this process does with it, shown to waiting processes.
+        purpose: The work of this process on it, shown to waiting processes.
         on_wait: Called once with a sentence that names the process to wait for.
         timeout: The maximum wait in seconds; None waits forever.
 
@@ -323,13 +323,13 @@ def _make_writable(remove: Callable[[str], object], path: str, _: object) -> Non
 def flush(folder: Path) -> None:
     """Wait until the disk has all that was written to the file system of a folder.
 
-    What installers write they do not wait for; after a loss of power a file could be empty that a state calls ready.
+    Installers do not wait for their writes; after a loss of power a file could be empty that a state calls ready.
     """
     if sys.platform != "linux":
         if hasattr(os, "sync"):
             os.sync()
         return
-    import ctypes  # late: only what makes environments waits
+    import ctypes  # late: only commands that make environments wait
 
     handle = os.open(folder, os.O_RDONLY)
     try:

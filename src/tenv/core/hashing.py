@@ -31,7 +31,7 @@ def hash_regular(path: str | Path, hasher: Any, room: memoryview) -> str:
 
 
 def _read(handle: int, room: memoryview) -> int:
-    """Read what comes next into the room, and return how many bytes; 0 at the end."""
+    """Read the next bytes into the room, and return how many bytes; 0 at the end."""
     if sys.platform != "win32":
         return os.readv(handle, (room,))
     data = os.read(handle, len(room))

@@ -35,7 +35,7 @@ class Interrupted(Exception):  # noqa: N818 (not an error: the next attempt resu
     """An answer ended early."""
 
 
-class Unanswered(Exception):  # noqa: N818 (the caller decides what follows)
+class Unanswered(Exception):  # noqa: N818 (the caller decides)
     """No attempt got an answer."""
 
 

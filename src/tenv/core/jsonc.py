@@ -1,4 +1,4 @@
-"""JSON with comments, as editors keep it: read, and added to without a change to what stands there.
+"""JSON with comments, as editors keep it: read, and extended without a change to the rest.
 
 VS Code's settings may hold `//` and `/* */` comments and a comma after the last member. The libraries for Python
 (json5, json-five, hjson) write such a text anew, so this reads where things are, and edits the text.
@@ -31,7 +31,7 @@ class JsonNode:
     Attributes:
         start: Where it begins.
         end: Where it ends.
-        value: What it says, without its members or items.
+        value: Its value, without its members or items.
         members: The members of an object, by name; the last of a name counts.
         items: The items of a list.
         comma: Whether a comma stands after the last member or item.
@@ -76,7 +76,7 @@ def read(text: str) -> JsonNode:
 
 
 def value_of(node: JsonNode) -> Any:
-    """Return what a value says, with its members and items."""
+    """Return a value, with its members and items."""
     if isinstance(node.value, dict):
         return {name: value_of(member) for name, member in node.members.items()}
     return [value_of(item) for item in node.items] if isinstance(node.value, list) else node.value
@@ -138,15 +138,15 @@ def merge(text: str, wanted: dict[str, Any], *, force: bool = False) -> JsonEdit
 
     Args:
         text: The text; an empty one counts as an empty object.
-        wanted: What it shall say.
-        force: Replace what says something else; such places are kept otherwise.
+        wanted: The wanted value.
+        force: Replace different values; they are kept otherwise.
 
     Raises:
         ValueError: The text is no JSON object, comments aside.
     """
     text = text if text[_skip(text, 0) :] else f"{text}{{}}"
     kept: list[tuple[str, ...]] = []
-    while True:  # each edit moves what stands behind it, so the text is read again
+    while True:  # each edit moves the text behind it, so the text is read again
         root = read(text)
         if not isinstance(root.value, dict):
             raise _fault(text, root.start)

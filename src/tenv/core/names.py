@@ -66,7 +66,7 @@ _WHEEL = (
 _LONGEST = 255
 """The letters of a file's name that file systems take."""
 _MOST_TAGS = 1 << 10
-"""The tags that a name may stand for, the product of what its three parts list; real ones have up to some dozens."""
+"""The tags that a name may stand for, the product of its three lists; real ones have up to some dozens."""
 SHA256_PATTERN = r"[0-9a-f]{64}"
 """A sha256 in tenv's form."""
 

@@ -29,7 +29,7 @@ def others_write(info: os.stat_result) -> bool:
 def open_part(path: Path) -> Path | None:
     """Return the path, or the first folder above it, that another user can write; None without one.
 
-    A sticky folder above (``/tmp``) is no fault, since nobody can replace in it what belongs to somebody else.
+    A sticky folder above (``/tmp``) is no fault, since nobody can replace the files of another user in it.
     """
     for place in dict.fromkeys((path.absolute(), Path(os.path.realpath(path)))):
         for part in (place, *place.parents):

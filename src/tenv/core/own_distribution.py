@@ -38,7 +38,7 @@ def extra_hint(extra: str, package: str) -> str:
 
     Args:
         extra: The extra, such as ``7z``.
-        package: What it brings, for an installation that has no metadata.
+        package: Its package, for an installation that has no metadata.
     """
     return f"`{shlex.join(_words(extra, package))}` installs it"
 
@@ -81,7 +81,7 @@ def _installer() -> list[str]:
 
 
 def _direct_url(found: importlib.metadata.Distribution | None) -> Mapping[str, Any] | None:
-    """Return what the installer noted about a source that is not an index; None if there is none."""
+    """Return the note of the installer about a source that is not an index; None without one."""
     try:
         noted = json.loads((found and found.read_text("direct_url.json")) or "null")
     except (OSError, ValueError, RecursionError):

@@ -52,7 +52,7 @@ ARCHIVES = f"{META}/archives"
 """The folder with a record of each archive in the prefix."""
 
 LOCK_NOTE = "lock-note"
-"""The file in `META` with what was last found out about the lock (`tenv.environment.lock_note`)."""
+"""The file in `META` with the last comparison with the lock (`tenv.environment.lock_note`)."""
 
 OWN = (META, ".tenv.lock", ".tenv.owner")
 """tenv's own names in a prefix; the latter two (`tenv.core.files.exclusive`) exist while it is locked."""

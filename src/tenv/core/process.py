@@ -164,7 +164,7 @@ def _abandon(child: "subprocess.Popen[str]") -> None:
     from tenv.core.supervisor import is_supervised  # late: as in `run`
 
     if is_supervised(child.args):
-        child.send_signal(signal.SIGTERM)  # it ends what it has started, and then itself
+        child.send_signal(signal.SIGTERM)  # it ends its own programs, and then itself
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(5)
     _send(child, getattr(signal, "SIGKILL", signal.SIGTERM))
@@ -185,7 +185,7 @@ def stream(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
 ) -> int | Missing:
-    """Run a long program in a process group of its own, append what it prints to a log, and hand over each line.
+    """Run a long program in a process group of its own, append its output to a log, and pass on each line.
 
     Returns:
         The exit status, negative for a signal; `Missing` when the program can't be started.
@@ -208,9 +208,9 @@ def stream(
                 on_line(ESCAPES.sub("", raw.decode("utf-8", "replace")).rstrip("\r\n"))
             return child.wait()
         except BaseException:
-            _send(child, signal.SIGTERM)  # Ninja ends its compilers and removes what they left half-written
+            _send(child, signal.SIGTERM)  # Ninja ends its compilers and removes half-written files
             with contextlib.suppress(subprocess.TimeoutExpired):
-                child.communicate(timeout=15)  # heard to its end, which its supervisor sees to before that
+                child.communicate(timeout=15)  # reads to its end, which its supervisor brings about before that
             raise
         finally:
             _running.pop(child)

@@ -20,7 +20,7 @@ _SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36  # prctl(2)
 _GRACE = 3.0
 """Seconds that programs have between SIGTERM and SIGKILL."""
 _GRACE_OF_BUILD = 10.0
-"""The same for an interrupted build: Ninja ends its compilers and removes what they have half-written."""
+"""The same for an interrupted build: Ninja ends its compilers and removes their partial files."""
 _STARTED_NOT = 127
 
 
@@ -137,7 +137,7 @@ def _main(parent: str, kind: str, *words: str) -> NoReturn:
     if os.WIFSIGNALED(status):
         import resource  # not on Windows
 
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the program's own, where there is one, is what counts
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the program's own limit counts
         number = os.WTERMSIG(status)
         if number != signal.SIGKILL:
             signal.signal(number, signal.SIG_DFL)

@@ -283,7 +283,7 @@ def getter_of(kind: Any, default: Any = _REQUIRED) -> Getter:
 
 
 def _reader(kind: Any) -> Getter:
-    """Return what reads a value that is there."""
+    """Return the reader of a present value."""
     if get_origin(kind) is tuple:
         return _list_reader(get_args(kind)[0])
     if parse := _parser(kind):
@@ -320,7 +320,7 @@ def _numbers(table: Table, key: str) -> tuple[int, ...]:
 
 
 def _parser(kind: Any) -> Callable[[str], Any] | None:
-    """Return what makes a value of a text, and raises ValueError for another text; None for other types."""
+    """Return the parser of a text, which raises ValueError for another text; None for other types."""
     if kind is Version:
         return _version
     if kind is date:

@@ -8,9 +8,9 @@ TRUTH_WORDS: Mapping[str, bool] = {
     **dict.fromkeys(("1", "true", "t", "yes", "y", "on"), True),
     **dict.fromkeys(("", "0", "false", "f", "no", "n", "off"), False),
 }
-"""What a word in lower case means; uv accepts the same words."""
+"""The meaning of each word in lower case; uv accepts the same words."""
 
 
 def is_true(word: str) -> bool | None:
-    """Return what a word means, in any case; None if it means neither."""
+    """Return the meaning of a word, in any case; None if it has neither."""
     return TRUTH_WORDS.get(word.strip().lower())

@@ -55,7 +55,7 @@ class UnpackLimits:
         Args:
             name: The package, for the message.
             packed: Its packed size in bytes.
-            volume: What it unpacks to, or what of it was seen until now, in bytes.
+            volume: Its unpacked size, or the size that was read until now, in bytes.
             entries: The number of its entries, or of those that were seen until now.
 
         Raises:

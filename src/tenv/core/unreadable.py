@@ -1,4 +1,4 @@
-"""Which folder keeps this user from a path: what can't be looked at is not missing."""
+"""Which folder keeps this user from a path: a path that can't be read is not missing."""
 
 import os
 from pathlib import Path

@@ -41,7 +41,7 @@ def user_home() -> Path:
 
 @contextmanager
 def _home() -> Iterator[None]:
-    """Say what to do where a container runs as a user that has no entry in /etc/passwd, without HOME."""
+    """Name the setting that helps where a container runs as a user that has no entry in /etc/passwd, without HOME."""
     try:
         yield
     except RuntimeError as error:

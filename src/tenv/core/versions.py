@@ -212,7 +212,7 @@ class Range:
 class CondaRange:
     """A set of versions as conda writes it: ``*``, ``12.1.*``, ``1.2``, ``>=11,<13``, ``2.6.*|>=2.8,<3``.
 
-    Only conda decides what it contains (`tenv.rattler_api.records.satisfies`): its versions are not those of PEP 440.
+    Its versions do not follow PEP 440, so conda decides which ones it contains (`tenv.rattler_api.records.satisfies`).
 
     Attributes:
         text: The range as written.

@@ -17,7 +17,7 @@ __all__ = ["DEFAULT_GLIBC", "MACHINES", "accepted_tags", "evaluated", "glibc_of"
 MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64", "win-64": "amd64"}
 DEFAULT_GLIBC = Version("2.28")
 """The glibc to assume if a manifest names none: that of RHEL 8, the default of conda-forge since 2025 and of pixi, and
-what today's wheels are built for (manylinux_2_28)."""
+the platform of today's wheels (manylinux_2_28)."""
 _OLDEST_GLIBC_MINOR = 17  # manylinux2014, the first for aarch64 (PEP 599)
 _FIRST_WITHOUT_PYMALLOC_FLAG = (3, 8)  # older release builds are cp36m, cp37m (bpo-36707)
 _OLDEST_X86_GLIBC_MINOR = 5  # manylinux1, the first of all (PEP 513)

@@ -13,10 +13,9 @@ from pathlib import Path
 
 from tenv.core import process
 from tenv.core.dataclass import dataclass
-from tenv.host import container
 from tenv.host.interface import Fact
 from tenv.host.places import Places, read
-from tenv.host.system import ptrace_scope
+from tenv.host.system import container, ptrace_scope
 
 __all__ = [
     "Obstacle",
@@ -200,7 +199,7 @@ def read_rights(places: Places | None = None) -> TracingRights:
         places: Where to look; None means this machine.
     """
     places = places or Places()
-    scope, kind = ptrace_scope(places), container.probe(places)
+    scope, kind = ptrace_scope(places), container(places)
     text = read(places.at("/proc/self/status"))
     mask = re.search(r"^CapEff:\s*([0-9a-f]+)$", text, re.MULTILINE) if isinstance(text, str) else None
     done = process.run([sys.executable, "-I", "-S", "-c", _TRY], timeout=20)

@@ -66,7 +66,7 @@ def built_torch(prefix: Path) -> BuiltTorch | None:
 
 
 def read_built_torch(file: Path) -> BuiltTorch | None:
-    """Return the torch that a note is about; None for a file that says nothing of one."""
+    """Return the torch that a note is about; None for any other file."""
     try:
         if file.stat().st_size > _MOST:
             return None

@@ -60,7 +60,7 @@ class LockNote:
 
     Attributes:
         lock: The lock's file.
-        size: The bytes of what was compared.
+        size: The bytes of the compared lock.
         time: The time of its last change, in nanoseconds.
         sentence: The sentence about it; empty while it has the files of the environment.
         nearer: The files, absent then, that would be the lock if they were there.

@@ -9,7 +9,8 @@ A mark is lines of text and no JSON, since shells read it too:
 1. the prefix, all links resolved
 2. the owner of the prefix, by number
 3. the inode of the prefix, which a renamed folder keeps and a copy does not have
-4. and following: what must be there before a shell may run the stored script, relative to the prefix
+4. and following: the files without which a shell does not run the stored script, relative to the prefix; a link is
+   followed by ``=`` and the path that it leads to, so that a link to another program is seen
 
 The file is written after the scripts of the prefix, so that a script that is newer than its mark was changed since.
 """
@@ -40,7 +41,7 @@ _OTHERS_WRITE = 0o022
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What the user's data folder says of a prefix.
+    """The mark of a prefix in the user's data folder.
 
     Attributes:
         real: The prefix, all links resolved.
@@ -66,7 +67,7 @@ class Mark:
 
 @dataclass
 class Registry:
-    """The marks of this user, and what counts without one.
+    """The marks of this user, and the folders that count without one.
 
     Attributes:
         data: The user's data folder of tenv.
@@ -115,8 +116,8 @@ class Registry:
     def is_safe(self, prefix: Path) -> bool:
         """Tell whether a prefix lies in a folder that the user's settings name.
 
-        Only its owner may write it: else anybody could put there what the user would run. Folders above the one that
-        is named are the user's to judge.
+        Only its owner may write it: else anybody could put programs there that the user would run. The user is to judge
+        the folders above the named one.
         """
         real = Path(os.path.realpath(prefix))
         for folder in self.safe:
@@ -133,11 +134,11 @@ class Registry:
         """Mark a prefix as made by this user.
 
         A data folder that can't be written is no obstacle to an environment elsewhere: it stays without a mark, and
-        `create` says what accepts it.
+        `create` prints how to accept it.
 
         Args:
             prefix: The folder, which is there.
-            needs: What must be there before a shell may run the stored script, relative to it.
+            needs: The files without which a shell does not run the stored script, relative to it.
 
         Raises:
             StorageError: The mark can't be written, and the prefix lies in the data folder itself.
@@ -149,7 +150,10 @@ class Registry:
         name = self.read_id(prefix) if known and (known.is_at(prefix) or known.is_moved_to(prefix)) else ""
         try:
             new = name or secrets.token_hex(16)
-            lines = (os.path.realpath(prefix), str(info.st_uid), str(info.st_ino), *needs)
+            needed = (
+                f"{name}={os.path.realpath(prefix / name)}" if (prefix / name).is_symlink() else name for name in needs
+            )
+            lines = (os.path.realpath(prefix), str(info.st_uid), str(info.st_ino), *needed)
             if not self.folder.is_dir():
                 make_folder(self.folder)
                 self.folder.chmod(0o700)

@@ -19,7 +19,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBrokenError, EnvironmentMissingError, ForeignFolderError
 from tenv.core.files import read_regular, storage_errors, write_atomic
 from tenv.core.prefix import ARCHIVES, MARKER, META, OWN, STATE_SCHEMA, spelled
-from tenv.core.toml_reader import Table, nearest
+from tenv.core.toml_reader import Table
 from tenv.targets.sections import SECTIONS
 
 __all__ = ["Environment", "State", "Status", "digests_of", "environments_in", "put_aside"]
@@ -201,8 +201,7 @@ class Environment:
         """
         state = self.state()
         if state is None:
-            others = [other.prefix.name for other in environments_in(self.prefix.parent)]
-            hint = nearest(target, others) or f"`tenv create {target}` creates it"
+            hint = f"`tenv create {target}` creates it"  # the name is a target's, so a similar one is not meant
             raise EnvironmentMissingError(f"there is no environment `{target}` ({self.prefix})", hint=hint)
         if state.status is not Status.READY:
             raise EnvironmentBrokenError(

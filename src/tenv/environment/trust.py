@@ -1,7 +1,7 @@
 """Whether an environment may be used: it was made by this user, lies where it was made, and is whole.
 
-What is not is the state ``broken`` with a reason. Every command that uses an environment asks `find_fault` first, and
-obeys nothing in the folder (its state, records, scripts) until the mark of the user has been found in it.
+Any other one has the state ``broken`` with a reason. Every command that uses an environment asks `find_fault` first,
+and obeys nothing in the folder (its state, records, scripts) until the mark of the user has been found in it.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from tenv.environment.state import Environment, State, Status
 __all__ = ["MADE", "Fault", "Reason", "find_fault", "made_names", "needed_names"]
 
 MADE = "made.json"
-"""The file with the digests of what tenv itself made, among tenv's notes in an environment."""
+"""The file with the digests of the files that tenv itself made, among its notes in an environment."""
 
 _PYVENV = "pyvenv.cfg"
 _PYTHON = re.compile(r"python(3(\.\d+)?)?(\.exe)?")
@@ -47,8 +47,8 @@ class Fault:
 
     Attributes:
         reason: The reason, as JSON has it.
-        message: What was found, where.
-        hint: What to do: a command.
+        message: The fault and its place.
+        hint: A command that helps.
         renew: Whether the packages have to be put there anew.
     """
 
@@ -88,7 +88,7 @@ def find_fault(environment: Environment, registry: Registry, command: str) -> Fa
 
 
 def _identity(prefix: Path, registry: Registry) -> tuple[int, str]:
-    """Return what tells a folder from the one that another process makes in its place."""
+    """Return the identity of a folder, which another one in its place does not have."""
     try:
         return prefix.stat().st_ino, registry.read_id(prefix)
     except OSError:
@@ -139,8 +139,7 @@ def _of_place(environment: Environment, state: State | None, registry: Registry,
     accept = f"`TENV_SAFE_FOLDERS={shlex.quote(str(prefix))} {command}` accepts it if you made it yourself"
     return Fault(
         Reason.FOREIGN,
-        f"{prefix} carries no mark of yours, so nothing in it is used: it came with a clone, an image or a cache, "
-        "or belongs to another user",
+        f"{prefix} was not created by this user (a clone, an image, a cache, another user's?), so it is not used",
         f"{anew}; {accept}",
     )
 
@@ -202,7 +201,7 @@ def _gaps(environment: Environment, state: State | None) -> Iterator[tuple[str, 
     if state is None:
         yield f"{prefix} has lost its state", True
     elif state.status is Status.BROKEN:
-        yield f"the state of {prefix} is unreadable, or written by another version of tenv", True
+        yield f"the state of {prefix} is broken, unreadable or written by another version of tenv", True
     elif state.status is Status.READY:
         program = python_program(prefix)
         if state.python and not (program.is_file() and os.access(program, os.X_OK)):

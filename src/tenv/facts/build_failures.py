@@ -21,7 +21,7 @@ class FailureKind(StrEnum):
     ERROR = "error"
     """It ends a build."""
     WARNING = "warning"
-    """It ends none; it says that a part was left out."""
+    """It ends none; it reports an omitted part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +50,13 @@ class BuildFailure:
         code: The code of the finding that it is.
         title: A short title.
         cause: The cause in a sentence.
-        of: What was being built.
+        of: The kinds of builds.
         phases: The phases of a build that print its line.
         patterns: A line that matches one of these is its line.
         near: One of these must match near that line; empty for none.
         not_near: None of these may match near it.
         weak: Whether any other cause takes precedence, since its line only frames one.
-        kind: What its line means.
+        kind: The meaning of its line.
         versions: The affected releases.
         needs: A further condition, or an empty string.
         remedies: The fixes.

@@ -90,7 +90,7 @@ class CudaRelease:
 
     Attributes:
         label: The release, three numbers (12.4.1).
-        date: The day of the release, ``2024-04-02``; empty when the manifest does not say.
+        date: The day of the release, ``2024-04-02``; empty if the manifest has none.
         nvcc: The version of its compiler.
         platforms: NVIDIA's names of the platforms that it has nvcc for.
         basis: How certain this is.
@@ -112,7 +112,7 @@ class CudaComponent:
         since: The first release that it is needed of; None for the oldest.
         before: The first release that it is no longer needed of; None for none.
         platforms: NVIDIA's names of the platforms; empty for all.
-        use: What a build uses it for.
+        use: Its use in a build.
         basis: How certain this is.
     """
 
@@ -135,7 +135,7 @@ class CudaRedistTable:
 
     Attributes:
         releases: The known releases, oldest first.
-        components: What a build of PyTorch uses, by name.
+        components: The components that a build of PyTorch uses, by name.
     """
 
     releases: tuple[CudaRelease, ...]

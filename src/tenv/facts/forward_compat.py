@@ -52,8 +52,8 @@ class ForwardTable:
     """Every row about cuda-compat.
 
     Attributes:
-        rows: One row per package and driver branch: those of NVIDIA's current table first, then those of older
-            editions and of what NVIDIA's container images require.
+        rows: One row per package and driver branch: first NVIDIA's current table, then older editions, then the
+            requirements of NVIDIA's container images.
         evaluation: The branches without forward compatibility, with the source.
         open: By driver branch, the first CUDA whose package fails on the open kernel module, with the source.
     """
@@ -124,7 +124,7 @@ def _branch(row: Table) -> int:
 
 
 def _rows(data: Data) -> Iterator[ForwardCompatibility]:
-    """Yield the pairs of package and branch, those of the current edition of NVIDIA's table first."""
+    """Yield the pairs of package and branch, the current edition of NVIDIA's table first."""
     current = data.tables["forward_compat"].table.strings("driver_branches")
     for row in data.sections["forward_compat_row"]:
         table, basis = row.table, row.basis()

@@ -31,7 +31,7 @@ class Generation:
         ends_linux: The first Linux branch without support; None if all have it.
         ends_windows: The same for Windows, which has another numbering.
         module: The kernel modules that support them.
-        proprietary_before: The first driver whose proprietary module does not; None if `module` says all.
+        proprietary_before: The first driver whose proprietary module does not; None if `module` holds for all drivers.
         basis: How certain this is.
     """
 

@@ -20,7 +20,7 @@ _CUT = re.compile(r"\s*(\.{2,}|…)\s*$")
 _MEMORY = re.compile(r"[ -]\d+G?B?$", re.IGNORECASE)
 """The begin of a memory size, at which a long name was cut: ``NVIDIA H100 80G``."""
 _PLACE = re.compile(r"( Generation)? (Laptop|Embedded) GPU\b| \d+GB( PCIe)?$")
-"""What pci.ids adds to a name that people and NVIDIA's list leave out."""
+"""The words of pci.ids that people and NVIDIA's list leave out of a name."""
 _VGPU = re.compile(r"-\d{1,3}[ABCQ]$")
 _PARTS = re.compile(r"(?<=\d)(?=ti\b|super\b)")
 _DIGITS = re.compile(r"\d+")
@@ -48,8 +48,8 @@ class NamedGpu:
 def find_by_name(name: str, facts: "Facts") -> NamedGpu | None:
     """Return the GPU of a name; None if the tables have none.
 
-    Brands do not count (``NVIDIA GeForce GTX 1660 Ti``, ``gtx 1660 ti`` and ``GTX1660Ti`` are one), nor does what
-    follows the name (``Laptop GPU``, ``SXM4-40GB``) or the profile of a vGPU (``A40-48C``). The longest name that it
+    Brands do not count (``NVIDIA GeForce GTX 1660 Ti``, ``gtx 1660 ti`` and ``GTX1660Ti`` are one), nor do words that
+    follow the name (``Laptop GPU``, ``SXM4-40GB``) or the profile of a vGPU (``A40-48C``). The longest name that it
     contains as whole words counts. A truncated name matches if all its candidates have one compute capability.
     """
     answers = facts.gpu_answers
@@ -127,7 +127,7 @@ def _may_hold(text: str, letters: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _numbers(text: str) -> list[str]:
-    """Return the numbers of a name; none if it has a bracket, as what stands in one does not count."""
+    """Return the numbers of a name; none if it has a bracket, since words in brackets do not count."""
     return [] if "(" in text else _DIGITS.findall(text)
 
 

@@ -49,7 +49,7 @@ class Basis:
 
     @property
     def doubt(self) -> str:
-        """What a finding has to add about this row: an empty string when it is confirmed."""
+        """The doubt that a finding reports about this row; an empty string if it is confirmed."""
         if self.confirmed:
             return ""
         return f"not confirmed: {self.note}" if self.note else "not confirmed"

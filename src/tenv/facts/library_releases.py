@@ -57,7 +57,7 @@ def _releases(archives: Iterable[RedistArchive], platform: str | None = None) ->
 
     Args:
         archives: The archives.
-        platform: Only those of this platform; None for all.
+        platform: The platform of the archives; None for all.
     """
     return tuple(sorted({row.version for row in archives if platform in (None, row.platform)}))
 
@@ -153,8 +153,8 @@ class CusparseltTable:
 
     Attributes:
         archives: One row per version, platform and CUDA major version, oldest first.
-        ci: What PyTorch's own build images take.
-        wheels: What PyTorch's wheels require, oldest first.
+        ci: The releases in PyTorch's own build images.
+        wheels: The releases that PyTorch's wheels require, oldest first.
     """
 
     archives: tuple[RedistArchive, ...]
@@ -166,7 +166,7 @@ class CusparseltTable:
         return _releases(self.archives, platform)
 
     def for_cuda(self, cuda: Version) -> CiPairing | None:
-        """Return what PyTorch's own build images take for a CUDA version, None if the table does not say."""
+        """Return the release in PyTorch's own build images for a CUDA version; None if the table has none."""
         minor = Version(cuda.major_minor)
         return next((row for row in self.ci if row.first <= minor <= row.last), None)
 

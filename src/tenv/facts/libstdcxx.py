@@ -1,4 +1,4 @@
-"""The libstdc++ symbols that code from a GCC may need: its own, or those of the library that it links."""
+"""The libstdc++ symbols that code from a GCC may need: its own, or the symbols of the library that it links."""
 
 from dataclasses import replace
 

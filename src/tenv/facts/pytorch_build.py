@@ -85,7 +85,7 @@ class Release:
 
     Attributes:
         version: Its version.
-        requires_python: The Python versions that it takes, as its metadata says (``>=3.10``).
+        requires_python: The Python versions in its metadata (``>=3.10``).
         python_before: Those that the trunk took before `python_day`, while it had the number of this release.
         python_day: The day on which the trunk changed that; None if it took the same all along.
         cmake_min: The oldest CMake.
@@ -97,7 +97,7 @@ class Release:
         clang_min_header: The oldest clang that ``c10/util/C++17.h`` does not reject.
         cxx_standard: The C++ standard, 17 for C++17.
         wheel_abi: ``_GLIBCXX_USE_CXX11_ABI`` of the PyPI wheel: 0 or 1; None if it is not known.
-        build_backend: What the PyPI wheel was built with, with its version.
+        build_backend: The build backend of the PyPI wheel, with its version.
         cuda_stable: The CUDA versions that its release notes call stable.
         cuda_experimental: Those that they call experimental.
         cudnn: The cuDNN that its release notes name for a CUDA version, each with that version.
@@ -131,7 +131,7 @@ class Release:
 
     @property
     def gcc_min(self) -> Version | None:
-        """The oldest GCC: the higher of what the header enforces and what the README asks for."""
+        """The oldest GCC: the higher one of header and README."""
         named = [version for version in (self.gcc_min_header, self.gcc_min_readme) if version is not None]
         return max(named, default=None)
 
@@ -145,9 +145,9 @@ class Release:
         return next((version for named, version in self.cudnn if named.major_minor == cuda.major_minor), None)
 
     def asked(self, day: date | None = None) -> dict[str, str]:
-        """Return what it asks for by the names that `tenv.checks.pytorch_source` takes, without what is not known.
+        """Return its known requirements by the names that `tenv.checks.pytorch_source` takes.
 
-        With a day it is what the trunk asked for on that day, while it had the number of this release.
+        With a day, they are the requirements of the trunk on that day, while it had the number of this release.
         """
         before = day is not None and self.python_day is not None and day < self.python_day
         values = {
@@ -169,7 +169,7 @@ class EnvVariable:
 
     Attributes:
         name: Its name.
-        meaning: What it does.
+        meaning: Its effect.
         read_in: Where it is read.
         basis: How certain this is.
     """
@@ -182,12 +182,12 @@ class EnvVariable:
 
 @dataclass(frozen=True, slots=True)
 class CusparseltNote:
-    """What there is to know about cuSPARSELt in a PyTorch release; the words are the note of its basis.
+    """A note on cuSPARSELt in a PyTorch release; the words are the note of its basis.
 
     Attributes:
         torch: The release, or the minor version.
         below: The first cuSPARSELt that it does not compile with; None if nothing is known of one.
-        basis: What is known, and how well.
+        basis: The note, and how certain it is.
     """
 
     torch: Version
@@ -256,7 +256,7 @@ class PytorchBuildTable:
         releases: One row per release, oldest first.
         variables: One row per environment variable.
         companions: The packages that go with each release.
-        cusparselt: What there is to know about cuSPARSELt.
+        cusparselt: Notes on cuSPARSELt.
         matrices: The architectures of PyTorch's own wheels.
     """
 
@@ -270,7 +270,7 @@ class PytorchBuildTable:
         """Return the row nearest to a version.
 
         That is the release itself, else a release of the same minor version, else the last one before it, which is
-        then not confirmed. What follows the dotted numbers does not count (``2.15.0a0+git1234``).
+        then not confirmed. Text after the dotted numbers does not count (``2.15.0a0+git1234``).
 
         Args:
             version: The version as written.
@@ -309,7 +309,7 @@ class PytorchBuildTable:
         return next((row for row in same if row.torch == asked), same[-1] if same else None)
 
     def cusparselt_notes(self, version: str) -> tuple[CusparseltNote, ...]:
-        """Return what there is to know about cuSPARSELt in a release: the notes on it and on its minor version."""
+        """Return the notes on cuSPARSELt in a release and in its minor version."""
         row = self.release(version)
         if row is None:
             return ()
@@ -319,7 +319,7 @@ class PytorchBuildTable:
     def cusparselt_below(self, releases: Iterable[Version]) -> Version | None:
         """Return the first version of cuSPARSELt with which none of some releases compiles; None if there is none.
 
-        What holds for a release holds for those before it: the code in question was mended later.
+        A limit of a release holds for earlier releases: the code in question was mended later.
         """
         newest = max(releases, default=None)
         limits = [row.below for row in self.cusparselt if row.below and newest and newest <= row.torch]
@@ -334,7 +334,7 @@ class PytorchBuildTable:
             machine: ``x86_64`` or ``aarch64``.
 
         Returns:
-            The architectures and how well they are known; None if the table says nothing about them.
+            The architectures and how certain they are; None if the table does not have them.
         """
         row = self.release(version)
         minor = Version(row.version.major_minor) if row else Version("0")

@@ -29,7 +29,7 @@ _ALPHA = re.compile(r"\d+(\.\d+)*(a|\.dev)\d*")
 
 
 class Part(StrEnum):
-    """What a revision is built with, or for the driver what it runs on."""
+    """A part that a revision is built with, or the driver that it runs on."""
 
     CUDA = "cuda"
     GCC = "gcc"
@@ -39,12 +39,12 @@ class Part(StrEnum):
 
 
 class Trunk(StrEnum):
-    """What the trunk did while it had the number of the first release that works."""
+    """The state of the trunk while it had the number of the first release that works."""
 
     FAILS = "fails"
     """It failed on all of these days."""
     OPEN = "open"
-    """It changed in these days: the version alone does not tell."""
+    """It changed in these days: the version alone does not decide."""
 
 
 def _trunk_from(row: Table, key: str) -> Version | None:
@@ -62,7 +62,7 @@ class KnownFailure:
         below: The first version of the part that works again; None for all new ones.
         torch_from: The first release of PyTorch that fails; None for all old ones.
         torch_below: The first release that works.
-        trunk: What the trunk did while it had the number of that release.
+        trunk: The state of the trunk while it had the number of that release.
         trunk_from: The first number of the trunk of which that is true.
         failed_from: The first day on which the trunk of that number is known to have failed; None for all before.
         failed_on: The last such day; None if no day is known.
@@ -71,7 +71,7 @@ class KnownFailure:
         with_cuda: Whether it is about builds with CUDA alone.
         cuda_from: The first CUDA of a build that it is about; None for all.
         what: What fails.
-        fix: What helps besides another version, or an empty string.
+        fix: A remedy besides another version, or an empty string.
         basis: How well this is known.
     """
 
@@ -98,10 +98,10 @@ class KnownFailure:
         return (self.first is None or version >= self.first) and (self.below is None or version < self.below)
 
     def fails_with(self, torch: str, day: date | None = None) -> bool | None:
-        """Return whether it fails with a revision; None if neither its version nor its day tells.
+        """Return whether it fails with a revision; None if neither its version nor its day decides.
 
         Args:
-            torch: The version as written; that of a nightly build has its day in it.
+            torch: The version as written; the version of a nightly build has its day in it.
             day: The day of the commit, if known.
         """
         match = re.match(r"\d+(\.\d+)*", torch)
@@ -120,7 +120,7 @@ class KnownFailure:
         return release < self.torch_below
 
     def _fails_on(self, day: date | None) -> bool | None:
-        """Return whether the trunk of a day failed; None if the row does not tell."""
+        """Return whether the trunk of a day failed; None if the row does not decide."""
         if day is None:
             return None
         if self.failed_on and day <= self.failed_on and (self.failed_from is None or day >= self.failed_from):
@@ -142,7 +142,7 @@ class PytorchTriedTable:
     """Every row of the table.
 
     Attributes:
-        failures: What is known to fail.
+        failures: The known failures.
     """
 
     failures: tuple[KnownFailure, ...]

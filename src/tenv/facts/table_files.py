@@ -1,4 +1,4 @@
-"""The files of facts: those of tenv, and the user's files, which add or replace rows.
+"""The files of facts: tenv's own, and the user's files, which add or replace rows.
 
 A user's file has the name and the format of its table (``cuda_driver.toml``). Its row replaces the row with the same
 key, or is added if there is none; a plain table (``[forward_compat]``) is replaced as a whole.
@@ -31,7 +31,7 @@ class Section:
     """An array of tables in a data file.
 
     Attributes:
-        key: The columns that tell one row from another.
+        key: The columns that identify a row.
         columns: The other columns to show to users.
     """
 

@@ -103,14 +103,14 @@ class Facts:
 
     @cached_property
     def pytorch_build(self) -> "PytorchBuildTable":
-        """What a PyTorch release needs to be built."""
+        """The requirements of building a PyTorch release."""
         from tenv.facts.pytorch_build import read
 
         return read(self.data("pytorch_build"))
 
     @cached_property
     def pytorch_tried(self) -> "PytorchTriedTable":
-        """What a PyTorch revision is known to fail with."""
+        """The known failures of PyTorch revisions."""
         from tenv.facts.pytorch_tried import read
 
         return read(self.data("pytorch_tried"))

@@ -177,7 +177,7 @@ def _named(places: Places, problems: list[str]) -> Iterator[tuple[str, Path]]:
 def _of_nvcc(places: Places) -> tuple[str, str | None]:
     """Return the compiler that nvcc uses without a command line option, and the variable that names it.
 
-    That is the last ``-ccbin`` of its flags, else NVCC_CCBIN, else the ``gcc`` on PATH, whatever CXX says (CUDA
+    That is the last ``-ccbin`` of its flags, else NVCC_CCBIN, else the ``gcc`` on PATH, whatever CXX is (CUDA
     Compiler Driver NVCC, sections 2.1 and 4.2.1); a folder means the ``gcc`` in it.
     """
     for variable in ("NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS", "NVCC_CCBIN"):

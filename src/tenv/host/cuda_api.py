@@ -7,10 +7,9 @@ import re
 from collections.abc import Mapping
 
 from tenv.core.versions import Version
-from tenv.host.answer import cuda_version
 from tenv.host.field import HostField, Lane
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
-from tenv.host.nvidia import Nvidia
+from tenv.host.nvidia import Nvidia, cuda_version
 from tenv.host.places import Places
 
 __all__ = ["CUDA", "OVERRIDE", "override", "parse", "probe"]

@@ -10,13 +10,77 @@ import sys
 from collections.abc import Callable
 
 from tenv.core.versions import Version
-from tenv.host.answer import Answer, driver_version, quoted
 from tenv.host.field import HostField, Lane
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
-from tenv.host.nvidia import Nvidia
-from tenv.host.places import Places, is_wsl, read
+from tenv.host.nvidia import Answer, Nvidia, driver_version, quoted
+from tenv.host.places import Places, exists, is_wsl, read
+from tenv.host.report import DriverKind, ModuleKind
 
-__all__ = ["DRIVER", "L4T", "Places", "is_wsl", "jetson_linux", "parse_proc", "parse_sys", "parse_tegra", "probe"]
+__all__ = [
+    "DRIVER",
+    "DRIVER_KIND",
+    "L4T",
+    "MODULE",
+    "Places",
+    "driver_kind",
+    "is_wsl",
+    "jetson_linux",
+    "module",
+    "parse_module",
+    "parse_proc",
+    "parse_sys",
+    "parse_tegra",
+    "probe",
+]
+
+_MODULE_PROC = "/proc/driver/nvidia/version"
+_VGPU = "/sys/module/nvidia_vgpu_vfio"
+
+
+def parse_module(text: str) -> ModuleKind | None:
+    """Return the kind of the module from the text of ``/proc/driver/nvidia/version``; None for other texts."""
+    line = next((line for line in text.splitlines() if line.startswith("NVRM version:")), "")
+    if "Kernel Module" not in line:
+        return None
+    return ModuleKind.OPEN if "Open Kernel Module" in line else ModuleKind.PROPRIETARY
+
+
+def module(places: Places) -> Fact[ModuleKind] | Missing:
+    """Return the kind of the loaded kernel module."""
+    text = read(places.at(_MODULE_PROC))
+    if isinstance(text, Missing):
+        return Missing(f"{_MODULE_PROC}: {text.reason}", text.kind)
+    kind = parse_module(text)
+    if kind is None:
+        return Missing(f"{_MODULE_PROC} has no kernel module", ReasonKind.UNREADABLE)
+    return Fact(kind, _MODULE_PROC, OriginKind.KERNEL)
+
+
+def driver_kind(places: Places) -> Fact[DriverKind] | Missing:
+    """Return the purpose of the driver; `Missing` if it is the usual one."""
+    if exists(places.at(_VGPU)):
+        return Fact(DriverKind.VGPU_HOST, _VGPU, OriginKind.KERNEL)
+    return Missing(f"{_VGPU} does not exist", ReasonKind.NONE)
+
+
+MODULE = HostField(
+    label="module",
+    meaning="the kind of the loaded kernel module of NVIDIA's driver",
+    form='`"open"` or `"proprietary"`',
+    probe=lambda scan: module(scan.places),
+    show=lambda kind: [kind],
+    lane=Lane.DRIVER,
+)
+
+DRIVER_KIND = HostField(
+    label="driver kind",
+    meaning="the purpose of the driver if it is not the usual one: a vGPU host driver has no CUDA",
+    form='`"vgpu-kvm"`',
+    probe=lambda scan: driver_kind(scan.places),
+    show=lambda kind: [kind],
+    lane=Lane.DRIVER,
+)
+
 
 # The closed module has `x86_64 Kernel Module  535.183.01`, the open one `Open Kernel Module for x86_64  580.65.06`.
 _MODULE = re.compile(r"\bModule\b[^\n]*?\s(?P<driver>\d{1,4}(\.\d{1,4}){1,3})(?!\S)", re.ASCII)
@@ -103,7 +167,7 @@ def _module(places: Places) -> tuple[Version | None, str]:
 
 
 def jetson_linux(places: Places) -> Fact[Version] | Missing:
-    """Return the release of Jetson Linux, whose driver version is not comparable with that of other hosts."""
+    """Return the release of Jetson Linux, whose driver version is not comparable with other hosts'."""
     text = read(places.at(_L4T))
     if isinstance(text, Missing):
         return Missing(f"{_L4T}: {text.reason}", text.kind)

@@ -9,10 +9,9 @@ from pathlib import Path
 
 from tenv.core.size_text import format_bytes
 from tenv.core.versions import Version
-from tenv.host.answer import pci_address
 from tenv.host.field import HostField, Lane
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
-from tenv.host.nvidia import Nvidia
+from tenv.host.nvidia import Nvidia, pci_address
 from tenv.host.places import Places, is_folder, is_wsl, read
 from tenv.host.report import Gpu
 

@@ -108,7 +108,7 @@ def is_asked(places: Places) -> bool:
 
 
 def toolsets(places: Places, problems: list[str]) -> Iterator[Toolset]:
-    """Yield the toolsets: the developer prompt's, then those of each Visual Studio, newest first.
+    """Yield the toolsets: the developer prompt's, then each Visual Studio's, newest first.
 
     The default is the prompt's, else the default of the newest Visual Studio.
 

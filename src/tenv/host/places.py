@@ -39,7 +39,7 @@ class Places:
 
     Attributes:
         root: The folder that replaces the root of the file system.
-        path: The PATH to search programs on; None means that of `environ`.
+        path: The PATH to search programs on; None means PATH of `environ`.
         library: NVML's library: a name for the system's loader, or a path.
         timeout: Seconds after which a program or a library counts as failed.
         environ: The environment variables.

@@ -1,8 +1,8 @@
 """The Pythons of a machine that an environment may be made with, each with whether its headers are there.
 
-A program's name tells the minor, and ``Python.h`` stands below its prefix; a script that stands for a Python (a shim of
-asdf, a wrapper) is asked. They are the programs that ``create`` looks at: ``pythonX.Y`` on PATH, those of uv and pyenv,
-and the Python that runs tenv.
+A program's name has the minor, and ``Python.h`` stands below its prefix; a script in place of a Python (a shim of asdf,
+a wrapper) is run. ``create`` chooses among the same programs: ``pythonX.Y`` on PATH, the Pythons of uv and pyenv, and
+the Python that runs tenv.
 """
 
 import os
@@ -24,7 +24,7 @@ _PROGRAM = re.compile(r"python(3\.\d{1,2})(d|-dbg|-debug|)")
 """A debug build has a name of its own in Debian (python3.11-dbg) and Fedora (python3.11d)."""
 _ASK = 'import sys, sysconfig; print("%d.%d" % sys.version_info[:2], sysconfig.get_path("include"))'
 _ABIS = ("", "m", "d", "dm")
-"""What follows the minor in the folder of the headers: ``m`` up to Python 3.7, ``d`` in debug builds."""
+"""The letter after the minor in the name of the headers' folder: ``m`` up to Python 3.7, ``d`` in debug builds."""
 
 
 def probe(places: Places | None = None) -> Fact[tuple[FoundPython, ...]] | Missing:
@@ -50,7 +50,7 @@ def probe(places: Places | None = None) -> Fact[tuple[FoundPython, ...]] | Missi
 def _programs(places: Places) -> Iterator[Path]:
     for folder in places.folders():
         versions = folder.parent / "versions"
-        if folder.name == "shims" and is_folder(versions):  # scripts of pyenv; what they start lies beside them
+        if folder.name == "shims" and is_folder(versions):  # scripts of pyenv, beside the programs that they start
             yield from (program for home in _listed(versions) for program in _in(home / "bin"))
         else:
             yield from _in(folder)
@@ -113,7 +113,7 @@ def _has_headers(program: Path, minor: str, *, debug: bool) -> bool:
 def _is_debug(program: Path, minor: str) -> bool:
     """Return whether a Python of the plain name is a debug build, as CPython's own make leaves it.
 
-    The headers beside it are then those of a debug build alone, and no program is named as one.
+    The headers beside it then belong to a debug build alone, and no program is named as one.
     """
     named = any(exists(program.with_name(f"python{minor}{word}")) for word in ("d", "-dbg", "-debug"))
     alone = _has_headers(program, minor, debug=True) and not _has_headers(program, minor, debug=False)

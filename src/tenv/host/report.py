@@ -55,7 +55,7 @@ class Lead(Worded):
 
 
 class ProblemKind(Worded):
-    """What is wrong with a toolkit."""
+    """The kind of a toolkit's problem."""
 
     GONE = "gone", "the variable or link names a missing folder"
     UNPLACED = "unplaced", "nvcc does not name its toolkit"
@@ -98,7 +98,7 @@ class FoundBy:
     """How a toolkit or a compiler was found.
 
     Attributes:
-        kind: What decisions go by.
+        kind: The kind, for decisions.
         text: The same for people: a variable, a path, ``g++, g++-12 on PATH``.
     """
 
@@ -108,10 +108,10 @@ class FoundBy:
 
 @dataclass(frozen=True, slots=True)
 class ToolkitProblem:
-    """What is wrong with a toolkit.
+    """A problem of a toolkit.
 
     Attributes:
-        kind: What decisions go by.
+        kind: The kind, for decisions.
         text: The same for people, with the figures.
     """
 
@@ -125,7 +125,7 @@ class Gpu:
 
     Attributes:
         name: The name that the driver or the table of PCI ids gives it, or an empty string.
-        compute_capability: Such as 8.6; None if neither the driver nor the table tells.
+        compute_capability: Such as 8.6; None if neither the driver nor the table has it.
         memory: Bytes; None if not known.
         pci_id: Vendor and device, such as ``10de:2182``; an empty string when not known.
         pci_address: Such as ``0000:01:00.0``; an empty string when not known.
@@ -195,7 +195,7 @@ class Toolkit:
         home: The folder above ``include`` and ``bin`` if it is not `path`: ``/usr`` for Debian's own packages.
         compilers: The host compilers that its headers accept; None if it has no such header.
         patched: The functions that its ``crt/math_functions.h`` declares as the headers of a newer glibc do.
-        absent: The parts that PyTorch builds need and it lacks (`tenv.host.absent_parts`); None if not searched.
+        absent: The parts that PyTorch builds need and it lacks (`tenv.host.toolkit_content`); None if not searched.
     """
 
     path: OptionalText
@@ -319,8 +319,8 @@ class HostReport:
     hostname: Fact[str] | Missing = field(metadata=_row("system:HOSTNAME"))
     platform: Fact[str] | Missing = field(metadata=_row("system:PLATFORM"))
     driver: Fact[Version] | Missing = field(metadata=_row("driver:DRIVER"))
-    module: Fact[ModuleKind] | Missing = field(metadata=_row("kernel_module:MODULE"))
-    driver_kind: Fact[DriverKind] | Missing = field(metadata=_row("kernel_module:DRIVER_KIND"))
+    module: Fact[ModuleKind] | Missing = field(metadata=_row("driver:MODULE"))
+    driver_kind: Fact[DriverKind] | Missing = field(metadata=_row("driver:DRIVER_KIND"))
     l4t: Fact[Version] | Missing = field(metadata=_row("driver:L4T"))
     cuda: Fact[Version] | Missing = field(metadata=_row("cuda_api:CUDA"))
     compat: Fact[Compat] | Missing = field(metadata=_row("compat:COMPAT"))
@@ -332,9 +332,9 @@ class HostReport:
     pythons: Fact[tuple[FoundPython, ...]] | Missing = field(metadata=_row("pythons:PYTHONS"))
     cores: Fact[int] | Missing = field(metadata=_row("machine:CORES"))
     memory: Fact[int] | Missing = field(metadata=_row("machine:MEMORY"))
-    disk: Fact[Disk] | Missing = field(metadata=_row("storage:DISK"))
+    disk: Fact[Disk] | Missing = field(metadata=_row("machine:DISK"))
     wsl: Fact[bool] | Missing = field(metadata=_row("system:WSL"))
-    container: Fact[str] | Missing = field(metadata=_row("container:CONTAINER"))
+    container: Fact[str] | Missing = field(metadata=_row("system:CONTAINER"))
     ptrace_scope: Fact[int] | Missing = field(metadata=_row("system:PTRACE_SCOPE"))
 
     @classmethod

@@ -1,19 +1,37 @@
-"""The host report as JSON, which ``tenv host --json`` prints and a fleet check reads.
+"""The host report as JSON, which ``tenv host --json`` prints and a fleet check reads, and the files of reports.
 
-`to_json` and `from_json` are inverse. Both use the fields of the report; the conversion of a value is in its
-`tenv.host.field.HostField`.
+`to_json` and `from_json` are inverse. Both use the fields of the report; the type of a field decides how its value is
+read. A file holds a report of tenv, or a pasted text.
 """
 
-from typing import Any
+import json
+import re
+import sys
+from dataclasses import field
+from pathlib import Path
+from typing import Any, TextIO
 
 from tenv import __version__
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import HostReportError
+from tenv.core.file_content import read_given
 from tenv.core.toml_reader import Table
 from tenv.host.field import HostField, host_fields
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind, fact_to_json
 from tenv.host.report import HostReport
 
-__all__ = ["SCHEMA", "UNREPORTED", "from_json", "read_value", "to_json", "unwrap"]
+__all__ = [
+    "SCHEMA",
+    "UNREPORTED",
+    "Given",
+    "from_json",
+    "is_json",
+    "parse",
+    "read_file",
+    "read_value",
+    "to_json",
+    "unwrap",
+]
 
 SCHEMA = 2
 """The number of the form of a report. A change that makes another reading of a value raises it."""
@@ -21,7 +39,7 @@ SCHEMA = 2
 _HINT = "`tenv host --json > FILE` writes one; docs/host.md has the form"
 
 UNREPORTED = Missing.because(ReasonKind.UNREPORTED)
-"""What stands for a field that a report does not have."""
+"""The value of a field that a report does not have."""
 
 
 def to_json(report: HostReport) -> dict[str, Any]:
@@ -106,3 +124,69 @@ def read_value(value: object, name: str, field: HostField[Any], report: Table | 
         if answer.data.get(key) is None:
             raise answer.fail(key, "is required")
     return Fact(field.read(answer, "value"), answer.text("origin"), OriginKind.read(kind))
+
+
+_LOOKS_LIKE_JSON = re.compile(r"\s*(\{|\[\s*([\[{\]\"]|$)|null\b|true\b|false\b|-?\d+(\.\d+)?\s*$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A host report from a file.
+
+    Attributes:
+        report: The report.
+        pasted: All values of a pasted text as JSON values; empty for a report that was not pasted.
+    """
+
+    report: HostReport
+    pasted: dict[str, Any] = field(default_factory=dict)
+
+
+def is_json(text: str) -> bool:
+    """Return whether a text is intended as JSON; the prompt ``[root@node ~]$`` is not."""
+    return _LOOKS_LIKE_JSON.match(text[:4096]) is not None
+
+
+def parse(text: str, source: str) -> Given:
+    """Return the report in a text; raises HostReportError if there is none."""
+    if not is_json(text):
+        from tenv.host.pasted.reader import read, to_json, to_report  # late: 15 ms, and most reports are JSON
+
+        pasted = read(text, source)
+        return Given(to_report(pasted), to_json(pasted))
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        hint = "`tenv host --json > FILE` writes one"
+        raise HostReportError(f"{source}: not JSON: {error}", hint=hint) from error
+    pasted_before = unwrap(data).get("pasted")
+    return Given(from_json(data, source), pasted_before if isinstance(pasted_before, dict) else {})
+
+
+def read_file(name: str, stdin: TextIO | None = None) -> Given:
+    """Return the report in a file.
+
+    Args:
+        name: The file, ``-`` for standard input.
+        stdin: The replacement of standard input.
+
+    Raises:
+        HostReportError: It can't be read as a report.
+    """
+    from tenv.host.pasted.clean_text import decode  # late: as above
+
+    source = "standard input" if name == "-" else name
+    try:
+        text = _standard_input(stdin or sys.stdin) if name == "-" else decode(read_given(Path(name)))
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
+        hint = "`tenv host --json > FILE` writes one"
+        raise HostReportError(f"{source}: can't be read: {reason}", hint=hint) from error
+    return parse(text, source)
+
+
+def _standard_input(stream: TextIO) -> str:
+    from tenv.host.pasted.clean_text import decode  # late: as above
+
+    raw = getattr(stream, "buffer", None)
+    return decode(raw.read()) if raw is not None else stream.read()

@@ -1,7 +1,7 @@
 """Detect the installed CUDA toolkits and their actual contents.
 
-A toolkit's own description (``version.json``) lists what its installer provided. nvcc's output and the existing files
-take precedence; a difference is a problem of the toolkit.
+A toolkit's own description (``version.json``) lists the components of its installer. nvcc's output and the existing
+files take precedence; a difference is a problem of the toolkit.
 """
 
 import json
@@ -16,13 +16,12 @@ from tenv.core.dataclass import dataclass
 from tenv.core.files import open_regular
 from tenv.core.threads import each
 from tenv.core.versions import Version
-from tenv.host.absent_parts import absent
-from tenv.host.answer import first_line
 from tenv.host.field import HostField, Lane, plain
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
+from tenv.host.nvidia import first_line
 from tenv.host.places import Places, environment_of, exists, is_file, is_folder, is_link, read
 from tenv.host.report import FoundBy, Lead, ProblemKind, Toolkit, ToolkitProblem
-from tenv.host.toolkit_headers import compiler_limits, patched
+from tenv.host.toolkit_content import absent, compiler_limits, patched
 from tenv.host.toolkit_ways import LOOKED_AT, PROGRAMS, ToolkitCandidate, ways
 
 __all__ = ["TOOLKITS", "Nvcc", "parse_nvcc", "parse_version_json", "probe"]
@@ -121,7 +120,7 @@ def _inspect(places: Places, found: tuple[str, list[FoundBy]]) -> Toolkit:
     named = _named(root, nvcc, problems)
     release = Version(named["cuda"]) if "cuda" in named else None
     if nvcc and release and release.major_minor != nvcc.release.major_minor:
-        problems.append(ToolkitProblem(ProblemKind.RELEASE, f"version.json says {release}, nvcc says {nvcc.release}"))
+        problems.append(ToolkitProblem(ProblemKind.RELEASE, f"version.json has {release}, nvcc has {nvcc.release}"))
         release = nvcc.release
     headers = _headers(home)
     if nvcc and headers and headers.major_minor != nvcc.release.major_minor:
@@ -173,7 +172,7 @@ def _named(root: Path, nvcc: Nvcc | None, problems: list[ToolkitProblem]) -> dic
     described = {str(path.relative_to(root)): _read_description(path, problems) for path in _descriptions(root)}
     described = {name: versions for name, versions in described.items() if "cuda" in versions}
     if len({Version(versions["cuda"]).major_minor for versions in described.values()}) > 1:
-        said = ", ".join(f"{name} says {versions['cuda']}" for name, versions in described.items())
+        said = ", ".join(f"{name} has {versions['cuda']}" for name, versions in described.items())
         problems.append(ToolkitProblem(ProblemKind.DESCRIPTIONS, f"it has several descriptions that differ: {said}"))
     fits = (v for v in described.values() if nvcc and Version(v["cuda"]).major_minor == nvcc.release.major_minor)
     return next(fits, next(iter(described.values()), {}))

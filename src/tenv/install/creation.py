@@ -5,6 +5,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tenv import __version__
+from tenv.activation.changes import ACTIVATION
+from tenv.activation.shells.interface import STORED
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import TenvError
 from tenv.core.files import digest_bytes
@@ -14,6 +17,7 @@ from tenv.host.machine import BuildResources, probe
 from tenv.locks.lock import Lock
 from tenv.project.context import Context
 from tenv.sources.job import Job
+from tenv.sources.owners import holds
 from tenv.targets.search import Target
 
 if TYPE_CHECKING:
@@ -219,6 +223,45 @@ class Creation(Job):
             state = State(Status.BROKEN, self.target.name)
         self.old = state
         return state
+
+    def is_current(self) -> bool:
+        """Return whether the environment satisfies the request, so that `create` has nothing to do; reads its state."""
+        state = self.look()
+        if state is None or state.status is not Status.READY or self.fault or self.exact or self.repair:
+            return False
+        if not all(work.is_current() for work in self.works) or not self._is_made_from(state):
+            return False
+        return self.has_python(state.python) and self._is_there(state) and self._has_right_compat()
+
+    def _is_made_from(self, state: State) -> bool:
+        """Return whether this tenv made the environment on this platform from the present lock and manifest."""
+        if state.written_by != __version__:  # another version may lay out toolkit and activation differently
+            return False
+        return (
+            state.platform == self.platform
+            and state.lock == self.lock_digest != ""
+            and state.features == self.features
+            and (self.request.kept or state.manifest == self.target.manifest.settings_digest())
+        )
+
+    def _is_there(self, state: State) -> bool:
+        """Return whether the files that the state names, the activation and its scripts exist; reads no content."""
+        notes = (ACTIVATION, *(shell.SCRIPT for shell in STORED))
+        return (
+            holds(self.environment, state.owned)
+            and (not state.python or self.before.python.exists())
+            and all((self.environment.meta / name).is_file() for name in notes)
+        )
+
+    def _has_right_compat(self) -> bool:
+        """Return whether the use of cuda-compat fits the driver; true for an environment without cuda-compat."""
+        folder = self.before.compat
+        if folder is None:
+            return True
+        from tenv.checks.before_create import allows_compat, uses_compat_as_allowed  # late: few environments hold it
+
+        allowed = allows_compat(self.target, self.platform, self.around)
+        return uses_compat_as_allowed(folder, self.environment, allowed=allowed)
 
     def forget_prefix(self) -> None:
         """Forget the content of the prefix, since another process has changed it."""

@@ -154,7 +154,7 @@ def _stage(job: Creation) -> None:
         work.begin()
     in_place = not job.plan.scratch
     replaced = {name for work in job.works for name in work.stage()}
-    if in_place and job.plan.scratch:  # what is fetched now may replace files of another source
+    if in_place and job.plan.scratch:  # newly fetched files may replace those of another source
         for work in job.works:
             work.begin()
     if replaced:

@@ -22,7 +22,7 @@ def _making(recipe: Recipe) -> str:
     """Return the lines that install tenv and make the environment, the most stable ones first."""
     copied = " ".join(recipe.program_files)
     # A cache of the builder's own, so that a change of the lock fetches no file twice. buildah 1.28 heeds the owner and
-    # not the mode.
+    # not the mode. Anybody may write it, so its archives are compared and copied.
     mount = f"--mount=type=cache,id=tenv-{USER},target=/home/{USER}/.cache,uid=1000,gid=1000,mode=0777 \\\n    "
     return (
         f"COPY {copied} {CONTEXT}/\n"
@@ -30,7 +30,7 @@ def _making(recipe: Recipe) -> str:
         + _run(recipe.program())
         + f"COPY --chown={USER} manifests {CONTEXT}/manifests\nCOPY --chown={USER} locks {CONTEXT}/locks\n"
         + f"USER {USER}\n"
-        + _run(recipe.environment(), mount)
+        + _run((f"export TENV_SAFE_FOLDERS=/home/{USER}/.cache", *recipe.environment()), mount)
     )
 
 

@@ -135,7 +135,7 @@ def compare(old: Lock, new: Lock, facts: Facts, platforms: Iterable[str] = ()) -
 
     Args:
         old: The old lock.
-        new: The new lock, which may be that of another target.
+        new: The new lock, maybe of another target.
         facts: The compatibility tables.
         platforms: The platforms to compare; empty for all.
     """

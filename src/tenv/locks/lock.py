@@ -87,7 +87,7 @@ class CondaPackage:
         build: Its build string.
         subdir: Its subdirectory of the channel: a platform, or ``noarch``.
         channel: The channel's URL, such as ``https://conda.anaconda.org/conda-forge``.
-        url: The package's canonical URL, not that of a mirror.
+        url: The package's canonical URL, not a mirror's.
         sha256: The sha256 of its bytes in hex; empty if the channel has only an MD5.
         md5: Its MD5 in hex; empty for none.
         size: Its size in bytes; None if unknown.
@@ -132,7 +132,7 @@ class Archive:
             digest of the first download.
         licence: Its license file; empty for none.
         release: The release of the product, such as CUDA 12.4.1, if it is a component; else empty.
-        part_of: The request in ``[archives]``, if its name differs from that of the archive; else empty.
+        part_of: The request in ``[archives]``, if its name differs from the archive's; else empty.
         features: The features of the target that bring it; empty for a part of the target itself.
     """
 
@@ -163,7 +163,7 @@ class LockedTree:
         name: The normalized name.
         version: Its version when it was locked.
         python: The Python minors that use it, lowest first.
-        requires: Its requirements when it was locked, those of extras with their marker.
+        requires: Its requirements when it was locked; requirements of extras have their marker.
         commit: The full commit; empty for a folder.
         dynamic: Whether the build backend computed them; else its ``pyproject.toml`` holds them.
         features: The features that bring it; empty where the target itself does.
@@ -193,7 +193,7 @@ class LockedTree:
 
     @property
     def sha256(self) -> str:
-        """What stands for a digest: the commit; empty for a folder."""
+        """The commit in place of a digest; empty for a folder."""
         return self.commit
 
     @property
@@ -202,12 +202,12 @@ class LockedTree:
 
     @property
     def request(self) -> TreeRequest:
-        """The request that this row says it answers."""
+        """The request in its row."""
         return TreeRequest(**{key: getattr(self, key) for key in TREE_KEYS})
 
     @property
     def note(self) -> tuple[str, ...]:
-        """The entry in the state of an environment: the version, and a digest of what the row pins."""
+        """The entry in the state of an environment: the version, and a digest of the pinned values."""
         pinned = digest_bytes("\n".join((*self.request.asked(), self.commit)).encode())
         return self.version, f"{ANY_VERSION}{pinned}" if self.dynamic else pinned
 

@@ -1,8 +1,8 @@
-"""The features of a target in its lock: which files each brings, and the lock without those of some.
+"""The features of a target in its lock: the files that each brings, and the lock without some of them.
 
-A lock is chosen for the target and all of its features together. A file belongs to the target where the target's own
-requests bring it, by what packages depend on; what is left belongs to the features whose requests bring it. So to take
-a feature adds files and changes no version.
+A lock is chosen for the target and all of its features together. A file belongs to the target if the target's own
+requests bring it, by the dependencies of packages. Any other file belongs to the features whose requests bring it. So a
+feature adds files and changes no version.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -48,7 +48,7 @@ def divide(manifest: Manifest, files: Files) -> Files:
 
 
 def _requests(manifest: Manifest, platform: str, key: str) -> dict[str, Mapping[str, Any]]:
-    """Return what the target asks of a source, by an empty name, and what each feature does."""
+    """Return the requests to a source: the target's by an empty name, and each feature's by its name."""
     own = {"": manifest.on(platform).wanted(key)}
     return own | {name: feature.on(platform).wanted(key) for name, feature in sorted(manifest.features.items())}
 
@@ -91,14 +91,14 @@ def _reached(
     platform: str,
     conda: tuple[CondaPackage, ...],
 ) -> dict[str, dict[str, Iterable[str]]]:
-    """Return what the target and each feature bring, by Python minor and feature."""
+    """Return the names that the target and each feature bring, by Python minor and feature."""
     given = {normalize(name): version for name, version in python_packages(conda).items()}
     by_minor = {}
     for minor in {minor for file in files for minor in file.python}:
         rows = {file.name: LockedWheel(file.version, file.requires) for file in files if minor in file.python}
         found = {name: reach(rows, requests, given, marker_values(platform, minor)) for name, requests in asked.items()}
         names: dict[str, Iterable[str]] = {name: reached.names for name, reached in found.items()}
-        if not found[""].complete:  # what may be the target's is the target's
+        if not found[""].complete:  # in doubt, a file is the target's
             names[""] = rows.keys() - {name for feature, requests in asked.items() if feature for name in requests}
         by_minor[minor] = names
     return by_minor
@@ -128,7 +128,7 @@ def features_of(lock: Lock) -> tuple[str, ...]:
 
 
 def take(lock: Lock, names: Iterable[str] = ()) -> Lock:
-    """Return a lock with the files of the target and of some of its features alone; its bytes stay what they are."""
+    """Return a lock with the files of the target and of some of its features alone; its bytes stay."""
     chosen = set(names)
     if chosen >= set(features_of(lock)):
         return lock

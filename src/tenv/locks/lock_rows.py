@@ -97,8 +97,16 @@ def read_requests(table: Table) -> dict[str, dict[str, list[str]]]:
 
 
 def read_wheels(table: Table, platform: str) -> tuple[Wheel, ...]:
-    """Return the wheels of one platform; a Python minor has at most one wheel of a name."""
-    wheels = tuple(_wheel(row) for row in table.rows(platform))
+    """Return the wheels of one platform; a Python minor has at most one wheel of a name.
+
+    The requirements of all wheels are known, or of none: a row without them hides packages that nothing requires.
+    """
+    rows = list(table.rows(platform))
+    wheels = tuple(_wheel(row) for row in rows)
+    if any(wheel.requires is not None for wheel in wheels):
+        for row, wheel in zip(rows, wheels, strict=True):
+            if wheel.requires is None:
+                raise row.fail("requires", "is required")
     _once(table, platform, [(wheel.name, minor) for wheel in wheels for minor in wheel.python])
     return wheels
 
@@ -126,7 +134,7 @@ def read_conda(whole: Table, packages: Table, platform: str, features: Table | N
         whole: The lock, whose ``packages`` holds their rows.
         packages: The packages of its environment, by platform.
         platform: The platform.
-        features: By package: the features that bring it; what is not named is a part of the target.
+        features: By package: the features that bring it; a package without a key is a part of the target.
     """
     urls = []
     for row in packages.rows(platform):
@@ -291,7 +299,7 @@ def tree_row(tree: LockedTree) -> dict[str, Any]:
 
 
 def read_trees(table: Table, platforms: Iterable[str]) -> dict[str, tuple[LockedTree, ...]]:
-    """Return the source trees of a lock by platform, each value checked as those of a manifest are."""
+    """Return the source trees of a lock by platform, each value checked as in a manifest."""
     table.only(platforms)
     found = {}
     for platform in table.data:

@@ -82,7 +82,7 @@ class PackageChange:
         old: Its old version; empty for an added package.
         new: Its new version; empty for a removed package.
         python: The Python minors with this change; empty for all.
-        pieces: The old and the new file, by platform; for a wheel, those of the highest Python minor.
+        pieces: The old and the new file, by platform; for a wheel, the files of the highest Python minor.
     """
 
     kind: str

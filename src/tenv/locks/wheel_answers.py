@@ -58,7 +58,7 @@ def python_packages(packages: Iterable[CondaPackage]) -> dict[str, str]:
 
 
 def served_minors(lock: Lock, manifest: Manifest, platform: str) -> tuple[str, ...]:
-    """Return the Python minors of a manifest on a platform: those of its range, or that of conda's Python."""
+    """Return the Python minors of a manifest on a platform: all of its range, or the one of conda's Python."""
     return manifest.python_minors() or ((minor,) if (minor := lock.conda_python(platform)) else ())
 
 
@@ -113,7 +113,7 @@ def _faults_for(lock: Lock, manifest: Manifest, platform: str, minor: str) -> It
 def _tree_faults(trees: Iterable[LockedTree], asked: Mapping[str, WheelRequest]) -> Iterator[str]:
     """Yield how the source trees of a lock differ from those that a manifest asks for, one sentence each.
 
-    Nothing that a lock says of a source tree may differ: an address and a path of its own would run code of its author.
+    No value of a source tree in a lock may differ: an address or a path of its own would run code of its author.
     """
     rows = {tree.name: tree for tree in trees}
     for name, request in asked.items():
@@ -177,13 +177,13 @@ def wheels_brought(
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What some requests bring.
+    """The packages that some requests bring.
 
     Attributes:
-        names: The normalized names of what is asked for or required, there or not.
-        faults: What is required and not there, or there in another version, a sentence each.
-        complete: Whether it is known of every wheel among them what it requires.
-        needs: What each of these wheels requires, with the extras that are asked of it.
+        names: The normalized names of all requested and required packages, present or not.
+        faults: The required packages that are missing or have another version, a sentence each.
+        complete: Whether the requirements of every wheel among them are known.
+        needs: The requirements of each of these wheels, with the requested extras.
     """
 
     names: frozenset[str]
@@ -198,13 +198,13 @@ def reach(
     elsewhere: Mapping[str, str],
     values: Mapping[str, str],
 ) -> Reached:
-    """Return what requests bring, by what wheels require.
+    """Return the packages that requests bring, by the requirements of wheels.
 
     Args:
         there: The wheels of one Python minor, by normalized name.
-        asked: What is asked for.
+        asked: The requests.
         elsewhere: Python packages from elsewhere, by normalized name, with their versions.
-        values: What markers say.
+        values: The values of the marker environment.
     """
     waiting = [(name, extra) for name, request in asked.items() for extra in ("", *map(normalize, request.extras))]
     reached, faults, complete = set(waiting), list[str](), True
@@ -259,11 +259,11 @@ def _needs(
 
 
 def required_names(requires: Iterable[str], values: Mapping[str, str]) -> Iterator[str]:
-    """Yield the normalized names of what the metadata of a wheel requires without extras.
+    """Yield the normalized names of the requirements in the metadata of a wheel, without extras.
 
     Args:
         requires: The requirements, as the metadata has them.
-        values: What markers say.
+        values: The values of the marker environment.
     """
     for text in requires:
         if sole_extra(text):

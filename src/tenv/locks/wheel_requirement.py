@@ -34,7 +34,7 @@ class WheelRequirement:
     all count as none.
 
     Attributes:
-        name: The normalized name of what is required.
+        name: The normalized name of the required package.
         extras: The normalized extras that are asked of it.
         specifier: The versions that fit.
         is_conditional: Whether it has a marker.
@@ -50,7 +50,7 @@ class WheelRequirement:
         text = str(requirement.marker or "")
         self._variables = sorted({*_VARIABLE.findall(_LITERAL.sub("", text))} - {"and", "or", "not", "in", "extra"})
         named = {normalize(literal) for literal in _LITERAL.findall(text)}
-        # A comparison with nothing, or by a part of a text, tells extras apart that the marker does not name.
+        # A comparison with nothing, or by a part of a text, separates extras that the marker does not name.
         self._named = None if "" in named or " in " in text else named
         self.named: frozenset[str] = frozenset(normalize(one or other) for one, other in _EXTRA.findall(text))
         self._answers: dict[tuple[str | None, ...], bool] = {}

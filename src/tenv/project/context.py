@@ -98,7 +98,7 @@ class Context:
         return uv_settings(self.environ, user_home()).http
 
     def unpack_limits(self) -> "UnpackLimits":
-        """Return the limits on what one package may unpack to, by ``config.toml`` and the environment."""
+        """Return the limits on the unpacked size of one package, by ``config.toml`` and the environment."""
         from tenv.core.unpack_limits import UnpackLimits  # late: only commands that unpack need it
         from tenv.targets.config import unpack_limit
 

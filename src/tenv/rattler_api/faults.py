@@ -34,14 +34,14 @@ def storage_error(error: OSError, what: str) -> StorageError:
     return StorageError(f"{what}: {error.strerror or error}{where}", hint="free some space or choose another folder")
 
 
-def refused_certificate(said: str, authorities: Authorities) -> CertificateError | None:
+def refused_certificate(output: str, authorities: Authorities) -> CertificateError | None:
     """Return the error about a certificate that rattler rejected; None for other errors.
 
     If a download could not start, rattler reports the address but not the cause, so the address is requested again.
     """
-    if refusal := authorities.refusal(said):
+    if refusal := authorities.refusal(output):
         return refusal
-    if match := _UNSENT.search(said):
+    if match := _UNSENT.search(output):
         try:
             Http(HttpSettings(authorities, Patience(attempts=1))).head(match[1])
         except CertificateError as error:

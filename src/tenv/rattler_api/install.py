@@ -160,7 +160,7 @@ _DISK = (
     *("No space left", "Disk quota", "Read-only file system", "Permission denied", "Too many open files"),
     "Input/output error",
 )
-"""What the C library says of a disk that can't be written; rattler passes it on."""
+"""The C library's errors about a disk that can't be written; rattler passes them on."""
 
 
 def _link_error(error: Exception, prefix: Path) -> StorageError | EnvironmentBrokenError | NetworkError | UsageError:

@@ -165,11 +165,11 @@ class Solver:
         return asyncio.run(ask())
 
     def _network_error(self, channel: str, error: Exception) -> NetworkError:
-        said = str(error)
-        if not self.offline and (refusal := refused_certificate(said, self._authorities)):
-            refusal.detail = said
+        text = str(error)
+        if not self.offline and (refusal := refused_certificate(text, self._authorities)):
+            refusal.detail = text
             return refusal
-        return _network_error(channel, said, self.offline)
+        return _network_error(channel, text, self.offline)
 
 
 async def _within(work: Coroutine[Any, Any, T], seconds: float) -> T:
@@ -201,23 +201,23 @@ def _too_long(question: SolveRequest, seconds: float) -> NoSolutionError:
     )
 
 
-def _network_error(channel: str, said: str, offline: bool) -> NetworkError:
+def _network_error(channel: str, text: str, offline: bool) -> NetworkError:
     """Return the error for rattler's error about a channel, with a hint for its cause."""
     if offline:
         hint = "run the command once without `--offline` to put the package lists into the cache"
-        return NetworkError(f"{channel}: its package list is not in the cache", hint=hint, detail=said)
-    status = (match := _STATUS.search(said)) and match["status"]
-    lines = [line.removeprefix("Caused by: ") for line in said.splitlines()] or ["no reason given"]
-    if status == "404" or "could not find subdir" in said:
+        return NetworkError(f"{channel}: its package list is not in the cache", hint=hint, detail=text)
+    status = (match := _STATUS.search(text)) and match["status"]
+    lines = [line.removeprefix("Caused by: ") for line in text.splitlines()] or ["no reason given"]
+    if status == "404" or "could not find subdir" in text:
         message, hint = "there is no such channel (404)", "check its name in `channels` of the manifest"
     elif status in ("401", "403"):
         message = f"access was denied ({status})"
         hint = "store credentials for pixi or rattler (`pixi auth login`), or set a mirror in [mirrors]"
     elif status:
         message, hint = f"the server failed ({status})", "try again later, or set a mirror in [mirrors]"
-    elif "decode" in said or "parse" in said or "expected" in said or "malformed" in said:
+    elif "decode" in text or "parse" in text or "expected" in text or "malformed" in text:
         message = f"its answer is not a package list: {lines[-1]}"
         hint = "try again, or set another mirror in [mirrors]: the answer may come from a proxy or a damaged mirror"
     else:
         message, hint = f"can't be reached: {lines[-1]}", "check the network, proxies and [mirrors]"
-    return NetworkError(f"{channel}: {message}", hint=hint, detail=said)
+    return NetworkError(f"{channel}: {message}", hint=hint, detail=text)

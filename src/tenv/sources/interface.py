@@ -81,7 +81,7 @@ class Access(Protocol):
         """Return the HTTP settings of the user for tenv's own requests."""
 
     def unpack_limits(self) -> "UnpackLimits":
-        """Return the limits on what one package may unpack to."""
+        """Return the limits on the unpacked size of one package."""
 
     def link_mode(self) -> "LinkMode":
         """Return how files of caches come into environments."""
@@ -152,7 +152,7 @@ class SourceCache:
     Attributes:
         name: The kind of content.
         path: The folder.
-        clear: Empties the folder; returns what it leaves there, since tenv did not make it.
+        clear: Empties the folder; returns the paths that it leaves there, since tenv did not make them.
         leftover: Whether it holds only leftovers of interrupted commands.
     """
 
@@ -207,7 +207,7 @@ class Work:
         """Prepare the prefix before any source installs: remove files that would be in the way."""
 
     def put(self) -> None:
-        """Install, replace and remove files in the prefix, as the lock says."""
+        """Install, replace and remove files in the prefix, to the state of the lock."""
 
     def toolkit_parts(self) -> tuple[Path, ...]:
         """Return the folders of the prefix in which this source installed parts of a CUDA toolkit."""
@@ -238,7 +238,7 @@ class Work:
 
 
 class Source(Protocol):
-    """A source of files. A subclass overrides only what differs from the defaults."""
+    """A source of files. A subclass overrides only the methods that differ from the defaults."""
 
     section: SourceSection
     """Its row in `tenv.targets.sections`."""
@@ -285,7 +285,7 @@ class Source(Protocol):
         return ()
 
     def contents(self, access: Access, lock: Lock, environment: "Environment", state: "State") -> Iterable[Expected]:  # noqa: ARG002
-        """Yield what the locked files themselves bring into an environment of this host; fetches them again."""
+        """Yield the content of the locked files, as an environment of this host has it; fetches them again."""
         return ()
 
     def damages(self) -> "Iterable[Damage]":

@@ -47,9 +47,9 @@ def find_faults(environment: Environment, state: State) -> Faults:
 
 
 def find_deep_faults(access: Access, environment: Environment, state: State, lock: Lock) -> Faults:
-    """Compare the files of packages with what the files of their lock bring, which are fetched again.
+    """Compare the files of packages with the files of their lock, which are fetched again.
 
-    Records in the environment, and what ``create`` wrote down, are not asked: the digests of the lock alone decide.
+    Records in the environment and the notes of ``create`` do not count: the digests of the lock alone decide.
 
     Args:
         access: The settings and services of the user.

@@ -1,1 +1,1 @@
-"""Manifests: where they are found, how they are read, and what they ask for."""
+"""Manifests: the search for them, their files, and their requests."""

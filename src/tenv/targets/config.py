@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 SAFE_FOLDERS = "TENV_SAFE_FOLDERS"
-"""The variable that names safe folders, as PATH names folders, beside those of ``config.toml``."""
+"""The variable that names safe folders, as PATH names folders, beside ``safe-folders`` of ``config.toml``."""
 
 PROJECT_FILE = "tenv.toml"
 """The file of a project's settings; an empty file makes a folder a project."""
@@ -44,11 +44,11 @@ class Settings:
 
     Attributes:
         mirrors: Replacements for a prefix of a URL, by the prefix, best first.
-        sync: Whether `tenv run` brings an environment up to date first, where a project does not say.
-        safe_folders: Folders that are trusted whoever made what is in them.
-        link_mode: How files of caches come into environments; None where the user does not say.
+        sync: Whether `tenv run` brings an environment up to date first, unless a project decides.
+        safe_folders: Folders that are trusted, whoever made their content.
+        link_mode: How files of caches come into environments; None if the user does not set it.
         unpack_limit: The size in bytes that one package may unpack to; None where the user sets none.
-        cache_storage: What machines share of the compile cache; empty where the user does not say.
+        cache_storage: The shared storage of the compile cache; empty if the user does not set it.
     """
 
     mirrors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -75,8 +75,8 @@ class ProjectSettings:
     """The content of a project's ``tenv.toml``.
 
     Attributes:
-        default: The target that commands take when none is named; empty where it does not say.
-        sync: Whether `tenv run` brings an environment up to date first; None where it does not say.
+        default: The target that commands take when none is named; empty for none.
+        sync: Whether `tenv run` brings an environment up to date first; None if the project does not set it.
     """
 
     default: str = ""
@@ -126,7 +126,7 @@ def read_settings(folder: Path) -> Settings:
 
 
 def safe_folders(folder: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """Return the folders that this user trusts whoever made what is in them, by ``config.toml`` and the environment.
+    """Return the folders that this user trusts, whoever made their content, by ``config.toml`` and the environment.
 
     Args:
         folder: The configuration folder.

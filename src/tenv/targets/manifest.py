@@ -132,7 +132,7 @@ class ArchiveRequest:
         sha256: Its digest in hex; empty if the manifest names none.
         strip: The number of leading folders to remove from the names in the archive.
         to: The destination folder in the prefix; empty for the default one, ``.`` for the prefix itself.
-        product: The product, if the name of the request is that of a component.
+        product: The product, if the name of the request is a component's.
         components: The requested components of the product; empty for those that a build of PyTorch uses.
         optional: Whether it is left out of a lock, unless downloads without a published digest are trusted.
     """
@@ -198,18 +198,18 @@ class Manifest:
         channels: The conda channels, best first.
         pytorch: The source revisions that it builds.
         python: The Python minors that the lock serves, when Python is not a conda package.
-        requirements: What the host must offer.
+        requirements: The requirements on the host.
         dependencies: Conda packages by name.
         wheels: Wheels by normalized name.
         archives: Files from elsewhere by name.
-        system: What is taken from the host, by name.
+        system: The tools of the host, by name.
         others: The requests of further sources, by the key of the source and by name.
         environment: The variables of ``[activation.env]``.
-        dropped: The names that it takes away from what a parent asks for, by the key of the source.
-        cache_name: The compile cache of ``[build]``: ``ccache``, ``sccache`` or ``off``; empty where it does not say.
-        cache_storage: What machines share of the compile cache: an address, ``gha``, or empty for nothing.
-        by_platform: The whole manifest as it reads on the platforms for which it says something of its own.
-        features: What ``[feature.NAME]`` adds, by name: locked with the target, installed where it is asked for.
+        dropped: The names that it removes from a parent's requests, by the key of the source.
+        cache_name: The compile cache of ``[build]``: ``ccache``, ``sccache`` or ``off``; empty if it is not set.
+        cache_storage: The shared storage of the compile cache: an address, ``gha``, or empty for none.
+        by_platform: The whole manifest of each platform that has sections of its own.
+        features: The additions of ``[feature.NAME]``, by name: locked with the target, installed on request.
     """
 
     name: str
@@ -242,7 +242,7 @@ class Manifest:
         return self.by_platform.get(platform, self)
 
     def wanted(self, key: str) -> Mapping[str, Any]:
-        """Return the requests for a source by name; the keys are those of `tenv.targets.sections`."""
+        """Return the requests for a source by name; the keys stand in `tenv.targets.sections`."""
         typed = {"conda": self.dependencies, "wheels": self.wheels, "archives": self.archives, "system": self.system}
         return typed[key] if key in typed else self.others.get(key, {})
 
@@ -314,7 +314,7 @@ def merge(above: Manifest, own: Manifest) -> Manifest:
 
 
 def with_features(manifest: Manifest, names: Iterable[str] | None = None) -> Manifest:
-    """Return a manifest that asks for what some of its features add as if they stood in its own sections.
+    """Return a manifest with the requests of some of its features in its own sections.
 
     Args:
         manifest: The manifest.
@@ -368,7 +368,7 @@ def lay(above: Manifest, own: Manifest) -> Manifest:
 
 
 def _kept(above: Manifest, own: Manifest, key: str) -> Mapping[str, Any]:
-    """Return what a manifest above asks of a source and the one below does not drop."""
+    """Return the requests to a source of the manifest above that the one below does not drop."""
     wanted, dropped = above.wanted(key), own.dropped.get(key)
     return {name: request for name, request in wanted.items() if name not in dropped} if dropped else wanted
 

@@ -177,7 +177,7 @@ def _feature_name(table: Table, key: str) -> str:
 
 
 def _read_feature(name: str, table: Table) -> Manifest:
-    """Read what a feature adds: the sections that bring files, for all platforms and for some."""
+    """Read the additions of a feature: the sections that bring files, for all platforms and for some."""
     table.only(names(FEATURE))
     general, by_platform = _read_sections(name, table), {}
     for platform, part in _platforms(table):
@@ -210,7 +210,7 @@ def _read_sections(name: str, table: Table) -> Manifest:
 
 
 def _read_system(table: Table, key: str) -> tuple[str, Range]:
-    """Return what is taken from the host, by the name that tenv has for it, and the versions accepted."""
+    """Return the accepted versions of the host's tools, by tenv's name of each tool."""
     if _package(table, key) != "python":
         return key, _range(table, key)
     inner = table.table(key) if isinstance(table.data[key], dict) else Table({})
@@ -229,7 +229,7 @@ def _each(table: Table) -> list[tuple[Table, str]]:
 
 
 def _dropped(section: SourceSection, table: Table) -> frozenset[str]:
-    """Return the names that a section drops from what a parent asks for (``NAME = false``)."""
+    """Return the names that a section drops from a parent's requests (``NAME = false``)."""
     dropped = (key for key, value in table.data.items() if value is False)
     return frozenset(map(normalize, dropped) if section.key == "wheels" else dropped)
 
@@ -348,7 +348,7 @@ REFUSED = {
         'use cuda-nvcc and cuda-version in [dependencies], or before CUDA 12 cuda = "11.8.0" in [archives]',
     ),
 }
-"""Conda packages that no lock can hold, each with the reason and what to use instead (conda-forge's recipes)."""
+"""Conda packages that no lock can hold, each with the reason and a substitute (conda-forge's recipes)."""
 
 
 def conda_package(table: Table, key: str) -> str:
@@ -362,7 +362,7 @@ def conda_package(table: Table, key: str) -> str:
 
 
 def check_features(manifest: Manifest, platform: str, table: Table) -> None:
-    """Refuse features that would change what the target, or another feature, asks for: a feature only adds."""
+    """Refuse features that would change a request of the target or of another feature: a feature only adds."""
     asked = {(key, name): ("", request) for key, name, request in _requests(manifest.on(platform))}
     for feature, part in manifest.features.items():
         for key, name, request in _requests(part.on(platform)):

@@ -64,11 +64,11 @@ class Key:
         name: The key.
         about: Its meaning, in one line.
         forms: The types that its value may have.
-        pattern: What a text matches as a whole, or each text of a list; empty for any text.
+        pattern: The pattern of a whole text, or of each text of a list; empty for any text.
         choices: The accepted texts; empty for any.
         keys: The keys of its table; empty if they are names.
         each: The values of its table, if its keys are names.
-        only_false: Whether the only flag is ``false``, which drops what a parent requests.
+        only_false: Whether the only flag is ``false``, which drops a parent's request.
         only_true: Whether the only flag is ``true``.
         one_key: Whether its table has exactly one key.
         one_of: Keys of its table of which exactly one is needed; empty for none.
@@ -94,8 +94,8 @@ class Tables:
     """The values of a table whose keys are names.
 
     Attributes:
-        value: What each value is.
-        pattern: What each name matches; empty for any.
+        value: The type of each value.
+        pattern: The pattern of each name; empty for any.
         known: Values with a meaning of their own, by name, which editors offer.
         closed: Whether there are no other names.
     """
@@ -299,7 +299,7 @@ def _platforms(keys: tuple[Key, ...]) -> Key:
 
 
 FEATURE = (*_OF_FILES, _platforms(_OF_FILES))
-"""``[feature.NAME]``: only what brings files, since the host is checked for the target alone."""
+"""``[feature.NAME]``: only sections that bring files, since the host is checked for the target alone."""
 
 MANIFEST = (
     Key("$schema", "The JSON schema of this file, for editors", example="./tenv.schema.json"),

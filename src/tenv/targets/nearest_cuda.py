@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
 
-__all__ = ["HostDriver", "nearest_cuda"]
+__all__ = ["HostDriver", "nearest_cuda", "one_letter_off"]
 
 _NAME = re.compile(r"cu(?:da)?[-_ ]?(?P<major>1\d|[5-9])\.?(?P<minor>\d)?(?!\d)", re.IGNORECASE)
 _NUMBER = re.compile(r"(?P<major>1\d|[5-9])\.(?P<minor>\d)(?:\.\d+)?")
@@ -31,7 +31,7 @@ def nearest_cuda(
         name: The name that no target has.
         names: The names of all targets.
         has_platform: Returns whether a target is for the platform of this host; others count only without such.
-        driver: The driver of the host that is judged; None for that of this host.
+        driver: The driver of the judged host; None for this host's.
 
     Returns:
         The suggestion; empty if the name has no CUDA release.
@@ -56,6 +56,18 @@ def nearest_cuda(
     return (
         f"nearest to CUDA {number} that driver {driver.version} {driver.whose} runs: {listed}; it does not run {passed}"
     )
+
+
+def one_letter_off(name: str, names: Sequence[str]) -> str:
+    """Return a suggestion for a name with one wrong letter: ``cuda13o`` is ``cuda130``, not CUDA 13.
+
+    A digit for another digit is another release, and no mistyped letter.
+    """
+    for other in names:
+        wrong = [pair for pair in zip(name, other, strict=False) if pair[0] != pair[1]]
+        if len(name) == len(other) and len(wrong) == 1 and not all(letter.isdigit() for letter in wrong[0]):
+            return f"did you mean `{other}`?"
+    return ""
 
 
 def _release_of(name: str) -> Release | None:

@@ -95,7 +95,7 @@ class Target:
         lock_home: The lock that `tenv lock` writes.
         lock_origin: Where the lock was found; None where there is none, or the command line names it.
         home_origin: Whose folder `lock_home` lies in.
-        files: The files that the manifest was read from: its own and those of its parents.
+        files: The files of the manifest: its own and its parents'.
     """
 
     name: str
@@ -163,7 +163,7 @@ class SearchPath:
             for index, place in enumerate(self.places):
                 if (file := place.manifest_file(name)).is_file():
                     return index, file
-        from tenv.targets.nearest_cuda import nearest_cuda  # late: only for this error
+        from tenv.targets.nearest_cuda import nearest_cuda, one_letter_off  # late: only for this error
 
         names = sorted(self.names())
         if self.refused:
@@ -171,8 +171,10 @@ class SearchPath:
                 f"there is no target `{name}`: {self.refused} belongs to another user, so it is no project of yours",
                 hint=f"`TENV_SAFE_FOLDERS={shlex.quote(str(self.refused))}` trusts it",
             )
-        # The manifests of targets are not read for a parent that is missing: one of them may be what asks for it.
-        meant = nearest_cuda(name, names, self._has_platform if pattern is _NAME else lambda _: True, self.driver)
+        # The manifests of targets are not read for a parent that is missing: one of them may request it.
+        meant = one_letter_off(name, names) or nearest_cuda(
+            name, names, self._has_platform if pattern is _NAME else lambda _: True, self.driver
+        )
         suggestion = meant or nearest(name, [*names, AUTO])
         own = [known for known in names if known in self.project_targets()]
         some = f", {', '.join(own)} among them" if own and len(own) <= _NAMED else ""
@@ -297,7 +299,7 @@ def is_target_name(name: str) -> bool:
 
 
 def target_name_of(text: str) -> str:
-    """Return the name of a target that is made of another name, such as that of a folder; empty where none can be."""
+    """Return the name of a target that is made of another name, such as a folder's; empty if none can be made."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")
 
 
@@ -339,7 +341,7 @@ def _built_in() -> Path:
 
 
 def makes_project(folder: Path) -> tuple[Path, ...]:
-    """Return what makes a folder a project: its ``tenv.toml``, or ``manifests/`` with a ``*.toml``; nothing if none.
+    """Return the sign of a project in a folder: ``tenv.toml``, or ``manifests/`` with a ``*.toml``; nothing if none.
 
     Other tools have folders of that name. A manifest that can't be read makes a project as well: the error is about it.
     """
@@ -360,9 +362,9 @@ def makes_project(folder: Path) -> tuple[Path, ...]:
 def find_project(start: Path) -> tuple[Path | None, Path | None]:
     """Return the nearest folder upwards of `start` that is a project, and one that is none since it is another user's.
 
-    The walk ends at a folder of another user, whose manifests would decide what runs here, and at the border of a file
-    system. git has the same rule since CVE-2022-24765. Where the folders of the path have no project, those of the real
-    path are asked.
+    The walk ends at a folder of another user, whose manifests would decide on programs that run here, and at the border
+    of a file system. git has the same rule since CVE-2022-24765. If the folders of the path have no project, the
+    folders of the real path are searched.
     """
     found = _walk_up(start)
     return _walk_up(real) if found == (None, None) and (real := start.resolve()) != start else found

@@ -15,12 +15,12 @@ class SourceSection:
     Attributes:
         key: The folder of the source below ``tenv.sources``, its key in counts, locks and states.
         name: The section of the manifest.
-        kind: What a row about one of its packages says it is.
+        kind: The kind of its packages in rows about them.
         noun: One of its packages in words; empty for a source that brings no files into a prefix.
-        keys: What a request may hold, the first of them where it is a text alone; empty for a source whose requests
+        keys: The keys of a request, the first of them for a text alone; empty for a source whose requests
             have a type of their own in `tenv.targets.manifest`.
         option: The option of `tenv add` that means it, without its dashes; empty for none.
-        cache: What `tenv clean --KEY` does, as its help has it; empty for a source that keeps nothing.
+        cache: The help of `tenv clean --KEY`; empty for a source that keeps nothing.
     """
 
     key: str

@@ -1,6 +1,6 @@
 """Requests for packages that are built from a source tree: a commit of a git repository, or a folder.
 
-Their keys are those of pixi's ``[pypi-dependencies]``: https://pixi.prefix.dev/latest/reference/pixi_manifest/. No
+Their keys are the keys of pixi's ``[pypi-dependencies]``: https://pixi.prefix.dev/latest/reference/pixi_manifest/. No
 manifest can hold the address of a file, or a repository of another program than git.
 """
 
@@ -14,7 +14,6 @@ from tenv.core.dataclass import dataclass
 from tenv.core.names import normalize
 from tenv.core.toml_reader import Table
 from tenv.core.untrusted import address_fault, place_fault, text_fault, without_login
-from tenv.debugging.install_line import install_line
 
 __all__ = [
     "REVISIONS",
@@ -27,7 +26,6 @@ __all__ = [
     "names_source",
     "read_tree",
     "reference_fault",
-    "way_to_install",
 ]
 
 REVISIONS = ("rev", "branch", "tag")
@@ -37,7 +35,7 @@ TREE_KEYS = ("git", *REVISIONS, "subdirectory", "path", "editable")
 """The keys of a request for a source tree, beside its extras."""
 
 _SCHEMES = ("https", "ssh", "file")
-"""What git may speak: ``http`` is not authentic, and ``ext`` runs programs."""
+"""The protocols of git: ``http`` is not authentic, and ``ext`` runs programs."""
 
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _LINE = re.compile(
@@ -122,7 +120,7 @@ def git_line(text: str) -> tuple[str, tuple[str, ...], TreeRequest] | None:
         None for another line, or one with a marker.
 
     Raises:
-        ValueError: A part of it is not valid; the message says why.
+        ValueError: A part of it is not valid; the message has the reason.
     """
     if (match := _LINE.fullmatch(text.strip())) is None:
         return None
@@ -201,14 +199,3 @@ _SOURCE = re.compile(
 def names_source(text: str) -> bool:
     """Tell whether a request of pip or uv names an address or a folder, such as ``git+https://…`` or ``./it``."""
     return bool(_SOURCE.match(text.strip()))
-
-
-def way_to_install(words: str, target: str, site_packages: Path) -> str:
-    """Return the hint with the command that installs such a package into an environment, as an unmanaged one.
-
-    Args:
-        words: The request, quoted for a shell.
-        target: The target.
-        site_packages: Where the environment keeps packages.
-    """
-    return f"`{install_line(target, words, site_packages)}` installs it, and `tenv create` keeps it"

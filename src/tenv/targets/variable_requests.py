@@ -104,7 +104,7 @@ CONDA_BUILD_SYSROOT CPP GCC GXX GCC_AR GCC_NM GCC_RANLIB F77 F90 FC GFORTRAN ADD
 LD LD_GOLD NM OBJCOPY OBJDUMP RANLIB READELF SIZE STRINGS STRIP
 """
 DERIVED = frozenset((_BY_TENV + _BY_COMPILERS).split())
-"""Variables that a value may name beside the manifest's own: those of tenv and of conda's compiler packages."""
+"""Variables that a value may name beside the manifest's own: the variables of tenv and of conda's compiler packages."""
 
 _LISTS = ("PATH", "LD_LIBRARY_PATH")
 """Lists of folders that are never replaced: a shell with a replaced PATH finds no programs."""

@@ -17,9 +17,9 @@ from pathlib import Path
 from tenv.core.files import relative_link, storage_errors, write_atomic
 from tenv.core.prefix import files_in, prune
 from tenv.toolchain import driver_stub as elf
-from tenv.toolchain import layouts
+from tenv.toolchain import package_layouts as layouts
 from tenv.toolchain.discover import TOOLKIT, Toolchain, discover
-from tenv.toolchain.layouts import FOLDERS, holds_part
+from tenv.toolchain.package_layouts import FOLDERS, holds_part
 
 __all__ = ["assemble", "assemble_beside"]
 

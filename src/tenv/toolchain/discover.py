@@ -11,7 +11,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.file_content import read_text
 from tenv.core.prefix import ARCHIVES, has_conda_packages, python_program, site_packages
 from tenv.core.versions import Version
-from tenv.toolchain import layouts
+from tenv.toolchain import package_layouts as layouts
 
 __all__ = ["TOOLKIT", "Toolchain", "discover", "python_program", "site_packages"]
 

@@ -1,4 +1,4 @@
-"""Audit what was built: what it needs, where it runs, and whether it is what its target says."""
+"""Audit a build: its needs, where it runs, and whether it agrees with its target."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
@@ -37,7 +37,7 @@ _INSTALLED = ("lib", "lib64", "targets", "Lib", "Library")
 
 @dataclass(frozen=True, slots=True)
 class AuditRequest:
-    """What to audit, and what to hold it against.
+    """The path to audit, and its references.
 
     Attributes:
         path: A built torch, a wheel, a library or a folder.
@@ -60,7 +60,7 @@ class HostAnswer:
 
     Attributes:
         run: The answer; None where the report does not say enough.
-        findings: What is against it.
+        findings: The findings against it.
     """
 
     run: bool | None
@@ -73,11 +73,11 @@ class HostAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What an audit found.
+    """The result of an audit.
 
     Attributes:
-        path: What was audited.
-        kind: What it is.
+        path: The audited path.
+        kind: Its kind.
         libraries: The libraries in it.
         links: Where each library that they need comes from.
         tag: The manylinux tag that the symbols allow; None without a library.
@@ -86,7 +86,7 @@ class Audit:
         prefix: The environment that was searched; None for none.
         run: Whether it runs on the host; None where that is not known, or where there are machines.
         machines: The answers of a fleet; None without one.
-        findings: What is wrong with it.
+        findings: Its faults.
     """
 
     path: Path
@@ -134,7 +134,7 @@ def _machine(row: MachineVerdicts[HostAnswer]) -> dict[str, Any]:
 
 
 def audit(context: Context, request: AuditRequest) -> Audit:
-    """Audit what was built.
+    """Audit a build.
 
     Raises:
         UsageError: There is nothing to audit, or the options contradict each other.
@@ -180,7 +180,7 @@ def audit(context: Context, request: AuditRequest) -> Audit:
 
 
 def _hint(folder: Path) -> str:
-    """Return what helps where a folder has no library: the `torch` of a checkout has none before it is built."""
+    """Return the hint for a folder without a library: the `torch` of a checkout has none before it is built."""
     checkout = folder.parent if folder.name == "torch" else folder
     unbuilt = (checkout / "torch" / "__init__.py").is_file() and (checkout / "setup.py").is_file()
     return f"`tenv build --pytorch {checkout}` builds it" if unbuilt else HINT
@@ -194,7 +194,7 @@ def _answer(needs: Needs, host: HostReport, context: Context, *, unsure: bool) -
 
 
 def _environs(context: Context, request: AuditRequest, tree: AuditedTree, note: BuildNote | None) -> Environs:
-    """Return the environment of what is audited, and what the system's loader finds for it."""
+    """Return the environment of an audited path, and the libraries that the system's loader finds for it."""
     loader = Loader(Places(environ=context.environ))
 
     def find(name: str) -> str:

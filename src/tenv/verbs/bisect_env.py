@@ -34,7 +34,7 @@ OF_BUILD_FOLDER = ("TE612", "TE904")
 
 
 class BisectStatus(IntEnum):
-    """What `git bisect run` makes of an exit status (git-bisect(1))."""
+    """The meaning of an exit status for `git bisect run` (git-bisect(1))."""
 
     GOOD = 0
     BAD = 1
@@ -43,7 +43,7 @@ class BisectStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Bisected:
-    """What became of a commit.
+    """The result for a commit.
 
     Attributes:
         commit: The commit.
@@ -84,7 +84,7 @@ def bisect_env(
     """Build the commit that is checked out, then run a command in its environment.
 
     Args:
-        context: What every verb is given.
+        context: The context of the verb.
         request: The build, without a target.
         targets: The targets; the first one that builds the revision is taken. Empty: the best one for it.
         words: The command; empty to try no more than the build and the import.
@@ -112,7 +112,7 @@ def bisect_env(
 
 
 def _update(context: Context, checkout: Path, words: Sequence[str]) -> None:
-    """Bring the submodules to what the commit pins; a host that can't be reached is no fault of the commit."""
+    """Check out the submodules that the commit pins; a host that can't be reached is no fault of the commit."""
     done = process.run(["git", "submodule", *words], environment=context.environ, folder=checkout)
     if isinstance(done, Missing) or done.status:
         said = done.reason if isinstance(done, Missing) else (done.stderr.strip().splitlines() or ["no message"])[-1]
@@ -124,7 +124,7 @@ def _build_first(
 ) -> Built:
     """Build with the first target that builds the revision, from scratch where the folder is another one's."""
     for name in targets:
-        # CMake runs anew: the files of another commit are there, and what is compiled comes out of the cache.
+        # CMake runs anew: the files of another commit are there, and compiled files come out of the cache.
         asked = replace(request, target=name, fresh=True)
         built = build(context, asked, say)
         if not built.ok and _codes(built) & set(OF_BUILD_FOLDER):

@@ -14,7 +14,7 @@ from tenv.sources.interface import sources
 __all__ = ["NOTES", "Cache", "clean_caches"]
 
 NOTES = "notes on cached files"
-"""The name of the cache with the sizes and times of files in the other caches, and with what wheels require."""
+"""The name of the cache with the sizes and times of files in the other caches, and with the requirements of wheels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Cache:
         path: The folder.
         bytes: Its size, before it was emptied.
         freed: Whether this call emptied it.
-        left: What it holds besides, which tenv did not make.
+        left: Files in it that tenv did not make.
     """
 
     name: str

@@ -17,7 +17,6 @@ from tenv.environment.state import State, Status
 from tenv.environment.trust import needed_names
 from tenv.host.machine import current_platform
 from tenv.install.creation import CreateRequest, Creation, LockMode
-from tenv.install.up_to_date import is_current
 from tenv.project.context import Context
 from tenv.targets.search import Target
 from tenv.verbs.lock_standing import note_current
@@ -107,7 +106,7 @@ def _create(
     for work in job.works:  # a missing system tool ends the command before any write
         work.look()
     notes: tuple[str, ...] = ()
-    changed = not is_current(job) or request.anew
+    changed = not job.is_current() or request.anew
     if changed:
         changed, notes = _make(job)
     else:
@@ -131,7 +130,7 @@ def _make(job: Creation) -> tuple[bool, tuple[str, ...]]:
     )
     make.run_steps(job, deciding)
     with _hold(job), make.put_aside_for(job) if job.request.anew else nullcontext():
-        current = is_current(job) and not job.request.anew  # another process may have made it meanwhile
+        current = job.is_current() and not job.request.anew  # another process may have made it meanwhile
         _check_owner(job)
         if current:
             return False, ()
@@ -154,7 +153,7 @@ def _catch_up(job: Creation) -> None:
     if not accepting and (marked or shared):
         return
     with _hold(job):
-        if not is_current(job):
+        if not job.is_current():
             raise _ChangedError
         if accepting:
             for work in job.works:

@@ -49,7 +49,7 @@ class Edited:
         locked: The lock.
         created: The updated environment; None if there is none, or if the caller did not request it.
         missing: Whether there is no environment.
-        notes: What a parent of the target asks for and this changes, one sentence each.
+        notes: The requests of a parent that this changes, one sentence each.
     """
 
     target: Target
@@ -268,7 +268,7 @@ def _has(document: "TOMLDocument", package: str) -> bool:
 
 
 def _inherited(context: Context, document: "TOMLDocument", package: str) -> "list[tuple[str, str, str]]":
-    """Return the sections in which a parent asks for a package, each with the name there and what is asked."""
+    """Return the sections in which a parent asks for a package, each with the name there and the request."""
     parent = str(document.get("extends", ""))
     if not parent:
         return []
@@ -309,12 +309,12 @@ def _apply(
     tell: "Callable[[Sequence[Finding]], None]", command: str, *, made: bool, back: str = "",
     notes: tuple[str, ...] = (),
 ) -> Edited:  # fmt: skip
-    """Lock what the new manifest asks for, then write both files, then bring the environment up to date.
+    """Lock the new manifest, then write both files, then bring the environment up to date.
 
     An error of the last step says that the files are written, and `back`, which takes the edit back.
 
     Raises:
-        _ChangedMeanwhileError: The manifest is no longer what was read; nothing is written.
+        _ChangedMeanwhileError: The manifest has changed since it was read; nothing is written.
     """
     read, text = edited[0], edited[1].as_string()
     with tempfile.TemporaryDirectory(prefix="tenv-") as folder:

@@ -17,12 +17,12 @@ __all__ = ["EditedTarget", "edited_target"]
 
 @dataclass(frozen=True, slots=True)
 class EditedTarget:
-    """What the words of `tenv add` or `tenv drop` name.
+    """The target and the packages in the words of `tenv add` or `tenv drop`.
 
     Attributes:
         name: The target.
         packages: The requests or packages.
-        note: What was decided, where the words could mean something else; empty if they could not.
+        note: The decision, if the words are ambiguous; else empty.
     """
 
     name: str

@@ -50,7 +50,7 @@ def explain(code: str) -> Page:
 
 
 def _unknown(code: str, pages: Collection[str]) -> UsageError:
-    """Return the error for a word that is no rule's code, with the way to what the word means."""
+    """Return the error for a word that is no rule's code, with the command that the word means."""
     if Path(code).is_file():
         return UsageError(f"`{code}` is a file, and no rule", hint=f"`tenv explain --log {shlex.quote(code)}` reads it")
     word = code.strip("[]").lower().removeprefix("error[")

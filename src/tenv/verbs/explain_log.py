@@ -19,8 +19,8 @@ from tenv.project.user_facts import user_facts
 
 __all__ = ["ExplainedLog", "explain_log"]
 
-_MOST = 1 << 40
-"""Maximum bytes of a log; that of a whole build of PyTorch has some 100 MB."""
+_MOST = 1 << 32
+"""Maximum bytes of a log; the log of a whole build of PyTorch has some 100 MB."""
 
 _LONGEST = 1 << 16
 """How many characters of a line that does not end are kept."""

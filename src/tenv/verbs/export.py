@@ -61,7 +61,7 @@ class Written:
 
     Attributes:
         target: The target; None for a format that is about none.
-        exported: The files, and what they can't hold.
+        exported: The files, and the parts that they can't hold.
         format: The format.
     """
 
@@ -102,7 +102,7 @@ def export(context: Context, request: ExportRequest) -> Written:
 
 
 def _with_lost(exported: Exported, subject: Subject) -> Exported:
-    """Return an export that also says what no format holds."""
+    """Return an export that also lists the parts that no format holds."""
     for section in SECTIONS:
         files = {file.name for platform in subject.platforms for file in subject.lock.files(section.key, platform)}
         if section.keys and files:
@@ -199,7 +199,7 @@ def write(written: Written, folder: Path, *, force: bool) -> tuple[list[Path], l
     kept: list[str] = []
     add = written.format.add
     if add is None:
-        # What is carried along is the same for a Dockerfile and an Apptainer definition beside it.
+        # The context is the same for a Dockerfile and an Apptainer definition beside it.
         carried = {path for path, data in paths.items() if written.format.carries and _holds(path, data)}
         refuse_existing([path for path in paths if path not in carried], force=force)
     for path, data in paths.items():

@@ -138,7 +138,7 @@ def _family() -> str:
 
 
 def _process(name: str, target: str, say: Callable[[str], None]) -> processes.PythonProcess:
-    """Return the process to attach to, and report the others that have its name, each with what it is."""
+    """Return the process to attach to, and report the others that have its name, each with its kind."""
     running = processes.python_processes()
     if (pid := whole_number(name)) is not None:
         found = [row for row in running if row.pid == pid]
@@ -195,7 +195,7 @@ def _warnings(
 
 
 def _about_frames(python: DebuggedPython, pystack: str, install: str) -> str:
-    """Return how `py-bt` shows Python frames of an interpreter that gdb can't read, and what would let it."""
+    """Return how `py-bt` shows Python frames of an interpreter that gdb can't read, and the fix."""
     lacks = f"gdb can't read the Python frames: {python.lacks()} is missing"
     package = ""
     if str(python.real).startswith(("/usr/bin/", "/usr/lib")):

@@ -62,7 +62,7 @@ class ImportedTarget:
         manifest: The manifest's file.
         lock: The lock's file; None without a lock.
         counts: The number of conda packages and wheels in the lock, by platform.
-        lost: What the file has and the target lacks, one sentence each.
+        lost: The parts of the file that the target lacks, one sentence each.
     """
 
     target: str
@@ -77,8 +77,8 @@ def import_file(context: Context, request: ImportRequest, *, user: bool = False)
     """Make a target from a file of another tool.
 
     Args:
-        context: What every verb is given.
-        request: What is to be imported.
+        context: The context of the verb.
+        request: The file to import.
         user: Make it one of the user's own targets.
 
     Raises:

@@ -80,9 +80,9 @@ def require_place(context: Context, target: Target, command: str, home: LockHome
     """Raise an error before a lock is written where the user may not expect it, unless they say where.
 
     Args:
-        context: What every verb is given.
+        context: The context of the verb.
         target: The target, whose lock is about to be written.
-        command: What the user typed, such as ``tenv update``.
+        command: The command that the user typed, such as ``tenv update``.
         home: The place that the user names.
 
     Raises:

@@ -37,7 +37,7 @@ class LockStanding:
 
     Attributes:
         word: The answer.
-        reason: What differs, or why there is no answer; empty for one that is current.
+        reason: The difference, or why there is no answer; empty for a current environment.
         hint: The command that brings the environment up to date; empty for one that is current.
         lock: The lock's file; None where the target is not known here.
     """
@@ -72,7 +72,7 @@ def note_current(context: Context, environment: Environment, state: State) -> No
     """Note that an environment has the files of its lock, so that the next shell need not ask.
 
     Args:
-        context: What every verb is given.
+        context: The context of the verb.
         environment: The environment.
         state: Its state.
     """
@@ -105,7 +105,7 @@ def report_standing(
     """Report a stale environment in one line.
 
     Args:
-        context: What every verb is given.
+        context: The context of the verb.
         environment: The environment.
         state: Its state.
         say: Takes the line; None where nothing is to be said.

@@ -1,4 +1,4 @@
-"""The error for a program that is neither in an environment nor on PATH: similar ones, and what may bring it."""
+"""The error for a program that is neither in an environment nor on PATH: similar ones, and packages with it."""
 
 import os
 from collections.abc import Iterator, Mapping

@@ -160,7 +160,7 @@ def _rows(lock: Lock, target: Target | None, platform: str, minor: str) -> Itera
 
 
 def _needs_of_wheels(lock: Lock, manifest: Manifest | None, platform: str, minor: str) -> Mapping[str, Iterable[str]]:
-    """Return what each wheel requires: with the extras that requests and other wheels ask of it.
+    """Return the requirements of each wheel, with the extras that requests and other wheels ask of it.
 
     A wheel that no request reaches has its requirements without extras, and so have all without a manifest.
     """

@@ -36,7 +36,7 @@ def broken_torches(context: Context, prefix: Path) -> tuple[tuple[BuiltTorch, Pa
     """Return each built torch that needs an environment: the one in it, and those that it has built for others.
 
     Args:
-        context: What every verb is given.
+        context: The context of the verb.
         prefix: The environment.
     """
     folders = dict.fromkeys((prefix.parent, context.places.environments(), context.places.data / "envs"))

@@ -9,8 +9,9 @@ from tenv.core.errors import NoSolutionError, UsageError
 from tenv.core.files import read_regular
 from tenv.core.names import normalize
 from tenv.core.versions import CondaRange, Range
+from tenv.debugging.install_line import install_line
 from tenv.sources.wheels.project_metadata import name_of_project
-from tenv.targets.tree_request import WHY, TreeRequest, git_line, names_source, way_to_install
+from tenv.targets.tree_request import WHY, TreeRequest, git_line, names_source
 
 __all__ = ["TypedRequest", "parse_request", "require_range"]
 
@@ -64,7 +65,8 @@ def parse_request(text: str, target: str, site_packages: Path) -> TypedRequest:
             f"`{text}` names no package", hint=f"`tenv add {target} {named}` does, with the name in its place"
         )
     if names_source(text):
-        raise UsageError(f"`{text}`: {WHY}", hint=way_to_install(shlex.quote(text.strip()), target, site_packages))
+        line = install_line(target, shlex.quote(text.strip()), site_packages)
+        raise UsageError(f"`{text}`: {WHY}", hint=f"`{line}` installs it, and `tenv create` keeps it")
     match = _SPEC.fullmatch(text.strip())
     version = (match["version"] or "").strip() if match else ""
     if match is None or version.startswith("@"):

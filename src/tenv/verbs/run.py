@@ -6,9 +6,6 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tenv.activation.levels import activated
-from tenv.activation.shells import cmd
-from tenv.activation.shells.interface import SHELLS, STORED, EditShell
 from tenv.core import process
 from tenv.core.errors import UsageError
 from tenv.core.program_file import require_interpreter
@@ -60,6 +57,10 @@ def plan_shell(
         say: Receives messages.
         tenv: The words that start tenv.
     """
+    from tenv.activation.levels import activated  # late: `run` needs no shell
+    from tenv.activation.shells import cmd
+    from tenv.activation.shells.interface import SHELLS, STORED, EditShell
+
     shell = context.environ.get("SHELL") or process.find("bash") or "/bin/sh"
     program = process.find(shell, context.environ.get("PATH"))
     if program is None:

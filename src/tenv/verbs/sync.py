@@ -21,10 +21,10 @@ def sync(
     """Create or update the environment of a target; never write a lock.
 
     Args:
-        context: What every verb is given.
+        context: The context of the verb.
         target: The target; where None, that of the environment in `prefix`, or the default target.
         prefix: The environment's folder, if it is not the default one.
-        tell: Takes what the rules have to say.
+        tell: Receives the findings.
 
     Raises:
         LockMissingError, LockStaleError: There is no lock, or it does not satisfy its manifest.

@@ -1,8 +1,6 @@
 from tests.support.dialect import AWKWARD, Dialect
 
 DIALECT = Dialect(
-    words=lambda _, program, file: [program, "-n", str(file)],
-    ending=".nu",
     quoted=dict(
         zip(
             AWKWARD,
@@ -17,7 +15,6 @@ DIALECT = Dialect(
             strict=True,
         )
     ),
-    append=lambda folder: f"$env.PATH ++= [{folder}]",
     hook_line=lambda _: "tenv hook nushell | save --force ($nu.user-autoload-dirs.0 | path join tenv.nu)",
     never_run={"nushell": "its program is `nu`, and it reads no text at run time: tests/activation/shells runs it"},
 )

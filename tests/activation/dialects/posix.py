@@ -1,8 +1,6 @@
 from tests.support.dialect import AWKWARD, Dialect
 
 DIALECT = Dialect(
-    words=lambda _, program, file: [program, "-eu", str(file)],
-    ending=".sh",
     quoted=dict(
         zip(
             AWKWARD,
@@ -10,7 +8,6 @@ DIALECT = Dialect(
             strict=True,
         )
     ),
-    append=lambda folder: f"PATH=$PATH:{folder}",
     hook_line=lambda name: f'eval "$(tenv hook {name})"',
     installed_by={"zsh": "zsh", "dash": "dash", "ksh": "ksh93u+m", "mksh": "mksh"},
 )

@@ -1,8 +1,6 @@
 from tests.support.dialect import AWKWARD, Dialect
 
 DIALECT = Dialect(
-    words=lambda _, program, file: [program, "-NoProfile", "-File", str(file)],
-    ending=".ps1",
     quoted=dict(
         zip(
             AWKWARD,
@@ -17,7 +15,6 @@ DIALECT = Dialect(
             strict=True,
         )
     ),
-    append=lambda folder: f"$env:PATH += ':{folder}'",
     hook_line=lambda _: "tenv hook powershell | Out-String | Invoke-Expression",
     never_run={"powershell": "no registry that is reached has it: shells/test_powershell.py reads its scripts"},
 )

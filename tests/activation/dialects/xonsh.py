@@ -1,8 +1,6 @@
 from tests.support.dialect import AWKWARD, Dialect
 
 DIALECT = Dialect(
-    words=lambda _, program, file: [program, "--no-rc", str(file)],
-    ending=".xsh",
     quoted=dict(
         zip(
             AWKWARD,
@@ -17,7 +15,6 @@ DIALECT = Dialect(
             strict=True,
         )
     ),
-    append=lambda folder: f"$PATH.append({folder!r})",
     hook_line=lambda _: "execx($(tenv hook xonsh))",
     installed_by={"xonsh": "xonsh"},
 )

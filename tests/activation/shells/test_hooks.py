@@ -23,7 +23,7 @@ STORED = [pytest.param(shell, id=shell.name) for shell in SPOKEN if shell.progra
 EDITED = [pytest.param(shell, id=shell.name) for shell in SPOKEN if shell.program and not shell.stored]
 PATH = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LANG": "C.UTF-8"}
 DATA = Path("da'ta") / "envs"
-NEEDED = ("bin/python", "pyvenv.cfg")
+NEEDED = ("bin/python3", "bin/python", "pyvenv.cfg")
 
 
 def make_environment(shell: Spoken, folder: Path, home: Path, state: str = "ready", schema: int = STATE_SCHEMA) -> None:
@@ -42,7 +42,10 @@ def make_environment(shell: Spoken, folder: Path, home: Path, state: str = "read
         (meta / shell.stored.SCRIPT).write_text(shell.stored.render_activation(made))
     for name in NEEDED:
         (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).touch(0o755)
+        if name == "bin/python":
+            (folder / name).symlink_to("python3")
+        else:
+            (folder / name).touch(0o755)
     mark(folder, home, *NEEDED)
 
 
@@ -258,7 +261,7 @@ def test_no_hook_uses_an_environment_of_another_user(shell: Spoken, created: Pro
         give_away(owned)
         seen, said = shell.run(created.folder, steps, {**os.environ, **PATH})
         assert b"TENV_PREFIX" not in seen["after"], owned
-        assert "another user" in said, owned
+        assert ("another user" if owned == created.folder else "was not created by this user") in said, owned
         os.chown(owned, os.geteuid(), os.getegid())
 
 
@@ -268,12 +271,26 @@ def give_away(folder: Path) -> None:
     os.chown(folder, 65534, 65534)
 
 
+def link(path: Path, target: str) -> None:
+    path.unlink()
+    path.symlink_to(target)
+
+
+def as_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
 CHANGES: dict[str, Callable[[Path], object]] = {
     "unmarked": lambda prefix: (prefix / "tenv-meta" / "id").unlink(),
     "other-id": lambda prefix: (prefix / "tenv-meta" / "id").write_text("0" * 32),
     "climbing-id": lambda prefix: (prefix / "tenv-meta" / "id").write_text("../marks"),
     "no-python": lambda prefix: (prefix / "bin" / "python").unlink(),
     "dead-python": lambda prefix: (prefix / "bin" / "python").chmod(0o644),
+    "other-python": lambda prefix: link(prefix / "bin" / "python", "/bin/true"),
+    "other-program": lambda prefix: link(prefix / "bin" / "python3", "/bin/true"),
+    "python-folder": lambda prefix: link(prefix / "bin" / "python", "."),
+    "folder": lambda prefix: as_folder(prefix / "bin" / "python3"),
     "no-config": lambda prefix: (prefix / "pyvenv.cfg").unlink(),
     "newer-config": lambda prefix: os.utime(prefix / "pyvenv.cfg", (2e9, 2e9)),
     "moved": lambda prefix: prefix.rename(prefix.with_name("aside")),

@@ -9,7 +9,7 @@ import pytest
 
 from tenv.host.interface import Fact, OriginKind
 from tenv.host.report import FoundBy, Lead
-from tenv.host.toolkit_headers import compiler_limits, parse_host_config, parse_math_functions
+from tenv.host.toolkit_content import compiler_limits, parse_host_config, parse_math_functions
 from tests.checks.rules.cases import case, found, gxx, limits, toolkit
 from tests.support.found_by import led
 

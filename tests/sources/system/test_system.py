@@ -103,7 +103,7 @@ def test_a_link_that_leads_nowhere(tmp_path: Path) -> None:
 def test_a_description_that_disagrees_with_nvcc_is_told_and_does_not_count(tmp_path: Path) -> None:
     root = make_toolkit(tmp_path / "usr/local/cuda", described="98.3.1")
     tool = taken(tmp_path, cuda_toolkit="99.1.*")["cuda-toolkit"]
-    assert (tool.version, tool.notes[0]) == ("99.1", f"{root}: version.json says 98.3.1, nvcc says 99.1")
+    assert (tool.version, tool.notes[0]) == ("99.1", f"{root}: version.json has 98.3.1, nvcc has 99.1")
 
 
 def test_two_descriptions_are_told_and_nvcc_decides(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_two_descriptions_are_told_and_nvcc_decides(tmp_path: Path) -> None:
     tool = taken(tmp_path, cuda_toolkit="99.1.*")["cuda-toolkit"]
     assert (
         tool.notes[0]
-        == f"{root}: it has several descriptions that differ: version.json says 98.3.1, version.txt says 99.1.1"
+        == f"{root}: it has several descriptions that differ: version.json has 98.3.1, version.txt has 99.1.1"
     )
 
 

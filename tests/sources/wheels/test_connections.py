@@ -97,7 +97,6 @@ def test_the_authorities_of_the_system_are_taken_when_uv_is_to_take_them(
 @pytest.fixture
 def guarded(project: Project) -> Project:
     """The project, for this platform alone, whose index serves nobody but `me`."""
-    project.narrow()
     project.index.login = "me:secret"
     return project
 

@@ -381,8 +381,11 @@ function _tenv_is_ready # PREFIX: whether it is ready and unchanged, and carries
         set -l file $argv[1]/$name
         if string match -qr '^@META@/|[.]cfg$' $name
             test -f $file -a ! $file -nt $mark; or return 1
+        else if string match -q '*=*' $name
+            set -l program (string split -m 1 = -- $name)
+            test -x $argv[1]/$program[1] -a $argv[1]/$program[1] -ef $program[2]; or return 1
         else
-            test -x $file; or return 1
+            test -f $file -a -x $file -a ! -L $file; or return 1
         end
     end
 end

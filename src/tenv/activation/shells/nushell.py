@@ -3,6 +3,7 @@
 nushell holds no text that is not UTF-8.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -36,14 +37,14 @@ def use(command: str) -> str:
 
 def render_edits(edits: Mapping[str, str | None]) -> str:
     """Return a record of variables; null stands for one to unset, and PATH is a list."""
-    row = ", ".join(f"{name}: {_value(name, value)}" for name, value in edits.items())
+    row = ", ".join(f"{quote(name)}: {_value(name, value)}" for name, value in edits.items())
     return f"# tenv: nushell\n{{{row}}}\n"
 
 
 def _value(name: str, value: str | None) -> str:
     if value is None:
         return "null"
-    return f"[{', '.join(map(quote, value.split(':')))}]" if name == "PATH" else quote(value)
+    return f"[{', '.join(map(quote, value.split(os.pathsep)))}]" if name == "PATH" else quote(value)
 
 
 def start(program: str, activate: Sequence[str]) -> list[str] | None:

@@ -109,7 +109,8 @@ _tenv_is_ready() { # PREFIX: whether it is ready and unchanged, and carries the 
         while IFS= read -r _tenv_line; do
             case $_tenv_line in
                 @META@/* | *.cfg) [ -f "$1/$_tenv_line" ] && [ ! "$1/$_tenv_line" -nt "$_tenv_mark" ] || return 1 ;;
-                *) [ -x "$1/$_tenv_line" ] || return 1 ;;
+                *=*) [ -x "$1/${_tenv_line%%=*}" ] && [ "$1/${_tenv_line%%=*}" -ef "${_tenv_line#*=}" ] || return 1 ;;
+                *) [ -f "$1/$_tenv_line" ] && [ -x "$1/$_tenv_line" ] && [ ! -L "$1/$_tenv_line" ] || return 1 ;;
             esac
         done
     } <"$_tenv_mark"

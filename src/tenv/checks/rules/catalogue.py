@@ -80,7 +80,7 @@ RULES: tuple[Rule, ...] = (
     Rule(pytorch.python, (pytorch.PYTHON,), "a Python that PyTorch rejects", _BUILD),
     Rule(from_machine.without_headers, (from_machine.NO_HEADERS,), "a Python without headers", _BUILD),
     Rule(pytorch.driver_tried, (pytorch.DRIVER,), "a driver that PyTorch fails with", _RUN),
-    Rule(from_machine.without_python, (from_machine.NO_PYTHON,), "a Python that is not to be had", _BUILD),
+    Rule(from_machine.without_python, (from_machine.NO_PYTHON,), "an unavailable Python", _BUILD),
     Rule(pytorch.cmake, (pytorch.CMAKE,), "a CMake that PyTorch can't use", _BUILD),
     Rule(pytorch.other_revision, (pytorch.REVISION,), "a revision outside the target's range", _BUILD),
     Rule(pytorch.unlisted, (pytorch.UNLISTED,), "a revision without a row of facts", _BUILD),

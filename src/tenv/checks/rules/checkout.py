@@ -1,7 +1,7 @@
 """Check whether a checkout can be built in its state: its submodules, and the leftovers of an earlier build.
 
 CMake reads its cache before it looks at the environment: a compiler, a toolkit and, where a revision has
-``cmake/EnvVarForwarding.cmake``, every switch stay what they were when ``build/`` was configured.
+``cmake/EnvVarForwarding.cmake``, every switch keep their values from the time when ``build/`` was configured.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ __all__ = ["OF_CHECKOUT", "STALE", "SUBMODULES", "stale_build", "submodules"]
 SUBMODULES = "TE611"
 STALE = "TE612"
 OF_CHECKOUT = (SUBMODULES, STALE)
-"""What is wrong with a checkout; an environment can be made all the same."""
+"""The codes about a checkout, which forbid no environment."""
 
 _ONE_FOLDER = Version("1.0")
 """The first release whose build keeps to ``build/``; before, it installs headers in ``torch/lib/tmp_install``."""
@@ -72,7 +72,7 @@ def submodules(case: Case) -> Iterator[Finding]:
 def stale_build(case: Case) -> Iterator[Finding]:
     """Yield an error for a build folder that was configured with something else, a warning for other switches.
 
-    What another release built is an error before 1.0, whose build takes its headers for its own, and else a warning.
+    A build of another release is an error before 1.0, which takes its headers for its own, and else a warning.
     """
     state = _state(case)
     if case.source and state and (built := Version.find(state.built)):
@@ -107,7 +107,7 @@ def _of_other_release(source: SourceTree, text: str, built: Version) -> Iterator
 
 
 def _stale(case: Case, cache: BuildCache) -> Iterator[str]:
-    """Yield what a build folder was configured with that is gone, or that the target has in another way."""
+    """Yield the configured values of a build folder that are gone or differ from the target's."""
     if cache.moved:
         yield f"was made for {cache.moved}"
     for name in cache.gone[:_MOST]:
@@ -131,7 +131,7 @@ def _stale(case: Case, cache: BuildCache) -> Iterator[str]:
 
 
 def _toolkit(case: Case) -> tuple[str, ...]:
-    """Return where the toolkit of the target is: by its environment, else by what it takes of the machine."""
+    """Return the folders of the target's toolkit: its environment's, else the one that it uses of the host."""
     if home := (case.activated or {}).get("CUDA_HOME", ""):
         return (home,)
     choice = chosen_toolkit(case)
@@ -164,7 +164,7 @@ def _state(case: Case) -> CheckoutState | None:
 
 
 def _value(case: Case, name: str) -> str:
-    """Return what activation sets a variable to; an empty string if it does not."""
+    """Return the value that activation sets a variable to; an empty string if it sets none."""
     request = case.manifest.environment.get(name)
     return (case.activated or {}).get(name) or (request.text if request and request.text else "")
 

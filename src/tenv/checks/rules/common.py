@@ -68,8 +68,8 @@ class KnownGpu:
 
 def doubt(*bases: Basis | None) -> str:
     """Return the suffix of a message about unconfirmed rows, with a leading space, or an empty string."""
-    said = dict.fromkeys(basis.doubt.rstrip(".") for basis in bases if basis is not None and basis.doubt)
-    return f" ({'; '.join(said)})" if said else ""
+    doubts = dict.fromkeys(basis.doubt.rstrip(".") for basis in bases if basis is not None and basis.doubt)
+    return f" ({'; '.join(doubts)})" if doubts else ""
 
 
 def asked_doubt(case: Case) -> str:

@@ -90,9 +90,9 @@ def header_of(case: Case) -> CompilerLimits | None:
 def newest(case: Case, kind: str) -> Bound | None:
     """Return the newest major version of GCC (`g++`) or clang (`clang++`) that nvcc accepts; None if unknown."""
     header, row = header_of(case), row_of(case)
-    said = (header.gcc_max if kind == "g++" else header.clang_max) if header else None
-    if header and said is not None:
-        return Bound(said, "", header.file)
+    newest_major = (header.gcc_max if kind == "g++" else header.clang_max) if header else None
+    if header and newest_major is not None:
+        return Bound(newest_major, "", header.file)
     if row is None:
         return None
     if kind != "g++":
@@ -186,7 +186,7 @@ def too_new(case: Case) -> Iterator[Finding]:
 def too_old(case: Case) -> Iterator[Finding]:
     """Yield an error if PyTorch rejects the compiler as too old, a warning if NVIDIA does not support it.
 
-    nvcc's host compiler need not be that of CXX. Its version is not compared by PyTorch's CMake, but its major version
+    nvcc's host compiler may differ from CXX. Its version is not compared by PyTorch's CMake, but its major version
     is by the headers (``c10/util/C++17.h``), which the CUDA files include.
     """
     taken = taken_compiler(case)

@@ -176,7 +176,7 @@ def judge_on_host(
 
 
 def support(finding: Finding | None) -> Verdict:
-    """Return how a driver supports a toolkit by what `judge_driver` found."""
+    """Return how a driver supports a toolkit by the finding of `judge_driver`."""
     return _VERDICTS[finding.code] if finding else Verdict.NATIVE
 
 
@@ -249,6 +249,6 @@ def _place(need: Need, driver: Fact[Version], around: DriverSurroundings) -> wor
             else words.CompatPlace.ABSENT
         )
     if around.offered is not None and around.offered < Version(need.cuda.major_minor):
-        return words.CompatPlace.ABSENT  # the libcuda that comes first says itself that it offers less
+        return words.CompatPlace.ABSENT  # the libcuda that comes first reports less
     absent = compat.kind in (ReasonKind.DRIVERS_OWN, ReasonKind.NONE) and driver.kind is not OriginKind.ASSUMED
     return words.CompatPlace.ABSENT if absent else words.CompatPlace.UNKNOWN

@@ -66,7 +66,7 @@ class CompatPlace(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a toolkit requires of the driver of a host.
+    """The requirements of a toolkit on the driver of a host.
 
     Attributes:
         cuda: The version of the toolkit.
@@ -89,7 +89,7 @@ class Need:
     generations: "GpuDriverTable | None"
 
     def install(self) -> str:
-        """Return how to get a sufficient driver, or what to do if there is none."""
+        """Return the fix: a sufficient driver, or another target if there is none."""
         older = self.older_target()
         if older:
             return older
@@ -225,11 +225,11 @@ def forward(
     need: Need, driver: Fact[Version], row: ForwardCompatibility, place: CompatPlace, compat: Fact[Compat] | Missing
 ) -> Finding:
     """Return the finding about forward compatibility: programs run only if a cuda-compat is loaded first."""
-    what = (
+    reason = (
         f"the driver is older than {need.minimum.driver}{doubt(need.minimum.basis)}, and the package {row.package} "
         f"brings what it lacks, on data-centre GPUs like these{doubt(row.basis)}"
     )
-    says = {
+    effects = {
         CompatPlace.FIRST: "runs only by forward compatibility",
         CompatPlace.BROUGHT: "runs only by forward compatibility",
         CompatPlace.ABSENT: "runs only by forward compatibility, and no suitable cuda-compat is loaded first here",
@@ -253,7 +253,7 @@ def forward(
         code=FORWARD,
         severity=severities.get(place, Severity.NOTE),
         subject=f"CUDA {need.cuda}",
-        message=f"{says[place]}: {what}",
+        message=f"{effects[place]}: {reason}",
         evidence=evidence,
         source=row.basis.source,
         fix=fixes.get(place, fix),

@@ -5,7 +5,7 @@ CUDA_ERROR_SYSTEM_DRIVER_MISMATCH. Only cuda-compat may be newer. It rejects GeF
 that its own driver branch has dropped, and works on the driver branches that NVIDIA lists.
 
 ``-compress-mode=size`` and ``balance``, which nvcc has from 12.8 on, yield code that drivers before CUDA 12.4 do not
-read: ``device kernel image is invalid``. A driver that old runs what CUDA 12 builds otherwise.
+read: ``device kernel image is invalid``. A driver that old runs other code of CUDA 12.
 """
 
 import re

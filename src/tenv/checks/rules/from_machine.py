@@ -70,7 +70,7 @@ def _lacking_debug_python(case: Case) -> Iterator[Finding]:
     if accepted is None or (isinstance(pythons, Missing) and pythons.kind is ReasonKind.UNREPORTED):
         return
     found = () if isinstance(pythons, Missing) else pythons.value
-    # A report of an older tenv lists no Pythons or no debug builds, so nothing follows from there being none.
+    # A report may lack the Pythons, or not mark debug builds: then nothing follows from their absence.
     if debug_builds(accepted, found) or any(row.debug is None for row in found):
         return
     refused = tuple(f"{row.path}: {row.version} is not {accepted}" for row in found if row.debug)

@@ -107,10 +107,10 @@ def arch_list(text: str) -> tuple[Arch, ...] | None:
     return tuple(found) or None
 
 
-def named_archs(manifest: Manifest, said: str) -> str:
+def named_archs(manifest: Manifest, exported: str) -> str:
     """Return the list that a build gets: the manifest's, which activation sets, else the caller's variable."""
     request = manifest.environment.get(VARIABLE)
-    return (request.text or "") if request else said
+    return (request.text or "") if request else exported
 
 
 def runs_on(arch: Arch, capability: Version) -> bool:
@@ -136,7 +136,7 @@ def in_range(gpus: Iterable[KnownGpu], archs: "ToolkitArchs | None") -> tuple[li
 
 
 def listed_archs(case: "Case") -> tuple[Version, ...]:
-    """Return what activation lists in TORCH_CUDA_ARCH_LIST, since nvcc compiles only for some of the GPUs.
+    """Return the list that activation sets in TORCH_CUDA_ARCH_LIST, since nvcc compiles only for some of the GPUs.
 
     Empty if it compiles for all or none of them, or if the manifest or the user sets the variable.
     """

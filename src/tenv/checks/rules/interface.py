@@ -54,9 +54,9 @@ class Finding:
     Attributes:
         code: The rule's code, ``TE101``; it has a page in ``docs/rules``.
         severity: The severity. An error decides a command's exit status.
-        subject: What it is about.
-        message: What is wrong, and what follows from it.
-        evidence: What was detected, and where.
+        subject: The thing at fault.
+        message: The fault and its consequence.
+        evidence: The detected value and its origin.
         source: The document of the requirement.
         fix: The command or edit that fixes it.
         unknown: The verdict that it leaves unknown; None if it leaves none.

@@ -140,13 +140,13 @@ def _of_jetson(host: HostReport, facts: Facts) -> Fact[Version] | None:
     return None
 
 
-def _first(said: Version, origin: str, table: CudaDriverTable, windows: bool) -> Fact[Version] | None:
+def _first(reported: Version, origin: str, table: CudaDriverTable, windows: bool) -> Fact[Version] | None:
     """Return the first driver that offers a CUDA; None if the table has none."""
     for row in table.toolkits:  # newest first
         offered = Version(row.major_minor)
-        if offered.major == said.major and offered <= Version(said.major_minor):
+        if offered.major == reported.major and offered <= Version(reported.major_minor):
             first = table.native(offered, windows)
             if first is not None:
-                words = f"which {origin} reports" if offered == said else f"and {origin} reports {said}"
+                words = f"which {origin} reports" if offered == reported else f"and {origin} reports {reported}"
                 return Fact(first.driver, f"the first that offers CUDA {offered}, {words}", OriginKind.DERIVED)
     return None

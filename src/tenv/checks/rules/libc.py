@@ -39,13 +39,13 @@ LIBSTDCXX = "TE503"
 ORIGINS = "TE504"
 
 _PACKAGES = ("libstdcxx", "libstdcxx-ng")
-"""The conda packages that hold a libstdc++; their version is that of its GCC."""
+"""The conda packages that hold a libstdc++; they have the version of its GCC."""
 _CONDA = re.compile(r"/(envs|[^/]*(conda|mamba|miniforge)[^/]*)/")
 """The part that paths of libraries in conda environments have."""
 _OF_DISTRIBUTION = "/usr/bin/"
 _SYSTEM_LIBRARIES = ("/usr/lib", "/lib")
 _STATIC_RUNTIME = ("/opt/rh/",)
-"""Red Hat's toolsets link what the system's libstdc++ lacks statically."""
+"""Red Hat's toolsets link the parts that the system's libstdc++ lacks statically."""
 
 
 def glibc_headers(case: Case) -> Iterator[Finding]:
@@ -115,7 +115,7 @@ def glibc_too_old(case: Case) -> Iterator[Finding]:
 
 
 def _of_wheels(case: Case) -> Version | None:
-    """Return the oldest glibc on which all locked wheels install; None if none of them says."""
+    """Return the oldest glibc on which all locked wheels install; None if no file name has one."""
     rows = case.lock.wheels.get(case.platform, ()) if case.lock is not None else ()
     return max((found for row in rows if not row.features and (found := glibc_of(row.file))), default=None)
 

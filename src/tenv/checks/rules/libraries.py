@@ -79,7 +79,7 @@ def _excludes(made_for: str, cuda: Version) -> bool:
 def library_of_other_cuda(case: Case) -> Iterator[Finding]:
     """Yield the cuDNN and cuSPARSELt that are not built for the target's CUDA.
 
-    It is an error if their metadata says so, a warning if NVIDIA has no archive of the version for the CUDA major.
+    It is an error by their metadata, a warning if NVIDIA has no archive of the version for the CUDA major.
     """
     cuda = cuda_of(case)
     for library in _libraries(case):

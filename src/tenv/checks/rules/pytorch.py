@@ -1,7 +1,7 @@
 """Check a target against the requirements of a PyTorch revision.
 
-The requirements of a checkout are read from the places that enforce them (`tenv.checks.pytorch_source`), those of a
-release from ``tenv/facts/data/pytorch_build.toml``. Without a revision, there are no findings.
+The requirements of a checkout are read from the places that enforce them (`tenv.checks.pytorch_source`). Releases have
+theirs in ``tenv/facts/data/pytorch_build.toml``. Without a revision, there are no findings.
 
 ``tenv/facts/data/pytorch_tried.toml`` lists known failures of a revision with a CUDA or a driver. While the trunk has
 the number of the first working release, the day of the commit decides, then the versions in its CI.
@@ -77,7 +77,7 @@ def cuda_too_old(case: Case) -> Iterator[Finding]:
 def python(case: Case) -> Iterator[Finding]:
     """Yield an error if the revision supports no Python of the target, a note if it supports only some.
 
-    What its metadata takes is bounded below; above, what is known to fail with a newer Python bounds it.
+    Its metadata is the lower bound; a known failure with a newer Python is the upper one.
     """
     asked, minors = case.source.python if case.source else None, case.manifest.python_minors()
     evidence, section = f"python of {case.manifest.file}: {case.manifest.python}", "the manifest"
@@ -127,7 +127,7 @@ def _too_new(
     evidence: str,
     section: str,
 ) -> Finding:
-    """Return what there is to say about Pythons that are newer than the revision."""
+    """Return the finding about Pythons that are newer than the revision."""
     row, _ = next(iter(failing.values()))
     sure = all(sure for _, sure in failing.values())
     begin = f"is too new for {_name(source)}" if sure else f"may be too new for {_name(source)}, by its day"
@@ -179,7 +179,7 @@ def cmake(case: Case) -> Iterator[Finding]:
 def _cmake_fails(
     case: Case, source: SourceTree, found: Version, section: str, evidence: str, row: KnownFailure
 ) -> Iterator[Finding]:
-    """Yield an error for a CMake that the revision is known to fail with, unless the target sets what helps."""
+    """Yield an error for a CMake that the revision is known to fail with, unless the target sets the workaround."""
     if row.fix and row.fix.partition("=")[0] in case.manifest.environment:
         return
     asks = f'ask for cmake = "{f">={row.below}" if row.below else f"<{row.first}"}" in [{section}], and lock again'
@@ -290,7 +290,7 @@ def known_failure(case: Case, part: Part, version: Version) -> tuple[KnownFailur
     listed = source.tested.cudas if part is Part.CUDA else source.tested.pythons
     if not listed:
         return found
-    # A list that ends before what fails is of a day before it worked; a new CUDA comes with all minors of its major.
+    # A list that ends before the failing version is older than its support; a new CUDA comes with all its minors.
     return (row, True) if row.first is not None and listed[-1] < row.first else None
 
 
@@ -315,7 +315,7 @@ def cuda_tried(case: Case) -> Iterator[Finding]:
 
 
 def driver_tried(case: Case) -> Iterator[Finding]:
-    """Yield an error if what the revision builds is known to fail on the driver, a warning if its day decides."""
+    """Yield an error if builds of the revision are known to fail on the driver, a warning if its day decides."""
     driver, source = case.host.driver, case.source
     if source is None or isinstance(driver, Missing) or not (found := known_failure(case, Part.DRIVER, driver.value)):
         return
@@ -354,7 +354,7 @@ def _failure(case: Case, source: SourceTree, cuda: Version, row: KnownFailure, s
 
 
 def _untried(case: Case, source: SourceTree, cuda: Version) -> tuple[str, str] | None:
-    """Return what the revision was built with, and who says so, where that leaves a CUDA outside; None else."""
+    """Return the known CUDAs of the revision and their source if they exclude a CUDA; None else."""
     row = case.facts.pytorch_build.release(source.version.value)
     origin = ""
     known: set[Version] = set()

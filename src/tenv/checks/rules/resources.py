@@ -136,7 +136,7 @@ def network_disk(case: Case) -> Iterator[Finding]:
 
 
 def ptrace(case: Case) -> Iterator[Finding]:
-    """Yield a note or a warning about what a debugger can't do here if the target is for debugging."""
+    """Yield a note or a warning about the limits of a debugger here if the target is for debugging."""
     scope, debuggers = case.host.ptrace_scope, _debuggers(case)
     if not debuggers or isinstance(scope, Missing) or scope.value < 1:
         return

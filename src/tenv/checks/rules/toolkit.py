@@ -98,7 +98,7 @@ def _check(lock: Lock) -> Iterator[Finding]:
 
 
 def _listed(platform: str, cuda: Version, found: list[Finding]) -> Iterator[Finding]:
-    """Yield one finding for what has one cause: the packages of a platform that are of another release."""
+    """Yield one finding for one cause: the packages of a platform that are of another release."""
     if len(found) <= 1:
         yield from found
         return
@@ -143,20 +143,20 @@ def mixed_halves(case: Case) -> Iterator[Finding]:
 
 
 def _coded(case: Case, code: str) -> Iterator[Finding]:
-    """Yield the findings of a code; those that say the same of several packages are one with a list of these."""
+    """Yield the findings of a code; equal findings about several packages are one with a list of these."""
     alike: dict[tuple[str, ...], list[Finding]] = {}
     for finding in check_lock(case.lock) if case.lock else ():
         if finding.code == code:
-            platform, what = finding.subject.rpartition(" on ")[2], finding.message.partition(" (")[0]
-            alike.setdefault((finding.severity, platform, what), []).append(finding)
-    for (_, platform, what), found in alike.items():
+            platform, fault = finding.subject.rpartition(" on ")[2], finding.message.partition(" (")[0]
+            alike.setdefault((finding.severity, platform, fault), []).append(finding)
+    for (_, platform, fault), found in alike.items():
         if len(found) == 1:
             yield from found
             continue
         yield replace(
             found[0],
             subject=f"{', '.join(one.subject.removesuffix(f' on {platform}') for one in found)} on {platform}",
-            message=what,
+            message=fault,
             evidence="; ".join(dict.fromkeys(one.evidence for one in found)),
             fix="; ".join(dict.fromkeys(one.fix for one in found)),
         )

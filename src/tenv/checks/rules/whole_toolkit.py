@@ -1,6 +1,6 @@
 """Check the CUDA toolkits of the host: they do not conflict, and the one of the target is complete for PyTorch.
 
-Parts are searched in the same places as by CMake's FindCUDAToolkit (`tenv.host.absent_parts`).
+Parts are searched in the same places as by CMake's FindCUDAToolkit (`tenv.host.toolkit_content`).
 ``tenv/facts/data/cuda_parts.toml`` lists the parts that a revision and its switches need.
 """
 
@@ -75,7 +75,7 @@ def _missing(case: Case, toolkit: Toolkit, cuda: Version) -> Iterator[tuple[Tool
 def _is_needed(case: Case, part: ToolkitPart) -> bool:
     """Return whether a part is needed: by the named revision, else by every revision of the target."""
     own = {name: request.text or "" for name, request in case.manifest.environment.items()}
-    environ = {**case.exported, **own}  # activation overrides what the caller has exported
+    environ = {**case.exported, **own}  # activation overrides the caller's variables
     if case.source is None:
         return _is_always_needed(part, case.manifest, case.facts, environ)
     return not _is_off(part, environ) and part.needed_by(case.source.release)
@@ -103,7 +103,7 @@ def exported_switches(facts: Facts, environ: Mapping[str, str]) -> dict[str, str
 
 
 def cmake_targets(manifest: Manifest, facts: Facts, cuda: Version, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what FindCUDAToolkit must find for every revision of a target, without ``CUDA::``.
+    """Return the parts that FindCUDAToolkit must find for every revision of a target, without ``CUDA::``.
 
     Args:
         manifest: The target's manifest for this platform.

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tenv.host.pasted.clean_text import Line
-from tenv.host.pasted.values import Entry, Item, PastedGpu, PasteLayout, gpu_lines, kernel, lacking, platform
+from tenv.host.pasted.values import Item, PastedEntry, PastedGpu, PasteLayout, gpu_lines, kernel, lacking, platform
 
 __all__ = ["DEVICE_QUERY", "LSHW", "LSPCI", "MODINFO", "MODULE_LINE", "SMI_LIST", "SMI_QUERY", "SMI_ROWS", "SMI_TABLE"]
 
@@ -22,30 +22,30 @@ _FOLDED = 3
 """How many lines of the kernel a sentence may take to the word that counts."""
 
 
-def _module(lines: Sequence[Line]) -> Iterator[Entry]:
+def _module(lines: Sequence[Line]) -> Iterator[PastedEntry]:
     """Yield the values of the kernel module's own lines, in ``/proc/driver/nvidia/version`` and the kernel's log."""
     gpus: dict[str, PastedGpu] = {}
     first = 0
     for index, line in enumerate(lines):
         if match := _MODULE.search(line.text):
-            yield Entry(Item.DRIVER, match["version"], line.number)
-            yield Entry(Item.MODULE, "open" if match["open"] else "proprietary", line.number)
+            yield PastedEntry(Item.DRIVER, match["version"], line.number)
+            yield PastedEntry(Item.MODULE, "open" if match["open"] else "proprietary", line.number)
             if found := platform(match["of"] or match["machine"] or ""):
-                yield Entry(Item.PLATFORM, found, line.number)
+                yield PastedEntry(Item.PLATFORM, found, line.number)
         elif "NVRM:" in line.text:
             head = line.text[line.text.index("NVRM:") :]
             behind = (re.sub(r"^.*?NVRM:", "", one.text) for one in lines[index + 1 : index + _FOLDED])
             sentence = " ".join(" ".join((head.replace("#012NVRM:", " "), *behind)).split())
             if "API mismatch" in head and (match := _MISMATCH.search(sentence)):
                 own = [one for one in lines[index : index + _FOLDED] if match["version"] in one.text]
-                yield Entry(Item.DRIVER, match["version"], own[-1].number)
+                yield PastedEntry(Item.DRIVER, match["version"], own[-1].number)
             elif match := _REFUSED.match(sentence):
                 first = first or line.number
                 gpus.setdefault(match["address"], PastedGpu("", address=match["address"], pci_id=match["id"]))
                 if match["open"]:
-                    yield Entry(Item.MODULE, "open", line.number)
+                    yield PastedEntry(Item.MODULE, "open", line.number)
     if gpus:
-        yield Entry(Item.GPUS, tuple(gpus.values()), first)
+        yield PastedEntry(Item.GPUS, tuple(gpus.values()), first)
 
 
 MODULE_LINE = PasteLayout("the kernel module's lines", _module)
@@ -54,7 +54,7 @@ _FIELD = re.compile(r"^(?P<label>filename|version|license):\s+(?P<words>\S.*)$")
 _KERNEL_OF_FILE = re.compile(r"/lib/modules/(?P<kernel>[^/]+)/.*/nvidia\.ko")
 
 
-def _modinfo(lines: Sequence[Line]) -> Iterator[Entry]:
+def _modinfo(lines: Sequence[Line]) -> Iterator[PastedEntry]:
     within = False
     for line in lines:
         match = _FIELD.match(line.text)
@@ -66,9 +66,9 @@ def _modinfo(lines: Sequence[Line]) -> Iterator[Entry]:
             if release := _KERNEL_OF_FILE.search(words):
                 yield from kernel(f"Linux {release['kernel']}", line.number)
         elif within and match["label"] == "version" and re.fullmatch(r"\d+(\.\d+)+", words):
-            yield Entry(Item.DRIVER, words, line.number)
+            yield PastedEntry(Item.DRIVER, words, line.number)
         elif within and match["label"] == "license":
-            yield Entry(Item.MODULE, "open" if "GPL" in words else "proprietary", line.number)
+            yield PastedEntry(Item.MODULE, "open" if "GPL" in words else "proprietary", line.number)
 
 
 MODINFO = PasteLayout("modinfo nvidia", _modinfo)
@@ -81,7 +81,7 @@ _LSPCI = re.compile(
 )
 
 
-def _lspci(lines: Sequence[Line]) -> Iterator[Entry]:
+def _lspci(lines: Sequence[Line]) -> Iterator[PastedEntry]:
     """Yield the GPUs on the PCI bus; one without a name in the PCI database has its id alone."""
     found = [(line.number, match) for line in lines if (match := _LSPCI.match(line.text))]
     if found:
@@ -93,7 +93,7 @@ def _lspci(lines: Sequence[Line]) -> Iterator[Entry]:
             )
             for _, match in found
         )
-        yield Entry(Item.GPUS, tuple(gpus), found[0][0])
+        yield PastedEntry(Item.GPUS, tuple(gpus), found[0][0])
 
 
 LSPCI = PasteLayout("lspci", _lspci)
@@ -102,7 +102,7 @@ _LSHW = re.compile(r"^\s*(?P<label>product|vendor|bus info|\*-[\w:]+):?(?:\s+(?P
 _BUSINFO = re.compile(rf"^pci@{_ON_BUS}\s+(?:\S+\s+)?display\s+(?P<product>\S.*)$")
 
 
-def _lshw(lines: Sequence[Line]) -> Iterator[Entry]:
+def _lshw(lines: Sequence[Line]) -> Iterator[PastedEntry]:
     gpus: list[PastedGpu] = []
     first, within, product = 0, False, ""
     for line in lines:
@@ -122,7 +122,7 @@ def _lshw(lines: Sequence[Line]) -> Iterator[Entry]:
             elif within and label == "bus info" and gpus and words.startswith("pci@"):
                 gpus[-1] = replace(gpus[-1], address=gpus[-1].address or words.removeprefix("pci@"))
     if gpus:
-        yield Entry(Item.GPUS, tuple(gpus), first)
+        yield PastedEntry(Item.GPUS, tuple(gpus), first)
 
 
 def _marketed(product: str) -> str:
@@ -149,27 +149,27 @@ _BEHIND = 4
 """How many lines a GPU takes."""
 
 
-def _table(lines: Sequence[Line]) -> Iterator[Entry]:
+def _table(lines: Sequence[Line]) -> Iterator[PastedEntry]:
     for index, line in enumerate(lines):
         if match := _HEADER.search(line.text):
             yield from _header(match, line.number)
         elif "Persistence-M" in line.text and "Bus-Id" in line.text:
             pass  # the header of the columns on Linux
         elif "TCC/WDDM" in line.text or re.search(r"Name\s+(TCC|Driver-Model)\b", line.text):
-            yield Entry(Item.PLATFORM, "win-64", line.number)
-            yield Entry(Item.WSL, False, line.number)
+            yield PastedEntry(Item.PLATFORM, "win-64", line.number)
+            yield PastedEntry(Item.WSL, False, line.number)
         elif _FIRST.match(line.text) and not _belongs(lines, index):
             yield _gpus(lines, index)
 
 
-def _header(match: "re.Match[str]", line: int) -> Iterator[Entry]:
-    yield Entry(Item.DRIVER, match["driver"], line)
+def _header(match: "re.Match[str]", line: int) -> Iterator[PastedEntry]:
+    yield PastedEntry(Item.DRIVER, match["driver"], line)
     if match["smi"] != match["driver"]:  # the Linux nvidia-smi with the Windows driver
-        yield Entry(Item.DRIVER_IN_WSL, match["smi"], line)
-        yield Entry(Item.WSL, True, line)
+        yield PastedEntry(Item.DRIVER_IN_WSL, match["smi"], line)
+        yield PastedEntry(Item.WSL, True, line)
     if match["cuda"]:
         known = re.fullmatch(r"\d+\.\d+", match["cuda"])
-        yield Entry(Item.CUDA, match["cuda"] if known else None, line, match["cuda"][:40])
+        yield PastedEntry(Item.CUDA, match["cuda"] if known else None, line, match["cuda"][:40])
 
 
 def _belongs(lines: Sequence[Line], index: int) -> bool:
@@ -177,7 +177,7 @@ def _belongs(lines: Sequence[Line], index: int) -> bool:
     return any(_FIRST.match(line.text) for line in lines[max(0, index - _BEHIND - 1) : index])
 
 
-def _gpus(lines: Sequence[Line], start: int) -> Entry:
+def _gpus(lines: Sequence[Line], start: int) -> PastedEntry:
     gpus, index, last = [], start, start
     seen: set[str] = set()
     while index < len(lines) and index - last <= _BEHIND + 1:
@@ -189,7 +189,7 @@ def _gpus(lines: Sequence[Line], start: int) -> Entry:
         elif match:
             break
         index += 1
-    return Entry(Item.GPUS, tuple(gpus), lines[start].number)
+    return PastedEntry(Item.GPUS, tuple(gpus), lines[start].number)
 
 
 def _table_gpu(match: "re.Match[str]", behind: Sequence[Line]) -> PastedGpu:
@@ -208,7 +208,7 @@ def _table_gpu(match: "re.Match[str]", behind: Sequence[Line]) -> PastedGpu:
 SMI_TABLE = PasteLayout("nvidia-smi", _table)
 
 
-def _list(lines: Sequence[Line]) -> Iterator[Entry]:
+def _list(lines: Sequence[Line]) -> Iterator[PastedEntry]:
     return gpu_lines([line if "UUID:" in line.text else Line(line.number, "") for line in lines])
 
 
@@ -231,7 +231,7 @@ _VERSIONS = {
 }
 
 
-def _query(lines: Sequence[Line]) -> Iterator[Entry]:
+def _query(lines: Sequence[Line]) -> Iterator[PastedEntry]:
     start = _query_start(lines)
     if start is None:
         return
@@ -247,13 +247,13 @@ def _query(lines: Sequence[Line]) -> Iterator[Entry]:
             label, words = match["label"].lower(), match["words"].strip()
             if not gpus and label in _VERSIONS:
                 found = re.match(r"\d+(\.\d+)+", words)
-                yield Entry(_VERSIONS[label], found[0] if found else None, line.number, words[:40])
+                yield PastedEntry(_VERSIONS[label], found[0] if found else None, line.number, words[:40])
             elif gpus:
                 gpus[-1] = _with(gpus[-1], section, label, words)
         elif match := _HEAD.match(line.text):
             section = match["label"].lower()
     if gpus:
-        yield Entry(Item.GPUS, tuple(gpus), first)
+        yield PastedEntry(Item.GPUS, tuple(gpus), first)
 
 
 def _query_start(lines: Sequence[Line]) -> int | None:
@@ -284,7 +284,7 @@ def _with(gpu: PastedGpu, section: str, label: str, words: str) -> PastedGpu:
 SMI_QUERY = PasteLayout("nvidia-smi -q", _query)
 
 
-def _rows(lines: Sequence[Line]) -> Iterator[Entry]:
+def _rows(lines: Sequence[Line]) -> Iterator[PastedEntry]:
     """Yield what ``nvidia-smi --query-gpu=… --format=csv`` prints below its headers."""
     for index, line in enumerate(lines):
         heads = [re.sub(r"\s*\[.*\]", "", head.strip().lower()) for head in line.text.split(",")]
@@ -299,8 +299,8 @@ def _rows(lines: Sequence[Line]) -> Iterator[Entry]:
         if rows:
             driver = rows[0].get("driver_version", "")
             if re.fullmatch(r"\d+(\.\d+)+", driver):
-                yield Entry(Item.DRIVER, driver, line.number + 1)
-            yield Entry(Item.GPUS, tuple(map(_of_row, rows)), line.number + 1)
+                yield PastedEntry(Item.DRIVER, driver, line.number + 1)
+            yield PastedEntry(Item.GPUS, tuple(map(_of_row, rows)), line.number + 1)
             return
 
 
@@ -324,7 +324,7 @@ _DRIVER = re.compile(r"^\s*CUDA Driver Version / Runtime Version\s+(?P<cuda>\d+\
 _CAPABILITY = re.compile(r"^\s*CUDA Capability Major/Minor version number:\s+(?P<capability>\d{1,2}\.\d)\s*$")
 
 
-def _devices(lines: Sequence[Line]) -> Iterator[Entry]:
+def _devices(lines: Sequence[Line]) -> Iterator[PastedEntry]:
     gpus: list[PastedGpu] = []
     first = 0
     for line in lines:
@@ -332,11 +332,11 @@ def _devices(lines: Sequence[Line]) -> Iterator[Entry]:
             gpus.append(PastedGpu(match["name"]))
             first = first or line.number
         elif match := _DRIVER.match(line.text):
-            yield Entry(Item.CUDA, match["cuda"], line.number)
+            yield PastedEntry(Item.CUDA, match["cuda"], line.number)
         elif gpus and (match := _CAPABILITY.match(line.text)):
             gpus[-1] = replace(gpus[-1], capability=match["capability"])
     if gpus:
-        yield Entry(Item.GPUS, tuple(gpus), first)
+        yield PastedEntry(Item.GPUS, tuple(gpus), first)
 
 
 DEVICE_QUERY = PasteLayout("deviceQuery", _devices)

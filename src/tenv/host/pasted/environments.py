@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tenv.host.pasted.clean_text import Line
 from tenv.host.pasted.values import (
-    Entry,
     Item,
+    PastedEntry,
     PastedGpu,
     PasteLayout,
     Value,
@@ -61,7 +61,7 @@ _GLUED = re.compile(
 )
 
 
-def _collected(lines: Sequence[Line]) -> Iterator[Entry]:
+def _collected(lines: Sequence[Line]) -> Iterator[PastedEntry]:
     apart = list(_apart(lines))
     seen = {label for label, _, _ in labelled(apart, _OWN, r"\s*")}
     if len(seen) < _ENOUGH:
@@ -69,15 +69,15 @@ def _collected(lines: Sequence[Line]) -> Iterator[Entry]:
     yield from from_labels(apart, _COLLECTED, _BARE_VERSION)
     for label, words, number in labelled(apart, ("os", "python platform", "architecture", "cpu(s)", _MODELS)):
         if label == "os" and (found := platform(words)):
-            yield Entry(Item.PLATFORM, found, number)
+            yield PastedEntry(Item.PLATFORM, found, number)
             if found == "win-64":
-                yield Entry(Item.WSL, False, number)
+                yield PastedEntry(Item.WSL, False, number)
         elif label == "python platform":
             yield from kernel(words, number)
         elif label == "cpu(s)" and _CORES.fullmatch(words):
-            yield Entry(Item.CORES, words, number)
+            yield PastedEntry(Item.CORES, words, number)
         elif label == _MODELS and lacking(words):
-            yield Entry(Item.GPUS, None, number, words[:40])
+            yield PastedEntry(Item.GPUS, None, number, words[:40])
     yield from gpu_lines([_shorter(line) for line in apart])
 
 
@@ -133,7 +133,7 @@ _BARE = r"\s*\S"
 _ROW = re.compile(r"^[\s|]*GPU (?P<numbers>\d{1,3}(?:,\s*\d{1,3})*)[\s|]+(?P<name>[A-Za-z].*?)[\s|]*$")
 
 
-def _detectron2(lines: Sequence[Line]) -> Iterator[Entry]:
+def _detectron2(lines: Sequence[Line]) -> Iterator[PastedEntry]:
     if not {"detectron2", "detectron2._c"} & {
         label for label, _, _ in labelled(lines, ("detectron2", "detectron2._c"), _BARE)
     }:
@@ -157,18 +157,18 @@ _MMCV_LABELS: Mapping[str, tuple[Item, Callable[[str], Value]]] = {
 _RUNTIME = re.compile(r"^\s*- CUDA Runtime (?P<version>\d+\.\d+)")
 
 
-def _mmcv(lines: Sequence[Line]) -> Iterator[Entry]:
+def _mmcv(lines: Sequence[Line]) -> Iterator[PastedEntry]:
     if not any(re.match(r"[\s\-*]*(PyTorch compiling details|MMCV|MMEngine|NVCC)\s*:", line.text) for line in lines):
         return
     yield from from_labels(lines, _MMCV_LABELS)
     yield from from_labels([line for line in lines if "clang" in line.text], {"gcc": (Item.CLANG, _clang)})
     for label, words, number in labelled(lines, ("sys.platform",)):
         if label and words.startswith("win"):
-            yield Entry(Item.PLATFORM, "win-64", number)
-            yield Entry(Item.WSL, False, number)
+            yield PastedEntry(Item.PLATFORM, "win-64", number)
+            yield PastedEntry(Item.WSL, False, number)
     for line in lines:
         if match := _RUNTIME.match(line.text):
-            yield Entry(Item.PYTORCH_CUDA, match["version"], line.number)
+            yield PastedEntry(Item.PYTORCH_CUDA, match["version"], line.number)
     yield from gpu_lines(lines)
 
 
@@ -180,7 +180,7 @@ _DETAIL = re.compile(r"^[\s*-]*(?P<label>[\w-]+)\s*:\s+(?P<words>\S.*)$")
 _SECTIONS = {"cuda", "system"}
 
 
-def _lightning(lines: Sequence[Line]) -> Iterator[Entry]:
+def _lightning(lines: Sequence[Line]) -> Iterator[PastedEntry]:
     names = {match["name"].lower() for line in lines if (match := _SECTION.match(line.text))}
     if not names >= _SECTIONS:
         return
@@ -199,23 +199,23 @@ def _lightning(lines: Sequence[Line]) -> Iterator[Entry]:
             gpus.append(PastedGpu(name))
             first = first or line.number
         if linux and processor and (found := platform(processor)):
-            yield Entry(Item.PLATFORM, found, line.number)
+            yield PastedEntry(Item.PLATFORM, found, line.number)
             linux = False
     if gpus:
-        yield Entry(Item.GPUS, tuple(gpus), first)
+        yield PastedEntry(Item.GPUS, tuple(gpus), first)
 
 
-def _detail(section: str, label: str, words: str, line: int) -> Iterator[Entry]:
+def _detail(section: str, label: str, words: str, line: int) -> Iterator[PastedEntry]:
     if section == "cuda" and label == "available":
-        yield Entry(Item.CUDA_AVAILABLE, truth(words), line)
+        yield PastedEntry(Item.CUDA_AVAILABLE, truth(words), line)
     elif section == "cuda" and label == "version":
-        yield Entry(Item.PYTORCH_CUDA, version(words), line, words[:40])
+        yield PastedEntry(Item.PYTORCH_CUDA, version(words), line, words[:40])
     elif label in ("pytorch_version", "torch"):
-        yield Entry(Item.PYTORCH, pytorch(words), line, words[:40])
+        yield PastedEntry(Item.PYTORCH, pytorch(words), line, words[:40])
     elif label == "python":
-        yield Entry(Item.PYTHON, version(words), line, words[:40])
+        yield PastedEntry(Item.PYTHON, version(words), line, words[:40])
     elif label == "os":
-        yield Entry(Item.OS, words, line)
+        yield PastedEntry(Item.OS, words, line)
         yield from kernel(words, line) if "windows" in words.lower() else ()
     elif label == "release":
         yield from kernel(f"Linux {words}", line)
@@ -232,11 +232,11 @@ _CONDA_PLATFORM = re.compile(r"(linux|osx|win)-(64|32|aarch64|arm64|ppc64le)")
 _CONDA_ITEMS = {"cuda": Item.CUDA, "glibc": Item.GLIBC}
 
 
-def _conda(lines: Sequence[Line]) -> Iterator[Entry]:
+def _conda(lines: Sequence[Line]) -> Iterator[PastedEntry]:
     for line in lines:
         for match in _PACKAGE.finditer(line.text):
             if match["name"] in _CONDA_ITEMS and re.fullmatch(r"\d+(\.\d+)+", match["version"]):
-                yield Entry(_CONDA_ITEMS[match["name"]], match["version"], line.number)
+                yield PastedEntry(_CONDA_ITEMS[match["name"]], match["version"], line.number)
             elif match["name"] == "linux":
                 yield from kernel(f"linux {match['version']}", line.number)
     labels = ("platform", "python version", "user-agent", "conda version", "virtual packages", "__cuda", "__glibc")
@@ -245,19 +245,19 @@ def _conda(lines: Sequence[Line]) -> Iterator[Entry]:
         return
     for label, words, number in found:
         if label == "platform" and _CONDA_PLATFORM.fullmatch(words):
-            yield Entry(Item.PLATFORM, words, number)
+            yield PastedEntry(Item.PLATFORM, words, number)
         elif label == "python version" and (python := re.match(r"\d+\.\d+(\.\d+)?", words)):
-            yield Entry(Item.PYTHON, python[0], number)
+            yield PastedEntry(Item.PYTHON, python[0], number)
         elif label == "user-agent" and (agent := _AGENT.search(words)):
             yield from _agent(agent, number)
 
 
-def _agent(match: "re.Match[str]", line: int) -> Iterator[Entry]:
+def _agent(match: "re.Match[str]", line: int) -> Iterator[PastedEntry]:
     yield from kernel(f"Linux {match['kernel']}", line)
     if match["system"]:
-        yield Entry(Item.OS, f"{match['system']} {match['release']}", line)
+        yield PastedEntry(Item.OS, f"{match['system']} {match['release']}", line)
     if match["glibc"]:
-        yield Entry(Item.GLIBC, match["glibc"], line)
+        yield PastedEntry(Item.GLIBC, match["glibc"], line)
 
 
 CONDA_INFO = PasteLayout("conda info", _conda)
@@ -271,19 +271,19 @@ _PACKAGES = 3
 """How many lines such as ``name==1.0`` make a list of packages."""
 
 
-def _pip_list(lines: Sequence[Line]) -> Iterator[Entry]:
+def _pip_list(lines: Sequence[Line]) -> Iterator[PastedEntry]:
     """Yield the torch and the wheels of NVIDIA in what ``pip list``, ``pip freeze`` or ``conda list`` prints."""
     rows = [(match["name"].lower(), match["version"], line.number) for line, match in _packages(lines)]
     torches = [row for row in rows if row[0] == "torch"]
     wheels = [row for row in rows if row[0].startswith("nvidia-")]
     for _, found, number in torches:
-        yield Entry(Item.PYTORCH, found, number)
+        yield PastedEntry(Item.PYTORCH, found, number)
     if wheels:
-        yield Entry(Item.WHEELS, ", ".join(f"{name} {found}" for name, found, _ in wheels), wheels[0][2])
+        yield PastedEntry(Item.WHEELS, ", ".join(f"{name} {found}" for name, found, _ in wheels), wheels[0][2])
     if not any("+" in found for _, found, _ in torches):
         for name, found, number in wheels:
             if name.startswith("nvidia-cuda-runtime"):
-                yield Entry(Item.PYTORCH_CUDA, ".".join(found.split(".")[:2]), number)
+                yield PastedEntry(Item.PYTORCH_CUDA, ".".join(found.split(".")[:2]), number)
 
 
 def _packages(lines: Sequence[Line]) -> Iterator[tuple[Line, "re.Match[str]"]]:

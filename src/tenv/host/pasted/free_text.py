@@ -6,8 +6,8 @@ from itertools import pairwise
 
 from tenv.host.pasted.clean_text import Line
 from tenv.host.pasted.values import (
-    Entry,
     Item,
+    PastedEntry,
     PastedGpu,
     PasteLayout,
     Value,
@@ -36,16 +36,16 @@ _ROWS: tuple[tuple[re.Pattern[str], Item, Callable[[str], str | None]], ...] = (
 _UNAME = re.compile(r"^\s*Linux \S+ (?P<kernel>\d+\.\d+\S* .*(?:x86_64|aarch64|ppc64le).*)$")
 
 
-def _compilers(lines: Sequence[Line]) -> Iterator[Entry]:
+def _compilers(lines: Sequence[Line]) -> Iterator[PastedEntry]:
     for line in lines:
         if match := _NVCC.match(line.text):
-            yield Entry(Item.TOOLKIT, match["build"] or match["release"], line.number)
+            yield PastedEntry(Item.TOOLKIT, match["build"] or match["release"], line.number)
         elif match := _UNAME.match(line.text):
             yield from kernel(f"Linux {match['kernel']}", line.number)
         else:
             for pattern, item, read in _ROWS:
                 if (match := pattern.match(line.text)) and (found := read(match[1])):
-                    yield Entry(item, found, line.number)
+                    yield PastedEntry(item, found, line.number)
 
 
 COMPILER_OUTPUT = PasteLayout("nvcc --version and its like", _compilers)
@@ -54,11 +54,11 @@ COMPILER_OUTPUT = PasteLayout("nvcc --version and its like", _compilers)
 _TOO_OLD = re.compile(r"driver on your system is too old \(found version (?P<number>\d{4,6})\)")
 
 
-def _old_driver(lines: Sequence[Line]) -> Iterator[Entry]:
+def _old_driver(lines: Sequence[Line]) -> Iterator[PastedEntry]:
     for line in lines:
         if match := _TOO_OLD.search(line.text):
             number = int(match["number"])
-            yield Entry(Item.CUDA, f"{number // 1000}.{number % 1000 // 10}", line.number)
+            yield PastedEntry(Item.CUDA, f"{number // 1000}.{number % 1000 // 10}", line.number)
 
 
 OLD_DRIVER = PasteLayout("PyTorch's warning of an old driver", _old_driver)
@@ -73,7 +73,7 @@ _FOUND_GPU = re.compile(
 _INSTALLED = re.compile(r"Your installed torch==(?P<version>\d[\w.+]*) does not include kernels")
 
 
-def _gpu_warning(lines: Sequence[Line]) -> Iterator[Entry]:
+def _gpu_warning(lines: Sequence[Line]) -> Iterator[PastedEntry]:
     """Yield the GPUs that PyTorch warns of, each once: it repeats its warning."""
     gpus: dict[PastedGpu, int] = {}
     for line in lines:
@@ -82,9 +82,9 @@ def _gpu_warning(lines: Sequence[Line]) -> Iterator[Entry]:
         elif match := _FOUND_GPU.search(line.text):
             gpus.setdefault(PastedGpu(match["name"], capability=match["capability"]), line.number)
         if match := _INSTALLED.search(line.text):
-            yield Entry(Item.PYTORCH, pytorch(match["version"]), line.number)
+            yield PastedEntry(Item.PYTORCH, pytorch(match["version"]), line.number)
     if gpus:
-        yield Entry(Item.GPUS, tuple(gpus), next(iter(gpus.values())))
+        yield PastedEntry(Item.GPUS, tuple(gpus), next(iter(gpus.values())))
 
 
 GPU_WARNING = PasteLayout("PyTorch's warning of a GPU", _gpu_warning)
@@ -98,14 +98,14 @@ _PROMPTED = re.compile(r"^\s*(?:(?:In \[\d+\]:|\S*[$#%]) )?(?:print\()?torch\.[\
 """A line that asks Python for one value; marks such as ``>>>`` are removed as those of a quoted mail are."""
 
 
-def _prompt(lines: Sequence[Line]) -> Iterator[Entry]:
+def _prompt(lines: Sequence[Line]) -> Iterator[PastedEntry]:
     """Yield the answer below each line that asks Python for one value of torch."""
     for line, answer in pairwise(lines):
         asked = [row for row in _ASKED if row[0] in line.text]
         if len(asked) == 1 and _PROMPTED.search(line.text):
             _, item, read = asked[0]
             if (found := read(re.sub(r"^Out\[\d+\]: ", "", answer.text.strip()))) is not None:
-                yield Entry(item, found, answer.number)
+                yield PastedEntry(item, found, answer.number)
 
 
 PROMPT = PasteLayout("Python's prompt", _prompt)
@@ -185,7 +185,7 @@ _WITH_GPU = re.compile(r"PyTorch version \(GPU\?\)\s*:\s*\S+ \((?P<truth>True|Fa
 _LABELS = {name: row for names, row in _NAMES.items() for name in names}
 
 
-def _written(lines: Sequence[Line]) -> Iterator[Entry]:
+def _written(lines: Sequence[Line]) -> Iterator[PastedEntry]:
     with_sign = [line for line in lines if re.search("[:=]", line.text) and len(line.text) < _LONGEST_ENTRY]
     yield from (entry for entry in from_labels(with_sign, _LABELS) if entry.value is not None)
     for label, words, number in labelled(
@@ -194,11 +194,11 @@ def _written(lines: Sequence[Line]) -> Iterator[Entry]:
         if label not in (*_GPUS, "cuda version"):
             yield from kernel(words, number)
         elif match := _DRIVER_BESIDE.search(words):
-            yield Entry(Item.DRIVER, match[1], number)
+            yield PastedEntry(Item.DRIVER, match[1], number)
     yield from gpu_lines([line for line in with_sign if _NVIDIA.search(line.text)])
     for line in with_sign:
         if match := _WITH_GPU.search(line.text):
-            yield Entry(Item.CUDA_AVAILABLE, match["truth"] == "True", line.number)
+            yield PastedEntry(Item.CUDA_AVAILABLE, match["truth"] == "True", line.number)
 
 
 FREE_LIST = PasteLayout("a list written by hand", _written)
@@ -216,19 +216,19 @@ _AVAILABLE = re.compile(
 _WSL = re.compile(r"(?P<not>\b(?:no|not|without|instead of|outside|non)\b[\w\s-]{0,12}?)?\bWSL ?2?\b")
 
 
-def _sentences(lines: Sequence[Line]) -> Iterator[Entry]:
+def _sentences(lines: Sequence[Line]) -> Iterator[PastedEntry]:
     for line in lines:
         text = line.text[:2000]
         if match := _SMI.search(text):
-            yield Entry(Item.DRIVER, match["driver"], line.number)
+            yield PastedEntry(Item.DRIVER, match["driver"], line.number)
         if match := _OFFERED.search(text):
-            yield Entry(Item.CUDA, match["cuda"], line.number)
+            yield PastedEntry(Item.CUDA, match["cuda"], line.number)
         if match := _AVAILABLE.search(text):
-            yield Entry(Item.CUDA_AVAILABLE, match["truth"].lower() == "true", line.number)
+            yield PastedEntry(Item.CUDA_AVAILABLE, match["truth"].lower() == "true", line.number)
         if (match := _WSL.search(text)) and not match["not"]:
-            yield Entry(Item.WSL, True, line.number)
+            yield PastedEntry(Item.WSL, True, line.number)
         if match := _SYSTEM.search(text):
-            yield Entry(Item.OS, f"{match['name']} {match['release']}", line.number)
+            yield PastedEntry(Item.OS, f"{match['name']} {match['release']}", line.number)
 
 
 SENTENCES = PasteLayout("a sentence", _sentences)

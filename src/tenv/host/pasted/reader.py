@@ -8,8 +8,8 @@ from typing import Any
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import HostReportError
 from tenv.core.versions import Version
-from tenv.host.answer import pci_address
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind, fact_to_json
+from tenv.host.nvidia import pci_address
 from tenv.host.pasted.clean_text import lines
 from tenv.host.pasted.drivers import (
     DEVICE_QUERY,
@@ -24,7 +24,7 @@ from tenv.host.pasted.drivers import (
 )
 from tenv.host.pasted.environments import COLLECT_ENV, CONDA_INFO, DETECTRON2, LIGHTNING, MMCV, PIP_LIST
 from tenv.host.pasted.free_text import COMPILER_OUTPUT, FREE_LIST, GPU_WARNING, OLD_DRIVER, PROMPT, SENTENCES
-from tenv.host.pasted.values import Entry, Item, PastedGpu, Value
+from tenv.host.pasted.values import Item, PastedEntry, PastedGpu, Value
 from tenv.host.report import Compiler, FoundBy, Gpu, HostReport, Lead, Toolkit
 
 __all__ = ["LAYOUTS", "Clash", "Pasted", "read", "to_json", "to_report"]
@@ -117,7 +117,7 @@ def _named(gpu: PastedGpu, others: _Gpus) -> PastedGpu:
     return replace(gpu, name=names.pop()) if len(names) == 1 else gpu
 
 
-_Entries = list[tuple[str, Entry]]
+_Entries = list[tuple[str, PastedEntry]]
 _HINT = (
     "paste what `python -m torch.utils.collect_env`, `nvidia-smi`, `nvcc --version`, `pip list`, `lspci -nn` or "
     "`conda info` prints, or use the report of `tenv host --json`"
@@ -232,7 +232,7 @@ def _answer(item: Item, entries: _Entries, clashes: list[Clash]) -> Fact[Any] | 
     return Fact(value, "; ".join(dict.fromkeys(places)), OriginKind.PASTED)
 
 
-def _place(layout: str, entry: Entry) -> str:
+def _place(layout: str, entry: PastedEntry) -> str:
     return f"line {entry.line}, {layout}"
 
 

@@ -10,9 +10,9 @@ from tenv.host.pasted.clean_text import Line
 
 __all__ = [
     "NEVER",
-    "Entry",
     "Item",
     "PasteLayout",
+    "PastedEntry",
     "PastedGpu",
     "Value",
     "answer",
@@ -89,7 +89,7 @@ Value = str | bool | tuple[PastedGpu, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PastedEntry:
     """A value in a text.
 
     Attributes:
@@ -115,7 +115,7 @@ class PasteLayout:
     """
 
     name: str
-    read: Callable[[Sequence[Line]], Iterable[Entry]]
+    read: Callable[[Sequence[Line]], Iterable[PastedEntry]]
 
 
 NEVER = r"(?!)"
@@ -224,24 +224,24 @@ def platform(words: str) -> str | None:
     return f"linux-{'aarch64' if architecture == 'arm64' else architecture}"
 
 
-def kernel(words: str, line: int) -> Iterator[Entry]:
+def kernel(words: str, line: int) -> Iterator[PastedEntry]:
     """Yield the values in a kernel's name: whether this is WSL, and the platform."""
     if found := platform(words):
-        yield Entry(Item.PLATFORM, found, line)
+        yield PastedEntry(Item.PLATFORM, found, line)
     if re.search("microsoft|WSL", words, re.IGNORECASE) and not re.search(r"\bwindows\b", words, re.IGNORECASE):
-        yield Entry(Item.WSL, True, line)
+        yield PastedEntry(Item.WSL, True, line)
     elif re.search(r"\d+\.\d+\S*-\S|windows", words, re.IGNORECASE):
-        yield Entry(Item.WSL, False, line)
+        yield PastedEntry(Item.WSL, False, line)
 
 
-def answer(item: Item, words: str, line: int, read: Callable[[str], Value]) -> Entry | None:
+def answer(item: Item, words: str, line: int, read: Callable[[str], Value]) -> PastedEntry | None:
     """Return the value in the words after a label; None if they are unreadable."""
     if not words.strip():
         return None
     if lacking(words):
-        return Entry(item, None, line, words.strip()[:40])
+        return PastedEntry(item, None, line, words.strip()[:40])
     value = read(words)
-    return Entry(item, value, line) if value is not None else None
+    return PastedEntry(item, value, line) if value is not None else None
 
 
 def labelled(lines: Iterable[Line], labels: Iterable[str], bare: str = NEVER) -> Iterator[tuple[str, str, int]]:
@@ -268,7 +268,7 @@ def labelled(lines: Iterable[Line], labels: Iterable[str], bare: str = NEVER) ->
 
 def from_labels(
     lines: Iterable[Line], labels: Mapping[str, tuple[Item, Callable[[str], Value]]], bare: str = NEVER
-) -> Iterator[Entry]:
+) -> Iterator[PastedEntry]:
     """Yield the values after labels, each with its item and its parser."""
     for label, words, number in labelled(lines, labels, bare):
         item, read = labels[label]
@@ -276,7 +276,7 @@ def from_labels(
             yield entry
 
 
-def gpu_lines(lines: Sequence[Line]) -> Iterator[Entry]:
+def gpu_lines(lines: Sequence[Line]) -> Iterator[PastedEntry]:
     """Yield the GPUs of lines such as ``GPU 0: NAME``, with the instances that follow them: one list per block."""
     block: list[PastedGpu] = []
     first, before = 0, -9
@@ -286,7 +286,7 @@ def gpu_lines(lines: Sequence[Line]) -> Iterator[Entry]:
         if match := _GPU.match(line.text):
             own = [int(number) for number in match["numbers"].split(",")]
             if block and (line.number - before > _APART or not set(own).isdisjoint(numbers)):
-                yield Entry(Item.GPUS, tuple(block), first)
+                yield PastedEntry(Item.GPUS, tuple(block), first)
                 block, numbers = [], []
             first, before = first if block else line.number, line.number
             numbers += own
@@ -300,7 +300,7 @@ def gpu_lines(lines: Sequence[Line]) -> Iterator[Entry]:
             block[-1] = PastedGpu(last.name, mig=True, instances=(*last.instances, match["profile"]))
             before = line.number
     if block:
-        yield Entry(Item.GPUS, tuple(block), first)
+        yield PastedEntry(Item.GPUS, tuple(block), first)
 
 
 def _gpu(words: str) -> PastedGpu:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, Protocol, Self, cast
+from typing import IO, Protocol, cast
 
 from tenv.core.damaged_archives import DAMAGED_ZIP
 from tenv.core.dataclass import dataclass
@@ -46,15 +46,11 @@ _NOT_THE_SYSTEM = (None, errno.EINVAL)
 
 _CHUNK = 1 << 20
 _PIECE = 1 << 15
-"""Bytes that are decompressed at a time for `tarfile`, which copies the rest of a piece for each header."""
+"""Bytes that are decompressed at a time; the rest of a piece is copied for each header."""
 
 _HEADER = _CHUNK
-"""The maximum size of an extended header in bytes; names and times need a few hundred."""
+"""The maximum size of one read in bytes, such as an extended header; names and times need a few hundred."""
 
-_EXTENDED = (
-    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
-    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
-)
 _CONDA_MEMORY = 128 << 20
 _MAX_TARGET = 4096
 _MAX_DIRECTORY = 64 << 20
@@ -199,37 +195,49 @@ def _unzstd(file: IO[bytes], memory: int) -> Iterator[bytes]:
         raise ValueError(str(error)) from error
 
 
-class _Counted:
-    """Decompressed pieces as the file that `tarfile` reads from its start to its end."""
+class _Forward:
+    """Decompressed pieces as the file that `tarfile` reads from its start to its end.
+
+    Attributes:
+        last: The result of the last read.
+    """
 
     def __init__(self, pieces: Iterator[bytes], passed: Callable[[int], None]) -> None:
-        self._pieces, self._passed, self._count = pieces, passed, 0
+        self.last = b""
+        self._pieces, self._passed = pieces, passed
+        self._rest = b""
+        self._place = self._count = 0
 
-    def read(self, _: int) -> bytes:
-        """Return the next piece, whatever its size; empty at the end."""
-        for piece in self._pieces:
-            if piece:
-                self._count += len(piece)
-                self._passed(self._count)
-                return piece
-        return b""
+    def read(self, size: int) -> bytes:
+        """Return `size` bytes, fewer at the end; `tarfile` reads an extended header of any size at once."""
+        if not 0 <= size <= _HEADER:
+            raise tarfile.ReadError(f"a header requires {size} bytes of memory")
+        parts, left = [], size
+        while left and (self._rest or self._more()):
+            parts.append(self._rest[:left])
+            self._rest = self._rest[left:]
+            left -= len(parts[-1])
+        self.last = b"".join(parts)
+        self._place += len(self.last)
+        return self.last
 
+    def _more(self) -> bool:
+        self._rest = next(filter(None, self._pieces), b"")
+        self._count += len(self._rest)
+        self._passed(self._count)
+        return bool(self._rest)
 
-class _Header(tarfile.TarInfo):
-    """A header that must be whole: `tarfile` takes a broken one for the end, and reads an extended one of any size."""
+    def tell(self) -> int:
+        """Return the position in bytes."""
+        return self._place
 
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        """Return the header in a block; raises `tarfile.ReadError` for a damaged one."""
-        try:
-            header = super().frombuf(buf, encoding, errors)
-        except tarfile.HeaderError:
-            if not buf.strip(b"\0"):  # the end of the archive
-                raise
-            raise tarfile.ReadError("it has a damaged header") from None
-        if header.size < 0 or (header.type in _EXTENDED and header.size > _HEADER):
-            raise tarfile.ReadError(f"a header requires {header.size} bytes of memory")
-        return header
+    def seek(self, place: int) -> int:
+        """Move forward; a position behind the end is not reached."""
+        if place < self._place:
+            raise tarfile.ReadError("a header points backwards")
+        while self._place < place and self.read(min(_CHUNK, place - self._place)):
+            pass
+        return self._place
 
 
 def tar_members(
@@ -241,12 +249,14 @@ def tar_members(
         pieces: The decompressed archive.
         passed: Receives the number of decompressed bytes so far, including headers and padding.
     """
-    stream = cast("IO[bytes]", _Counted(pieces, passed))
-    with tarfile.open(fileobj=stream, mode="r|", encoding="utf-8", tarinfo=_Header) as archive:
+    stream = _Forward(pieces, passed)
+    with tarfile.open(fileobj=cast("IO[bytes]", stream), mode="r:", encoding="utf-8") as archive:
         known: list[tarfile.TarInfo] = vars(archive)["members"]
         while member := archive.next():
             yield archive, member
             known.clear()  # no lookup by name happens, and memory must not grow with the archive
+    if stream.last.strip(b"\0"):  # `tarfile` takes a broken header for the end
+        raise tarfile.ReadError("it has a damaged header")
 
 
 def read_tar(path: Path, taker: Taker, packing: str) -> None:

@@ -141,7 +141,7 @@ def _hidden(inquiry: Inquiry, reason: str) -> tuple[str, str] | None:
 
 
 def _needed_of(inquiry: Inquiry, name: str, solution: list[Record]) -> bool:
-    """Return whether the channel that hides a package lacks what a package of the solution needs of it.
+    """Return whether the channel that hides a package lacks a version that a package of the solution needs.
 
     If it has that, another package is the cause, and one from a lower channel would only go around it.
     """

@@ -23,9 +23,9 @@ _DIFFERS = "sha256:differs"
 
 
 def conda_contents(access: Access, lock: Lock, platform: str, prefix: Path) -> Iterator[Expected]:
-    """Yield the files of conda packages, with the digests of what is in the packages.
+    """Yield the files of conda packages, with the digests of the packages themselves.
 
-    A file that holds the prefix is compared here: the prefix in it is replaced by what the package has in its place.
+    A file that holds the prefix is compared here: the prefix in it is replaced by the placeholder of the package.
 
     Raises:
         NetworkError: A package can't be fetched.
@@ -86,7 +86,7 @@ def unprefixed(data: bytes, prefix: bytes, placeholder: bytes, *, binary: bool) 
     Args:
         data: The bytes of the installed file.
         prefix: The prefix, which is not longer than the placeholder in a binary file.
-        placeholder: What the package has instead.
+        placeholder: The text in its place in the package.
         binary: Whether strings end with a zero byte, and were filled up with zeros to their old length.
     """
     if not binary:

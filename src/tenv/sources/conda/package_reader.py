@@ -35,7 +35,7 @@ def read_package(path: Path, name: str, limits: UnpackLimits) -> PackageMembers:
     Args:
         path: The package, a ``.conda`` or ``.tar.bz2`` file with the digest of the lock.
         name: Its name in messages.
-        limits: What it may unpack to.
+        limits: The limits on its unpacked size.
 
     Raises:
         ArchiveRefusedError: It unpacks to more.
@@ -113,7 +113,7 @@ class _Reading:
         self._before += self._passed
 
     def _count(self, passed: int) -> None:
-        """Count what is decompressed until now, with headers and padding."""
+        """Count the decompressed bytes until now, with headers and padding."""
         self._passed = passed
         self._limits.check(self._name, self._packed, self._before + passed)
 

@@ -101,7 +101,7 @@ class Inquiry:
         """Return which packages of some conflicting requests exclude each other; empty if not found.
 
         Two packages may differ without being the cause: the newest `libffi` of one request is not that of another. A
-        pair counts as the cause where neither side has a solution with what the other one needs. Of several, one on a
+        pair counts as the cause where neither side has a solution with the needs of the other one. Of several, one on a
         requested package comes first, then one that a package `constrains`.
         """
         found = sorted(self._differences(names), key=lambda one: one.rank(names))
@@ -131,7 +131,7 @@ class Inquiry:
         return [record for record in records if fits(spec, record)]
 
     def _differences(self, names: list[str]) -> Iterator["Exclusion"]:
-        """Yield each package of one request that does not satisfy what a package of the others needs."""
+        """Yield each package of one request that does not satisfy the needs of a package of the others."""
         for name in names if len(names) > 1 else ():
             mine = {record.name: record for record in self.with_specs(self.specs([name]))}
             for record in self.with_specs(self.specs(other for other in names if other != name)):
@@ -184,7 +184,7 @@ class Exclusion:
     brought: Record
 
     def rank(self, names: Sequence[str]) -> tuple[bool, bool, bool, str, str]:
-        """Return what puts the likeliest cause first."""
+        """Return the sort key that puts the likeliest cause first."""
         needs, further = self.spec not in self.owner.constrains, self.owner.name not in names
         if self.brought.name in names:
             return False, further, needs, self.owner.name, self.spec

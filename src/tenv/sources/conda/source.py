@@ -59,7 +59,7 @@ class CondaSource(Source):
         return CondaPackages(prefix)
 
     def contents(self, access: Access, lock: Lock, environment: Environment, state: State) -> "Iterator[Expected]":
-        """Yield what the packages bring; raises the errors of `conda_contents`."""
+        """Yield the files of the packages; raises the errors of `conda_contents`."""
         from tenv.sources.conda.contents import conda_contents  # late: only for `tenv verify --deep`
 
         return conda_contents(access, lock, state.platform, environment.prefix)
@@ -196,7 +196,7 @@ class CondaWork(Work):
             staged.archives,
             kept=self._kept,
             again=sorted({*plan.other_files(_KEY), *plan.broken(_KEY)}),
-            # Staging has verified the cache as far as requested; rattler decides what to replace in it.
+            # Staging has verified the cache as far as requested; rattler replaces damaged packages in it.
             thorough=bool(staged.damaged),
             copies=job.context.link_mode() is LinkMode.COPY,
             on_linked=job.context.progress.advance,

@@ -67,7 +67,7 @@ def stage(
         platform: The platform.
         network: The network settings for channels.
         progress: Receives progress.
-        limits: What a package may unpack to; None for the default.
+        limits: The limits on the unpacked size of a package; None for the default.
         thorough: Verify every file in the package cache by its digest.
 
     Raises:
@@ -115,7 +115,7 @@ def fetch_packages(
 
 
 def _compare(lock: Lock, platform: str, records: Sequence[Record]) -> None:
-    """Raise LockCorruptError if rattler reads the lock differently: tenv must install what it checked."""
+    """Raise LockCorruptError if rattler reads the lock differently: tenv must install the packages that it checked."""
     faults = [fault for record in records if (fault := record.fault(platform))]
     if not faults and sorted(map(_identity, records)) != sorted(map(_identity, lock.conda.get(platform, ()))):
         faults = [f"rattler and tenv read its packages for {platform} differently"]
@@ -222,7 +222,7 @@ def _placed(content: Content, names: Sequence[str], site: str) -> Iterator[str]:
 
 
 _SUSPICIOUS = ("..", "\\", ":", "\0", "//", "\n/", "/./", "\n./", "tenv", "conda-meta")
-"""What a name that is refused has in it, or at its start, where it follows another one on a line of its own."""
+"""The signs of a refused name: each is in it, or at its start where every name has a line of its own."""
 
 
 def _check_names(names: Sequence[str], record: Record) -> None:

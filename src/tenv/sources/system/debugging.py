@@ -1,4 +1,4 @@
-"""What debugs CPython itself: the host's debug build of Python, and a gdb that reads its frames.
+"""Tools that debug CPython itself: the host's debug build of Python, and a gdb that reads its frames.
 
 Distributions split both from the usual packages. Debian's and Ubuntu's ``python3-dbg`` installs ``python3.11-dbg`` with
 its headers, symbols and ``python-gdb.py``; Fedora's ``python3-debug`` installs ``python3.11d``.

@@ -1,6 +1,6 @@
 """The metadata that the build backend of a source tree computes, by the hooks of PEP 517.
 
-The backend runs with the rights of the user, in an environment of its own with what it requires from the index in use.
+The backend runs with the rights of the user, in an environment of its own with its requirements from the index in use.
 """
 
 import os
@@ -39,7 +39,7 @@ def backend_metadata(
     """Return the metadata of a source tree from its build backend.
 
     Args:
-        uv: uv, which installs what the backend requires.
+        uv: uv, which installs the requirements of the backend.
         python: The Python that runs the backend.
         folder: The source tree.
         where: The source tree, for messages.
@@ -48,7 +48,7 @@ def backend_metadata(
 
     Raises:
         NoSolutionError: The tree has no build backend, or it fails.
-        NetworkError: The index of what it requires can't be reached.
+        NetworkError: The index of its requirements can't be reached.
     """
     file = folder / "pyproject.toml"
     raw = read_regular(file) if file.is_file() else None
@@ -69,8 +69,7 @@ def backend_metadata(
                 raise ValueError(f"{info!r} is not the name of a folder of metadata")  # noqa: TRY301 (as its own)
             raw = read_regular(place / info / "METADATA")
         except BackendUnavailable as error:
-            said = str(error).strip().splitlines()
-            why = "".join(said[-1:])
+            why = "".join(str(error).strip().splitlines()[-1:])
             raise NoSolutionError(f"{where}: its build backend {backend} can't be imported: {why}") from error
         except (KeyError, ValueError, TypeError, AttributeError, OSError) as error:
             raise NoSolutionError(f"{where}: its build backend {backend} does not answer: {error}") from error
@@ -109,7 +108,7 @@ class _Hooks:
         if isinstance(done, process.Missing):
             raise NoSolutionError(f"{self._where}: its build backend does not run: {done.reason}")
         if done.status:
-            said = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-            shown = "".join(f"\n  {line}" for line in said[-_LINES:])
+            lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+            shown = "".join(f"\n  {line}" for line in lines[-_LINES:])
             what = f"{self._where}: its build backend can't say what it requires, and ends with {done.status}"
             raise NoSolutionError(f"{what}:{shown}" if shown else what, hint=_HINT)

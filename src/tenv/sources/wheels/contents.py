@@ -24,9 +24,9 @@ __all__ = ["wheel_contents"]
 def wheel_contents(
     access: Access, wheels: Sequence[Wheel], platform: str, glibc: str, prefix: Path
 ) -> Iterator[Expected]:
-    """Yield the files of wheels, with the digests of what is in the wheels.
+    """Yield the files of wheels, with the digests of the wheels themselves.
 
-    What an installer writes itself (``RECORD``, programs of entry points) is not among them.
+    The files that an installer writes itself (``RECORD``, programs of entry points) are left out.
 
     Raises:
         NetworkError: A wheel can't be fetched.

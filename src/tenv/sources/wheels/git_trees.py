@@ -1,4 +1,4 @@
-"""Commits of git repositories: which one a request means, what it holds, and what it is a part of."""
+"""Commits of git repositories: the one that a request means, its files, and its history."""
 
 import contextlib
 import tempfile
@@ -43,7 +43,7 @@ class GitTree:
         raise NoSolutionError(f"{git} has no branch, tag or commit `{what}`", hint=f"`git ls-remote {git}` lists them")
 
     def require_part(self, name: str, commit: str) -> None:
-        """Refuse a commit that is not in the history of what the manifest names: a host may have it from anyone.
+        """Refuse a commit outside the history of the branch or tag of the manifest: a host may have it from anyone.
 
         Raises:
             LockStaleError: It is not.
@@ -108,7 +108,7 @@ class GitTree:
         return ("HEAD",)
 
     def _ask(self, *words: str, same: str = "") -> str:
-        """Return what git prints; empty if it fails, or if it prints another text than `same`."""
+        """Return the output of git; empty if it fails, or prints another text than `same`."""
         done = _git(self._folder, self._environ, *words)
         text = "" if done.status else done.stdout
         return text if not same or text.strip() == same else ""
@@ -135,7 +135,7 @@ def clone(request: TreeRequest, environ: Mapping[str, str], *, offline: bool) ->
 
 def _reason(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
-    fatal = [line for line in lines if line.startswith(("fatal:", "error:"))]  # what follows is advice
+    fatal = [line for line in lines if line.startswith(("fatal:", "error:"))]  # the following lines are advice
     return (fatal or lines or ["it says nothing"])[-1]
 
 

@@ -75,7 +75,7 @@ class Wheels(Records):
         return found
 
     def requirements(self, name: str) -> tuple[str, ...]:
-        """Return what an installed package says it requires; empty if it can't be read."""
+        """Return the requirements of an installed package; empty if they can't be read."""
         from email.parser import BytesHeaderParser  # late: only for packages of source trees
 
         for info in self.distributions():

@@ -26,7 +26,7 @@ __all__ = [
 
 _NEEDED = ("name", "version", "dependencies", "optional-dependencies", "requires-python")
 _OLD_BACKEND = (("setuptools>=40.8.0",), "setuptools.build_meta:__legacy__", ())
-"""What PEP 517 and PEP 518 name for a tree without a build backend of its own."""
+"""The build system of PEP 517 and PEP 518 for a tree without a build backend of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def name_of_project(raw: bytes | None, where: str) -> str:
 
 
 def build_system(raw: bytes | None, where: str) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
-    """Return what a tree's build backend requires, the backend, and the folders of the tree that it lies in.
+    """Return the requirements of a tree's build backend, the backend, and the folders of the tree that it lies in.
 
     Raises:
         NoSolutionError: The file is invalid.
@@ -144,7 +144,7 @@ def _table(raw: bytes | None, where: str, name: str) -> dict[str, Any] | None:
 
 @contextlib.contextmanager
 def _valid(what: str) -> Iterator[None]:
-    """Turn what reading an invalid value raises into the error of a lock that can't be made."""
+    """Turn the errors about an invalid value into the error of a failed lock."""
     try:
         yield
     except (KeyError, TypeError, AttributeError, ValueError) as error:  # InvalidRequirement and so on are ValueErrors

@@ -72,7 +72,7 @@ class WheelSource(Source):
         return Wheels(prefix)
 
     def contents(self, access: Access, lock: Lock, environment: "Environment", state: "State") -> "Iterator[Expected]":
-        """Yield what the wheels bring; raises the errors of `wheel_contents`."""
+        """Yield the files of the wheels; raises the errors of `wheel_contents`."""
         from tenv.sources.wheels.contents import wheel_contents  # late: only for `tenv verify --deep`
 
         platform = state.platform
@@ -107,12 +107,12 @@ class WheelWork(Work):
     """Whether they were built before the prefix changed."""
 
     def _folders(self) -> Manifest | None:
-        """Return what is asked for here where that is a folder, too, whose files change without the lock."""
+        """Return the requests of this platform if one is a folder, whose files change without the lock; else None."""
         here = with_features(self.job.target.manifest, self.job.features).on(self.job.platform)
         return here if any(request.tree and request.tree.path for request in here.wheels.values()) else None
 
     def is_current(self) -> bool:
-        """Return whether the folders that are asked for say what the lock has of them.
+        """Return whether the requested folders have the metadata of the lock.
 
         Raises:
             NoSolutionError: One is not there, or can't be read.
@@ -126,7 +126,7 @@ class WheelWork(Work):
         try:
             lock = read_lock(self.job.target.lock_file, self.job.target.name)
         except TenvError:
-            return True  # what the lock lacks is judged elsewhere
+            return True  # the lock is judged elsewhere
         return not [*folder_differences(lock, here, self.job.platform)]
 
     def _wheels(self) -> "tuple[Wheel, ...]":

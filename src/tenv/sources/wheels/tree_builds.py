@@ -1,6 +1,6 @@
 """Builds packages of source trees with uv, and installs them into an environment.
 
-uv runs the build backend that a tree names, with the rights of the user. What that needs comes from the index in use.
+uv runs the build backend that a tree names, with the rights of the user. Its requirements come from the index in use.
 """
 
 import re
@@ -22,7 +22,7 @@ from tenv.toolchain.discover import python_program
 __all__ = ["build_trees", "require_as_locked", "try_builds"]
 
 _FAILED = re.compile(r"[Ff]ailed to (?:download and )?build `([\w.-]+?)(?: @|==|`)")
-"""The package that uv could not build, in what it prints."""
+"""The package that uv could not build, in its output."""
 
 Builds = Sequence[tuple[LockedTree, TreeRequest]]
 """Rows of the lock, each with the request of the manifest."""
@@ -35,8 +35,8 @@ def build_trees(uv: Uv, python: Path, trees: Builds, *, tried: bool = False, so:
         uv: uv.
         python: The Python of the environment.
         trees: The packages.
-        tried: Take what `try_builds` built of them, which is in uv's cache, instead of building again.
-        so: What follows for the environment if one can't be built, for the message.
+        tried: Take the wheels that `try_builds` built, from uv's cache, instead of building again.
+        so: The consequence for the environment if one can't be built, for the message.
 
     Raises:
         EnvironmentBrokenError: A package can't be built.
@@ -64,14 +64,14 @@ def try_builds(uv: Uv, python: Path, trees: Builds, target: str, values: Mapping
     """Build packages into an environment that is removed afterwards, while that of the target stays as it is.
 
     Args:
-        uv: uv, whose cache keeps what was built.
+        uv: uv, whose cache keeps the built wheels.
         python: A Python of the same minor as that of the environment.
         trees: The packages.
         target: The target, for messages.
         values: The values of the marker environment.
 
     Raises:
-        EnvironmentBrokenError: A package can't be built, or is not what its row says.
+        EnvironmentBrokenError: A package can't be built, or differs from its row.
         NetworkError: A repository or the index of its build requirements can't be reached.
     """
     with tempfile.TemporaryDirectory(prefix="tenv-") as name:
@@ -82,7 +82,7 @@ def try_builds(uv: Uv, python: Path, trees: Builds, target: str, values: Mapping
 
 
 def require_as_locked(there: Wheels, trees: Sequence[LockedTree], target: str, values: Mapping[str, str]) -> None:
-    """Refuse built packages that are not what their rows say.
+    """Refuse built packages that differ from their rows.
 
     Args:
         there: The wheels of the environment that they were installed into.
@@ -108,7 +108,7 @@ def _requirement_faults(tree: LockedTree, built: Iterable[str], values: Mapping[
 
     Args:
         tree: The row.
-        built: What the metadata of the built package require.
+        built: The requirements in the metadata of the built package.
         values: The values of the marker environment here. Another order of a marker is no difference.
     """
     built = tuple(built)

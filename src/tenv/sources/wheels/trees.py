@@ -1,8 +1,8 @@
 """Packages that are built from source trees: locked by their metadata, built and installed by uv.
 
-To uv, which resolves what they require, each is a wheel with that metadata and no files, so that a lock for any
+To uv, which resolves their requirements, each is a wheel with that metadata and no files, so that a lock for any
 platform is made on any other. Where the ``pyproject.toml`` holds all of it, no code of a tree runs before
-``tenv create``; else whatever makes a lock asks the build backend, and what compares a lock does not.
+``tenv create``; else locking asks the build backend, and comparing a lock does not.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ class Trees:
 
         Raises:
             NoSolutionError: It has no metadata, or that of another package or for other Pythons.
-            NetworkError: Its repository, or what its build backend requires, can't be reached.
+            NetworkError: Its repository, or the index of its build requirements, can't be reached.
         """
         key = (name, request)
         if key not in self._known:
@@ -74,7 +74,7 @@ class Trees:
         return _require_name(name, found, where), commit
 
     def _knows(self, row: LockedTree) -> bool:
-        """Return whether a row of the old lock has what a build backend said, for every Python of today."""
+        """Return whether a row of the old lock has the metadata of a build backend, for every Python of today."""
         return row.dynamic and set(self._problem.manifest.python_minors()) <= {*row.python}
 
     def _of_folder(self, name: str, request: TreeRequest) -> ProjectMetadata:
@@ -136,7 +136,7 @@ class Trees:
 
 
 def _require_pythons(name: str, known: ProjectMetadata, minors: Sequence[str]) -> None:
-    """Refuse a package for other Pythons than the target's: uv only says that there is no wheel of it."""
+    """Refuse a package for other Pythons than the target's: uv only reports that there is no wheel of it."""
     from packaging.specifiers import SpecifierSet  # late: 15 ms
 
     accepted = SpecifierSet(known.python)
@@ -253,10 +253,10 @@ def require_folders(manifest: Manifest) -> None:
 
 
 def folder_differences(lock: Lock, manifest: Manifest, platform: str) -> Iterator[str]:
-    """Yield how folders of a manifest differ from what their lock says of them, one sentence each.
+    """Yield the differences between folders of a manifest and their rows in the lock, one sentence each.
 
-    A folder that is not there, or that can't be read now, is left to `create`, and so is what a build backend computes:
-    no code runs to compare.
+    A missing or unreadable folder is left to `create`, and so are the values that a build backend computes: no code
+    runs to compare.
     """
     rows: Mapping[str, LockedTree] = {tree.name: tree for tree in lock.trees.get(platform, ())}
     for name, request in _asked(manifest).items():
@@ -283,13 +283,13 @@ def _listed(texts: tuple[str, ...]) -> str:
 
 
 def locate(access: Access, manifest: Manifest, trees: Sequence[LockedTree]) -> dict[str, TreeRequest]:
-    """Return the requests of the manifest for source trees, once their commits are known to be what it names.
+    """Return the requests of the manifest for source trees, once their commits are known to be in its history.
 
     The lock decides neither on an address nor on a folder.
 
     Raises:
         NoSolutionError: A folder is not there, or the manifest has no such request.
-        LockStaleError: A commit is not part of the branch or tag of the manifest, or not what its row says.
+        LockStaleError: A commit is not part of the branch or tag of the manifest, or differs from its row.
         NetworkError: A repository can't be reached.
     """
     asked, found = _asked(manifest), {}

@@ -112,7 +112,7 @@ def _volume(uv: "Uv", url: str) -> tuple[int, int] | None:
 
 @contextlib.contextmanager
 def watched_unpacking(wheels: Sequence[Wheel], limits: UnpackLimits) -> Iterator[Callable[[int], None]]:
-    """Yield a function that refuses what a running uv has unpacked beyond the limits.
+    """Yield a function that refuses wheels that a running uv has unpacked beyond the limits.
 
     A directory may list less than a wheel holds. uv's folders do not name their wheel, so the largest wheel sets the
     limit. Where the body fails, the temporary folders of uv are removed.

@@ -1,4 +1,4 @@
-"""What uv tells: how far its downloads are, how it ended, and what went wrong."""
+"""Parse uv's output: progress, exit and errors."""
 
 import re
 import signal
@@ -100,16 +100,18 @@ _ERRORS: tuple[tuple[re.Pattern[str], type[TenvError], str], ...] = (
 )
 
 
-def uv_error(talk: str, what: str, authorities: Authorities, otherwise: type[TenvError] = NoSolutionError) -> TenvError:
+def uv_error(
+    output: str, what: str, authorities: Authorities, otherwise: type[TenvError] = NoSolutionError
+) -> TenvError:
     """Return the error for an output of uv, or `otherwise` for an unknown output.
 
     Args:
-        talk: The output of uv.
+        output: The output of uv.
         what: The failed action, for the message.
         authorities: The certificate authorities in use.
         otherwise: The error for an unknown output.
     """
-    text = _tidy(talk)
+    text = _tidy(output)
     if refusal := authorities.refusal(text):
         return refusal
     flat = " ".join(text.split())  # uv wraps its lines at the width of the terminal
@@ -119,11 +121,11 @@ def uv_error(talk: str, what: str, authorities: Authorities, otherwise: type[Ten
     return otherwise(f"{what}:\n{text}")
 
 
-def _tidy(talk: str) -> str:
+def _tidy(output: str) -> str:
     """Return uv's error without progress, warnings about other Pythons, and colors."""
     # On a terminal, an error starts on the line of the last progress.
-    talk = re.sub(r"  (?=error: |\u00d7 )", "\n", talk.replace("\r", "\n"))
-    lines = [line.rstrip() for line in talk.split("\n") if line.strip()]
+    output = re.sub(r"  (?=error: |\u00d7 )", "\n", output.replace("\r", "\n"))
+    lines = [line.rstrip() for line in output.split("\n") if line.strip()]
     starts = [number for number, line in enumerate(lines) if re.match(r"\s*(error:|\u00d7 )", line)]
     kept = lines[starts[0] :] if starts else lines[-12:]
     return "\n".join("  " + re.sub(r"^error: ", "", line.strip()) for line in kept[:40])
@@ -142,9 +144,9 @@ def ended_by_itself(done: process.Completed) -> process.Completed:
 _MISMATCH = re.compile(r"Hash mismatch for\s+`([A-Za-z0-9][\w.-]*)==")
 
 
-def mismatched(talk: str) -> str:
+def mismatched(output: str) -> str:
     """Return the package whose file uv refused for its hash; an empty string where there is none."""
-    match = _MISMATCH.search(talk)
+    match = _MISMATCH.search(output)
     return normalize(match[1]) if match else ""
 
 
@@ -157,8 +159,8 @@ def unusable(output: str) -> str:
     return normalize(match[1]) if match else ""
 
 
-def index_urls(said: str) -> tuple[str, ...]:
+def index_urls(output: str) -> tuple[str, ...]:
     """Return the indexes in the output of ``--emit-index-url``, the main one first."""
-    rows = [line.split(maxsplit=1) for line in said.splitlines() if line.startswith(("--index", "--extra"))]
+    rows = [line.split(maxsplit=1) for line in output.splitlines() if line.startswith(("--index", "--extra"))]
     main = [url for option, url in rows if option == "--index-url"]
     return (*main, *(url for option, url in rows if option != "--index-url"))

@@ -28,7 +28,7 @@ class UvProgram:
         environment: Its environment variables.
         offline: Use the cache alone.
         http: The client for tenv's own requests to the indexes.
-        limits: The limits on what a wheel may unpack to; a caller that knows the user's settings sets them.
+        limits: The limits on the unpacked size of a wheel; a caller that knows the user's settings sets them.
     """
 
     def __init__(self, environment: Mapping[str, str], home: Path, *, offline: bool = False) -> None:
@@ -41,7 +41,7 @@ class UvProgram:
         self._configuration = settings.configuration
         self._program = find_uv_bin()
         self._searched: dict[tuple[str, ...], list[Interpreter]] = {}
-        ask = Keyring(settings.environment, settings.configuration, self._said).ask
+        ask = Keyring(settings.environment, settings.configuration, self._output).ask
         self.http = Http(replace(settings.http, ask=ask))
 
     def _command(self, *arguments: str) -> list[str]:
@@ -70,15 +70,15 @@ class UvProgram:
             file.write_text(tomlkit.dumps(self._configuration))
             yield folder, {**environment, "UV_CONFIG_FILE": str(file)}
 
-    def _said(self, *arguments: str) -> str:
+    def _output(self, *arguments: str) -> str:
         """Return the output of uv; empty on failure. Thread-safe."""
         with self._folder() as (folder, environment):
             done = process.run(self._command(*arguments), environment=environment, folder=folder, bound=False)
         return "" if isinstance(done, process.Missing) or done.status else done.stdout
 
-    def error(self, said: str, what: str, otherwise: type[TenvError] = NoSolutionError) -> TenvError:
+    def error(self, output: str, what: str, otherwise: type[TenvError] = NoSolutionError) -> TenvError:
         """Return the error for an output of uv."""
-        return uv_error(said, what, self.http.settings.authorities, otherwise)
+        return uv_error(output, what, self.http.settings.authorities, otherwise)
 
     def run(self, *arguments: str, text: str | None = None, backends: bool = False, **more: str) -> process.Completed:
         """Run uv to its end, with more environment variables; raises HostError if it does not run.

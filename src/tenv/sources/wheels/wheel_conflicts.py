@@ -1,4 +1,4 @@
-"""Explains why there is no set of wheels: which tags exist, what excludes them, and the edit that helps.
+"""Explains why there is no set of wheels: which tags exist, which requests exclude them, and the edit that helps.
 
 uv describes its search. This module asks uv again, with one change at a time, for the cause.
 """
@@ -143,14 +143,14 @@ class _WheelSearch:
         return None
 
     def _edits(self, name: str, first: str) -> str:
-        """Return the edits for a request that requires what can't be had; the first is one that mends that."""
+        """Return the edits for a request that requires an unavailable package; the first solves that."""
         wheels = self.case.manifest.wheels
         rows = self.rows({**wheels, name: replace(wheels[name], version=_ANY.version)})
         other = f'set {name} = "{rows[name][0].version}"' if rows else ""
         return ", or ".join(filter(None, (first, other, f"remove {name}")))
 
     def _own(self, name: str, request: WheelRequest) -> Rows:
-        """Return the wheel of the newest release of a request that fits the host, without what it requires."""
+        """Return the wheel of the newest release of a request that fits the host, without its requirements."""
         glibc = self.case.manifest.requirements.glibc or DEFAULT_GLIBC
         tags = accepted_tags(self.case.platform, self.case.python, glibc)
         with contextlib.suppress(TenvError):
@@ -276,7 +276,7 @@ class _WheelSearch:
         return f"these requests conflict:{lines}\n  {cause}".rstrip(), ", or ".join(edits) or "remove one of them"
 
     def _causes(self, names: Sequence[str]) -> Iterator[str]:
-        """Yield what a wheel of some requests requires and another request excludes, the surest first."""
+        """Yield the requirements of wheels that another request excludes, the surest first."""
         wheels, unsure = self.case.manifest.wheels, []
         for name in names if len(names) > 1 else ():
             mine = self.rows({name: wheels[name]})

@@ -16,7 +16,7 @@ SPEAKS: dict[str, Any] = {
             "12.8",
             "/usr/local/cuda",
             components=(("cuda_cudart", "12.1.105"), ("cuda_nvcc", "12.8.61")),
-            problems=(ToolkitProblem(ProblemKind.RELEASE, "version.json says 12.1.1, nvcc says 12.8"),),
+            problems=(ToolkitProblem(ProblemKind.RELEASE, "version.json has 12.1.1, nvcc has 12.8"),),
         ),
     )
 }

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv.host.absent_parts import HEADERS, LIBRARIES, PROGRAMS, absent
+from tenv.host.toolkit_content import HEADERS, LIBRARIES, PROGRAMS, absent
 from tenv.host.toolkits import probe
 from tests.host.builders import places, program, put
 from tests.support.machine_trees import make_debian, make_toolkit
