@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.wording import PATTERNS, kinds_of_text, rates
+from tests.support.wording import PATTERNS, SEVERAL, kinds_of_text, rates
 
 ROOT = Path(__file__).parent.parent
 STYLE = ROOT / "docs" / "STYLE.md"
@@ -88,7 +88,7 @@ def test_banned_words_are_found_in_strings_comments_and_docstrings() -> None:
 
 
 MOST = {
-    "docstrings": {"mouth and ear": 0.7, "what": 0.6, "German order": 0.7, "that of": 1.0},
+    "docstrings": {"mouth and ear": 0.7, "what": 0.6, "German order": 0.7, "that of": 1.0, SEVERAL: 0.9},
     "messages": {"mouth and ear": 0.6, "what": 1.6, "German order": 0.3, "that of": 0.6},
     "pages": {"mouth and ear": 1.3, "what": 4.4, "German order": 0.3, "that of": 0.8},
 }
@@ -98,9 +98,12 @@ MOST = {
 def test_patterns_of_wording_stay_as_rare_as_they_are() -> None:
     texts = {**kinds_of_text(ROOT / "src"), "pages": kinds_of_text(ROOT / "docs")["pages"]}
     found = {kind: rates(texts[kind]) for kind in MOST}
-    assert {kind: [name for name in PATTERNS if found[kind][name] > most[name]] for kind, most in MOST.items()} == {
-        kind: [] for kind in MOST
-    }
+    assert [
+        (kind, name, found[kind][name])
+        for kind, most in MOST.items()
+        for name in most
+        if found[kind][name] > most[name]
+    ] == []
 
 
 def test_a_pattern_is_counted_outside_of_code_alone() -> None:

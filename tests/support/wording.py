@@ -25,6 +25,9 @@ SEVERAL = "several reasons"
 
 _REASONS = re.compile(r"\bso that\b|\bsince\b|\bbecause\b|: |; ")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n\s*\n|\n\s*[-*|] ")
+_ENTRY = re.compile(r"^ *(?::param )?[\w*]+:(?: |$)", re.MULTILINE)
+"""The name of an argument, an attribute or a section in a docstring, whose colon gives no reason."""
+
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
 _CODE = re.compile(r"```.*?```|`[^`]*`|<[^>]*>|https?://\S+", re.DOTALL)
 
@@ -54,7 +57,8 @@ def rates(texts: Sequence[str]) -> dict[str, float]:
     clean = [_CODE.sub("0", text) for text in texts]
     words = sum(len(_WORD.findall(text)) for text in clean)
     counts = {name: sum(len(re.findall(p, text, re.IGNORECASE)) for text in clean) for name, p in PATTERNS.items()}
-    counts[SEVERAL] = sum(len(_REASONS.findall(part)) > 1 for text in clean for part in _SENTENCE.split(text))
+    parts = (part for text in clean for part in _SENTENCE.split(_ENTRY.sub("\n\n", text)))
+    counts[SEVERAL] = sum(len(_REASONS.findall(part)) > 1 for part in parts)
     return {"words": words, **{name: 1000 * count / max(words, 1) for name, count in counts.items()}}
 
 
