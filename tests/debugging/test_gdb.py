@@ -153,3 +153,11 @@ def test_gdb_itself_stops_in_the_script_and_shows_its_frames(
         assert "py-bt needs" in ended.err
     else:
         assert ended.out.index("in inner") < ended.out.index("in outer")
+
+
+def test_a_feature_with_cuda_gdb_or_pystack_is_named(with_gdb: Project) -> None:
+    with_gdb.manifest.write_text(
+        with_gdb.manifest.read_text()
+        + '[feature.debug.archives]\ncuda_gdb = { product = "cuda", version = "13.0.2" }\n'
+    )
+    assert "`tenv create tiny --with debug` installs it" in run(with_gdb, "tiny", "--cuda")[2]

@@ -522,6 +522,8 @@ FIXES = [
         ("no-rule-source", "submodule"),
     ),
     ("ptrace: Operation not permitted.", ("ptrace-denied", "ptrace_scope")),
+    ("Failed to attach to thread 4123: Operation not permitted", ("ptrace-denied", "ptrace_scope")),
+    ("Reason: EPERM: Operation not permitted", ("ptrace-denied", "ptrace_scope")),
     (
         "kernel_launcher.cuh(264): error: too few arguments in function call: ::c10::detail::torchCheckFail(",
         ("extension-older-than-torch", "for this torch"),
