@@ -68,6 +68,8 @@ def judge(file: PublicFile) -> tuple[str, str]:
     """
     for name, text in file.texts.items():
         Path(name).write_text(text, encoding="utf-8")
+    lock = Path("locks/made.lock")
+    lock.unlink(missing_ok=True)
     main = Path(file.path).name
     more = ["--environment", file.environment] if file.environment else []
     ended = call("import", main, "--name", "made", "--force", "--json", *more)
@@ -76,12 +78,14 @@ def judge(file: PublicFile) -> tuple[str, str]:
     if file.refused:
         return "refused wrongly", "it is imported"
     text = Path("manifests/made.toml").read_text(encoding="utf-8")
-    lock = Path("locks/made.lock")
     locked = lock.read_text(encoding="utf-8") if lock.exists() else ""
+    if lock.exists():
+        checked = call("lock", "made", "--check")
+        assert checked.status == 0, checked.err
     names = set(_names(tomllib.loads(text)))
     gone = [token for token in file.holds if not _held(token, names, text + locked)]
-    said = json.dumps(ended.data["lost"])
-    untold = [token for token in gone if not _told(token, said)]
+    said = json.dumps([*ended.data["lost"], *ended.data.get("notes", [])])
+    untold = [] if "its lock, since" in said else [token for token in gone if not _told(token, said)]
     if untold:
         return "loses in silence", ", ".join(untold)
     losses = [line for line in ended.data["lost"] if not _NO_LOSS.search(line)]
