@@ -126,6 +126,10 @@ LAYOUTS: Mapping[str, Layout] = {
             "cuda_arch_matrix": Section(("torch",)),
         },
     ),
+    "pytorch_switches": Layout(
+        "which revisions of PyTorch read a switch, and its other names",
+        {"switch": Section(("name",), ("first", "last", "now", "what"))},
+    ),
     "pytorch_tried": Layout(
         "which CUDA, GCC, Python, CMake and driver a revision of PyTorch is known to fail with",
         {"tried": Section(("id",), ("from", "below", "torch_from", "torch_below", "platform", "what"))},
