@@ -208,7 +208,7 @@ PYTHONS = [
     pytest.param(kind, damage, WORDS[name], id=f"{kind}-{damage.__name__}-{name}", marks=marks)
     for (damage, kind, name), marks in zip(
         itertools.product(ESSENTIAL, ("of_wheels", "of_conda"), WORDS),
-        itertools.cycle([(), pytest.mark.long, pytest.mark.long, ()]),
+        itertools.cycle([[], [pytest.mark.long], [pytest.mark.long], []]),
         strict=False,
     )
 ]
