@@ -118,7 +118,16 @@ LAYOUTS: Mapping[str, Layout] = {
         {
             "release": Section(
                 ("version",),
-                ("requires_python", "cmake_min", "gcc_readme", "cxx_config", "cuda_min_enforced", "build_backend"),
+                (
+                    "requires_python",
+                    "cmake_min",
+                    "gcc_readme",
+                    "cxx_config",
+                    "cxx_tree",
+                    "cxx_aten",
+                    "cuda_min_enforced",
+                    "build_backend",
+                ),
             ),
             "env": Section(("name",), ("meaning",)),
             "companion": Section(("torch",), ("torchvision", "torchaudio", "triton")),

@@ -249,15 +249,18 @@ def forward(
         CompatPlace.BROUGHT: "nothing: the environment brings a cuda-compat and loads it first",
     }
     severities = {CompatPlace.ABSENT: Severity.ERROR, CompatPlace.UNKNOWN: Severity.WARNING}
+    open_ = "compat" if place is CompatPlace.UNKNOWN else ""
+    if not row.listed and place is not CompatPlace.ABSENT:
+        open_ = open_ or "cuda_driver"
     return Finding(
         code=FORWARD,
-        severity=severities.get(place, Severity.NOTE),
+        severity=Severity.WARNING if open_ else severities.get(place, Severity.NOTE),
         subject=f"CUDA {need.cuda}",
         message=f"{effects[place]}: {reason}",
         evidence=evidence,
         source=row.basis.source,
         fix=fixes.get(place, fix),
-        unknown=Unknown(Scope.RUN, "compat") if place is CompatPlace.UNKNOWN else None,
+        unknown=Unknown(Scope.RUN, open_) if open_ else None,
     )
 
 
