@@ -16,6 +16,7 @@ from tenv.builds.configure_step import flag_words, same_code
 from tests.builds.conftest import Workshop, codes, step
 from tests.support.fakes import make_wheel
 from tests.support.projects import Project, call
+from tests.support.rarely import first_fast
 from tests.support.small_torch import MiniEra, make_checkout
 
 STEPS = ["checkout", "target", "create", "probe", "configure", "summary", "estimate", "canary", "build", "import"]
@@ -55,6 +56,7 @@ def test_a_checkout_becomes_a_torch_that_computes(workshop: Workshop) -> None:
     assert constraint == "torch==2.9.0a0\ntorchvision==0.24.*\ntorchaudio==2.9.*\ntriton==3.5.*\n"
 
 
+@pytest.mark.long
 def test_a_heavy_source_that_waits_for_much_is_named_by_the_canary(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,7 +101,7 @@ def test_the_second_build_runs_neither_cmake_nor_a_compiler(
     assert changed == ["BinaryOps.cpp.o"]
 
 
-@pytest.mark.parametrize("era", [era for era in MiniEra if era is not MiniEra.CMAKE_ONLY])
+@pytest.mark.parametrize("era", first_fast([era for era in MiniEra if era is not MiniEra.CMAKE_ONLY], 2))
 def test_each_era_has_its_way(workshop: Workshop, era: MiniEra) -> None:
     make_checkout(workshop.project.folder / "other", era)
     workshop.checkout = workshop.project.folder / "other"
@@ -120,6 +122,7 @@ def test_each_era_has_its_way(workshop: Workshop, era: MiniEra) -> None:
         assert str(workshop.prefix) in data["torch"]["location"]
 
 
+@pytest.mark.long
 def test_a_wheel_holds_where_it_came_from(workshop: Workshop, tmp_path: Path) -> None:
     data = workshop.build("--wheel", str(tmp_path / "out"))
     (wheel,) = (tmp_path / "out").glob("torch-*")
@@ -228,6 +231,7 @@ def test_debug_files_compile_these_files_anew_and_no_others(workshop: Workshop) 
         objects = times
 
 
+@pytest.mark.long
 def test_a_fix_repeats_the_options_of_the_build(workshop: Workshop) -> None:
     workshop.build("--only", "c10")
     cache = workshop.checkout / "build" / "CMakeCache.txt"
@@ -274,6 +278,7 @@ def test_a_switch_that_changes_reaches_a_build_folder_that_is_configured(
     assert step(workshop.build("--only", "c10"), "configure")["facts"]["skipped"] is True
 
 
+@pytest.mark.long
 def test_new_flags_of_tenv_that_change_no_code_leave_a_folder_that_is_built(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -291,6 +296,7 @@ def test_new_flags_of_tenv_that_change_no_code_leave_a_folder_that_is_built(
     assert "anew, since CXXFLAGS (with -DOTHER) changed" in ended.err
 
 
+@pytest.mark.long
 def test_new_flags_of_tenv_reach_a_folder_that_is_not_built(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

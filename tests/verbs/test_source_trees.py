@@ -56,6 +56,7 @@ def test_an_editable_folder_is_edited_in_place(project: Project, tree: Path) -> 
     assert (tree / "src" / "vision.py").is_file()
 
 
+@pytest.mark.long
 def test_a_branch_stays_at_its_commit_until_an_update(project: Project, tree: Path) -> None:
     first = commit_all(tree, "first")
     project.edit('alpha  = ">=1"', f'vision = {{ git = "{tree.as_uri()}", branch = "main" }}')
@@ -213,6 +214,7 @@ def test_add_writes_a_request_and_pixi_keeps_it(project: Project, tree: Path) ->
     assert f'it     = {{ git = "{tree.as_uri()}", branch = "main" }}' in text
 
 
+@pytest.mark.long
 def test_create_looks_at_the_folders_of_an_environment_that_is_there(project: Project, tree: Path) -> None:
     project.edit('alpha  = ">=1"', 'vision = { path = "../vision", editable = true }')
     project.ok("lock", "tiny")

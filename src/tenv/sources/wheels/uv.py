@@ -28,7 +28,7 @@ from tenv.sources.wheels.choose import (
     uv_platforms,
     ways_to_keep,
 )
-from tenv.sources.wheels.interpreters import Interpreter, inspect, search
+from tenv.sources.wheels.interpreters import Interpreter, inspect, search, search_unselected
 from tenv.sources.wheels.unpacked_size import watched_unpacking
 from tenv.sources.wheels.uv_output import (
     CHECK_INDEX,
@@ -199,6 +199,10 @@ class Uv(UvProgram):
         if asked not in self._searched:
             self._searched[asked] = search(minors, self.environment)
         return self._searched[asked]
+
+    def unselected(self, minor: str) -> Interpreter | None:
+        """Return a Python of this machine that pyenv has and does not select; None without one."""
+        return search_unselected(minor, self.environment)
 
     def inspect(self, program: Path) -> Interpreter | None:
         """Return the version and headers of a Python program; None unless it is a working, default build of CPython."""
