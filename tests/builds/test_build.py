@@ -3,12 +3,12 @@
 import json
 import re
 import subprocess
-import sys
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from uv import find_uv_bin
 
 from tenv.builds import build_environ
 from tenv.builds.build_environ import OPTIONS
@@ -375,8 +375,8 @@ def test_uv_keeps_the_versions_that_a_build_has_written(locked: Project) -> None
     for version in ("1.0", "2.0"):
         make_wheel(project.index.folder, "torchlike", version)
     constraint.write_text("torchlike==1.0\n")
-    ended = call("run", "tiny", "--", sys.executable, "-m", "uv", "pip", "install", "torchlike")
-    assert ended.status == 0
+    ended = project.run("run", "tiny", "--", find_uv_bin(), "pip", "install", "torchlike")
+    assert ended.status == 0, ended.err
     assert list(project.site().glob("torchlike-1.0.dist-info"))
     project.ok("create", "tiny")
     assert constraint.read_text() == "torchlike==1.0\n"
