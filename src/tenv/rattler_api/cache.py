@@ -21,7 +21,7 @@ from tenv.rattler_api.network import cache_folder as shared_cache
 from tenv.rattler_api.records import Record
 
 __all__ = ["Content", "PackageMembers", "PackedFile", "PackedFiles", "cache_folder", "downloads_folder", "lists_folder"]
-__all__ += ["read_cache", "read_packed"]
+__all__ += ["in_cache", "read_cache", "read_packed"]
 
 _OURS = ("info/paths.json", "info/link.json")
 
@@ -114,13 +114,13 @@ def read_cache(records: Sequence[Record], *, thorough: bool = False) -> tuple[di
         records: The packages.
         thorough: Compare the digests of all files, not only of those with another stamp than the noted one.
     """
-    there = _cached(records)
+    there = in_cache(records)
     read = {record.url: _read_folder(record, folder, thorough=thorough) for record, folder in there}
     damaged = tuple(record.name for record, _ in there if read[record.url] is None)
     return {url: content for url, content in read.items() if content is not None}, damaged
 
 
-def _cached(records: Sequence[Record]) -> list[tuple[Record, Path]]:
+def in_cache(records: Sequence[Record]) -> list[tuple[Record, Path]]:
     """Return the packages that rattler finds in the cache, with their folders."""
     import asyncio  # late: 38 ms
 

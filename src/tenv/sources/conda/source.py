@@ -15,7 +15,7 @@ from tenv.core.user_folders import user_data
 from tenv.environment.state import Environment, State, Status
 from tenv.locks.lock import CondaPackage, Lock, LockedFile
 from tenv.sources.conda.installed import CondaPackages, unlink
-from tenv.sources.interface import Access, Chosen, Problem, Source, SourceCache, Work, section_of
+from tenv.sources.interface import Access, Chosen, Need, Problem, Source, SourceCache, Work, section_of
 from tenv.sources.owners import claimed_twice
 from tenv.targets.manifest import Manifest
 
@@ -120,6 +120,18 @@ class CondaWork(Work):
     @property
     def _changes(self) -> bool:
         return _KEY in self.job.plan.changed
+
+    def needs(self) -> Iterator[Need]:
+        """Yield the packages to link; one that is in the cache is not downloaded."""
+        if not self._changes:
+            return
+        from tenv.sources.conda.staging import cached_urls  # late: loads rattler
+
+        job = self.job
+        new = [row for row in job.lock.conda.get(job.platform, ()) if not job.plan.keeps(_KEY, row.name)]
+        cached = cached_urls(job.lock, job.platform) if new else frozenset()
+        for row in new:
+            yield Need(row.name, row.version, self.source.section.kind, row.size, row.channel, row.url in cached)
 
     def stage(self) -> Collection[str]:
         """Fetch the packages into the cache, and check that none overwrites an unmanaged file.

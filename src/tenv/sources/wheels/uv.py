@@ -316,6 +316,16 @@ class Uv(UvProgram):
         if done.status:
             raise self.error(done.stderr, f"{', '.join(names)} : uv can't remove them from its cache")
 
+    def cached(self, wheels: Iterable[Wheel]) -> frozenset[str]:
+        """Return the sha256 of the wheels that uv's cache has, by their names in it (uv 0.9 to 0.13)."""
+        cache = self.folder("cache")
+        return frozenset(
+            wheel.sha256
+            for wheel in wheels
+            for entry in (wheel.file.removesuffix(".whl").partition("-")[2],)
+            if any(any(cache.glob(f"wheels-v*/{kind}/{wheel.name}/{entry}")) for kind in ("*", "*/*"))
+        )
+
     def folder(self, kind: str) -> Path:
         """Return a folder of uv's: ``cache``, or ``python`` for the Pythons that it downloads."""
         return Path(self.run(kind, "dir").stdout.strip())
