@@ -128,12 +128,13 @@ def gather(
     fetcher, progress = fetcher_of(access), access.progress
     store = default_store(progress.say, access.unpack_limits())
     windows = sys.platform == "win32"
-    size = sum(archive.size or 0 for archive in missing if not store.keeps(archive, windows=windows))
+    new = [archive for archive in missing if not store.keeps(archive, windows=windows)]
+    size = sum(archive.size or 0 for archive in new)
     if missing:
         noun = "archive" if len(missing) == 1 else "archives"
         if any(archive.url.startswith(NVIDIA) for archive in missing):
             progress.say(f"files of NVIDIA, under its license ({_LICENSE}): `tenv show` names each license file")
-        source = f"({format_bytes(size)}) from their servers or the store" if size else "from the store"
+        source = f"({format_bytes(size)}) from their servers or the store" if new else "from the store"
         progress.step(f"fetching {len(missing)} {noun} {source}")
     if isinstance(progress, Joined):
         progress.expected = size

@@ -66,14 +66,20 @@ class CondaSource(Source):
 
     def caches(self, access: Access) -> Iterator[SourceCache]:  # noqa: ARG002
         """Yield rattler's caches of packages and of package lists, and the partial downloads."""
-        from tenv.rattler_api.cache import cache_folder, downloads_folder, lists_folder  # late: only for `tenv clean`
+        from tenv.rattler_api.cache import (  # late: only for `tenv clean`
+            cache_folder,
+            downloads_folder,
+            is_cached_package,
+            is_package_list,
+            lists_folder,
+        )
 
-        for name, path, leftover in (
-            ("conda packages", cache_folder(), False),
-            ("conda package lists", lists_folder(), False),
-            ("partial conda downloads", downloads_folder(), True),
+        for name, path, is_ours, leftover in (
+            ("conda packages", cache_folder(), is_cached_package, False),
+            ("conda package lists", lists_folder(), is_package_list, False),
+            ("partial conda downloads", downloads_folder(), lambda _: True, True),  # a name of tenv's own
         ):
-            yield SourceCache(name, path, partial(empty_folder, path), leftover)
+            yield SourceCache(name, path, partial(empty_folder, path, is_ours), leftover)
 
     def work(self, job: "Job") -> "CondaWork":
         """Return the work that links packages."""
