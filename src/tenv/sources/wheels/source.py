@@ -60,8 +60,9 @@ class WheelSource(Source):
         return (*lock.wheels_for(platform, minor), *lock.trees_for(platform, minor))
 
     def asked(self, request: Any) -> str:
-        """Return the accepted versions of a wheel, or the request for a source tree."""
-        return str(request.tree or request.version)
+        """Return the accepted versions of a wheel, with its index, or the request for a source tree or a file."""
+        index = f" of {request.index}" if request.index else ""
+        return f"{request.tree or request.file or request.version}{index}"
 
     def note(self, file: LockedFile) -> tuple[str, ...]:
         """Return the entry of a file in the state; that of a source tree has its origin, too."""
