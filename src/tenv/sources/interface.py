@@ -100,6 +100,7 @@ class SolveOptions:
         afresh: Solve for conda packages even if the kept ones satisfy the manifest, since they may be a mixture.
         trust_first_use: Record the digest of a download that has no published one.
         ask_backends: Run the build backends of source trees whose metadata only they know.
+        explain: Search for the cause where there is no solution, which takes many more solutions.
     """
 
     seconds: float = 300.0
@@ -107,6 +108,7 @@ class SolveOptions:
     afresh: bool = False
     trust_first_use: bool = False
     ask_backends: bool = True
+    explain: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,12 +356,14 @@ def differences(lock: Lock, manifest: Manifest) -> list[str]:
 
     Args:
         lock: The lock.
-        manifest: The manifest; the requests of its features count, too.
+        manifest: The manifest; the requests of its features count, too, but for inherited ones that were left out.
     """
-    from tenv.locks.satisfaction import host_differences  # late: only for a lock whose manifest changed
+    from tenv.locks.lock_features import features_of  # late: only for a lock whose manifest changed
+    from tenv.locks.satisfaction import host_differences
     from tenv.targets.manifest import with_features
 
-    manifest = with_features(manifest)
+    left_out = manifest.inherited - {*features_of(lock)}
+    manifest = with_features(manifest, [name for name in manifest.features if name not in left_out])
     found = host_differences(lock, manifest)
     for platform in manifest.platforms:
         if platform not in lock.platforms:

@@ -210,6 +210,7 @@ class Manifest:
         cache_storage: The shared storage of the compile cache: an address, ``gha``, or empty for none.
         by_platform: The whole manifest of each platform that has sections of its own.
         features: The additions of ``[feature.NAME]``, by name: locked with the target, installed on request.
+        inherited: The features that only parents have: where one does not fit, the lock is made without it.
     """
 
     name: str
@@ -231,6 +232,7 @@ class Manifest:
     cache_storage: str = ""
     by_platform: Mapping[str, "Manifest"] = field(default_factory=dict)
     features: Mapping[str, "Manifest"] = field(default_factory=dict)
+    inherited: frozenset[str] = frozenset()
 
     @property
     def cache(self) -> str:
@@ -310,6 +312,7 @@ def merge(above: Manifest, own: Manifest) -> Manifest:
         lay(above, own),
         by_platform={platform: lay(above.on(platform), own.on(platform)) for platform in platforms},
         features={name: merge(above.features.get(name, empty), own.features.get(name, empty)) for name in names},
+        inherited=frozenset(names) - frozenset(own.features),
     )
 
 
