@@ -126,6 +126,10 @@ LAYOUTS: Mapping[str, Layout] = {
             "cuda_arch_matrix": Section(("torch",)),
         },
     ),
+    "torch_wheels": Layout(
+        "the CUDA of torch's wheels on the package index, and the parts of it that their headers include",
+        {"wheel": Section(("torch",), ("cuda", "platforms", "python", "glibc", "parts", "beside"))},
+    ),
     "pytorch_tried": Layout(
         "which CUDA, GCC, Python, CMake and driver a revision of PyTorch is known to fail with",
         {"tried": Section(("id",), ("from", "below", "torch_from", "torch_below", "platform", "what"))},

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tenv.facts.libstdcxx import LibstdcxxTable
     from tenv.facts.pytorch_build import PytorchBuildTable
     from tenv.facts.pytorch_tried import CreatedTargetTable, PytorchTriedTable
+    from tenv.facts.torch_wheels import TorchWheelTable
 
 __all__ = ["Facts", "default_overrides", "load_facts"]
 
@@ -114,6 +115,13 @@ class Facts:
         from tenv.facts.pytorch_tried import read
 
         return read(self.data("pytorch_tried"))
+
+    @cached_property
+    def torch_wheels(self) -> "TorchWheelTable":
+        """The wheels of torch on the Python package index."""
+        from tenv.facts.torch_wheels import read
+
+        return read(self.data("torch_wheels"))
 
     @cached_property
     def cusparselt(self) -> "CusparseltTable":

@@ -180,7 +180,8 @@ def _find_target(context: Context, request: CreateRequest) -> Target:
     if not request.lock_file.exists():
         hint = f"`tenv lock {target.name} --lock-file {shlex.quote(str(request.lock_file))}` writes it"
         raise LockMissingError(f"there is no lock for `{target.name}` ({request.lock_file})", hint=hint)
-    return replace(target, lock_file=request.lock_file, lock_home=request.lock_file, lock_origin=None)
+    found = replace(target, lock_file=request.lock_file, lock_home=request.lock_file, lock_origin=None)
+    return context.places.followed(found)
 
 
 def _job(context: Context, request: CreateRequest, report: "Callable[[Sequence[Finding]], None]") -> Creation:
@@ -246,7 +247,7 @@ def _lock(job: Creation) -> None:
     why = "no lock yet: locked" if missing else f"{'; '.join(locked.differences)}: locked again"
     job.context.progress.say(f"{locked.path}: {why}")
     target = replace(job.target, lock_file=locked.path, lock_origin=job.target.home_origin)
-    job.take_lock(take(locked.lock, job.features), target)
+    job.take_lock(take(locked.lock, job.features), job.context.places.followed(target))
     job.ask_rules(job.lock)
 
 

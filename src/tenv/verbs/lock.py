@@ -210,6 +210,10 @@ def _solve_together(problem: Problem) -> tuple[Lock, bytes]:
     """Select the files of a lock for a target and all of its features at once."""
     from tenv.rattler_api.lockfile import write_conda_part  # late: a lock that is up to date needs no solver
 
+    if problem.manifest.requirements.cuda_from:
+        from tenv.verbs.lock_torch import following  # late: few targets follow torch
+
+        problem = following(problem)
     manifest, chosen = problem.manifest, Chosen()
     together = replace(problem, manifest=with_features(manifest))
     for source in sources():
