@@ -1,9 +1,10 @@
-"""Write the facts about torch's wheels on the index in use: which CUDA each has, and which of its parts the headers need.
+"""Write the facts about torch's wheels on the index in use: the CUDA of each, and the parts of it that headers include.
 
     python scripts/torch_wheels.py 2.4 2.15 > src/tenv/facts/data/torch_wheels.toml
 
-Reads metadata and headers from the wheels by ranges, about 10 MB of each. An include of ``torch/include`` that torch does
-not bring itself belongs to the wheel of NVIDIA that holds a header of this name; a name that no wheel holds is a note.
+Reads metadata and headers from the wheels by ranges, about 10 MB of each. An include of ``torch/include`` that torch
+does not bring itself belongs to the wheel of NVIDIA that holds a header of this name; a name that no wheel holds is a
+note. ``find-links`` in pip's configuration must not name a folder with torch, which would hide the files of the index.
 """
 
 import contextlib
@@ -18,15 +19,15 @@ from packaging.requirements import Requirement
 from tenv.core.errors import TenvError
 from tenv.core.names import WheelFile, normalize
 from tenv.core.versions import Version
-from tenv.core.wheel_platforms import evaluated, glibc_of, marker_values, platforms_of
+from tenv.core.wheel_platforms import evaluated, glibc_of, marker_values
 from tenv.project.context import Context
 from tenv.sources.wheels.metadata import open_wheel
 from tenv.sources.wheels.urls import requirements_at
 from tenv.targets.torch_cuda import torch_cuda
 
 HEAD = """\
-# The wheels of torch on the Python package index: their CUDA, their Pythons, and the parts of CUDA that their headers include.
-# Written by scripts/torch_wheels.py on {day} from the newest patch release of each minor.
+# The wheels of torch on the Python package index: their CUDA, their Pythons, and the parts of CUDA that their headers
+# include. Written by scripts/torch_wheels.py on {day} from the newest patch release of each minor.
 # Columns
 #   cuda        the CUDA release of the wheels for Linux; those for Windows have no CUDA
 #   platforms   the platforms whose wheel has CUDA
@@ -121,19 +122,20 @@ def row_of(minor: str, owned: Mapping[str, str]) -> Iterator[str]:
     for oldest in OLDEST:
         with contextlib.suppress(TenvError):
             version, files = wheels_of(f"torch=={minor}.*", oldest)
-            if len(files) > 1:  # a folder of `find-links` has one file, and no Pythons that it requires
-                break
+            break
     linux = {file: at for file, at in files.items() if "manylinux" in file.tags or "linux_" in file.tags}
     pythons = sorted({Version(f"3.{tag[3:]}") for file in linux if (tag := file.tags.split("-")[0])[3:].isdigit()})
-    cuda, platforms = None, []
+    cuda, wheel, platforms = None, {}, []
     for platform, machine in (("linux-64", "x86_64"), ("linux-aarch64", "aarch64")):
-        at = next((at for file, at in linux.items() if file.tags.endswith(machine) and "cp312-cp312" in file.tags), None)
+        at = next(
+            (at for file, at in linux.items() if file.tags.startswith("cp312-cp312-") and machine in file.tags), None
+        )
         release = torch_cuda(version, requirements(at), platform, PYTHON) if at else None
         if release:
             platforms.append(platform)
             cuda = cuda or release
-    at = next(at for file, at in linux.items() if file.tags.endswith("x86_64") and "cp312-cp312" in file.tags)
-    included, count = headers(opened(at["url"]))
+            wheel = wheel or at
+    included, count = headers(opened(wheel["url"]))
     parts = sorted({owned[name] for name in included if name in owned})
     beside = {re.sub(r"nvidia-|-cu\d+$", "", name) for name in BESIDE}
     unknown = sorted(name for name in included - owned.keys() if LIKELY.match(name))

@@ -1,4 +1,4 @@
-"""The wheels of torch on the Python package index: their CUDA, and the parts of CUDA that compiling against them needs."""
+"""The wheels of torch on the Python package index: their CUDA, and the parts of it that their headers include."""
 
 from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version

@@ -1,6 +1,5 @@
 """Lock a target whose toolkit follows its torch: first torch, then the toolkit of its CUDA release with it."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -12,6 +11,8 @@ from tenv.targets.manifest import with_features
 from tenv.targets.torch_cuda import follow, torch_cuda
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tenv.locks.lock import Wheel
 
 __all__ = ["following"]

@@ -303,7 +303,7 @@ def _other_torch(platform: str, wheels: tuple[Wheel, ...], cuda: Version, target
             message=f"{has}, and the target has CUDA {cuda}",
             evidence=wheel.file,
             source="the wheel's version and its requirements",
-            fix=f"`tenv add {target} torch` names the newest torch with CUDA {cuda.major_minor} and the edits that it takes",
+            fix=f"`tenv add {target} torch` names the newest torch with CUDA {cuda.major_minor} and its edits",
         )
 
 

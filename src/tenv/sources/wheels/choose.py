@@ -12,7 +12,16 @@ from tenv.core.wheel_platforms import MACHINES
 from tenv.locks.lock import Wheel
 from tenv.targets.manifest import WheelRequest
 
-__all__ = ["choose_wheel", "cpu_torch", "first_that_fits", "hashed", "install_words", "join", "preferences", "requirement"]
+__all__ = [
+    "choose_wheel",
+    "cpu_torch",
+    "first_that_fits",
+    "hashed",
+    "install_words",
+    "join",
+    "preferences",
+    "requirement",
+]
 __all__ += ["too_new", "uv_platforms", "ways_to_keep"]
 
 Rows = list[dict[str, Any]]
