@@ -58,7 +58,15 @@ from tenv.targets.tree_request import read_tree
 from tenv.targets.variable_requests import check_names, read_variable
 from tenv.targets.wheel_origin import index_fault, is_wheel_file, read_file_request, read_indexes
 
-__all__ = ["REFUSED", "check_features", "check_single_supplier", "conda_package", "read_archive", "read_manifest"]
+__all__ = [
+    "REFUSED",
+    "TORCH",
+    "check_features",
+    "check_single_supplier",
+    "conda_package",
+    "read_archive",
+    "read_manifest",
+]
 
 _BUILD = re.compile(BUILD_PATTERN)
 _IN_FEATURE = tuple(name for name in names(FEATURE) if name != "platform")

@@ -188,7 +188,7 @@ DEBUG_PYTHON_KEYS = (
 REQUIREMENTS = (
     Key(
         "cuda",
-        "The CUDA release, from which the minimum driver follows; `torch` takes it from the locked torch, with its toolkit",
+        "The CUDA release, from which the minimum driver follows; `torch` means the locked torch's, with its toolkit",
         pattern=f"{VERSION_PATTERN}|torch",
         example="13.0",
     ),
