@@ -44,7 +44,9 @@ def _release(problem: Problem, chosen: Chosen) -> Version:
             where = f"{torch.name} {torch.version} on {platform} with Python {minor}"
             raise NoSolutionError(
                 f"{file}: the CUDA release follows torch, and {where} has no CUDA",
-                hint=f"take {platform} out of `platforms`, or ask for a torch that has CUDA there",
+                hint="`tenv init NAME --torch 2.9+cu126` writes a target with a torch of PyTorch's own index"
+                if len(problem.manifest.platforms) == 1
+                else f"take {platform} out of `platforms`, or ask for a torch that has CUDA there",
             )
     named = {cuda: f"torch {torch.version} for Python {minor}" for cuda, torch, _, minor in found}
     releases = {cuda.major_minor: words for cuda, words in named.items() if cuda}

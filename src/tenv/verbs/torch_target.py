@@ -41,6 +41,7 @@ glibc = "{glibc}"
 torch       = {request}
 {companions}cmake       = ">=3.27,<5"
 ninja       = ">=1.11"
+numpy       = "*"
 pip         = "*"                       # `pip install --no-build-isolation .` compiles an extension
 setuptools  = ">=70,<82"                # from 82 on it lacks pkg_resources, which many a setup.py imports
 wheel       = "*"
