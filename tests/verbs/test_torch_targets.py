@@ -117,7 +117,7 @@ def test_add_names_the_torch_of_the_target_s_cuda_and_its_edits(torches: Project
         assert line in said
     assert torches.manifest.read_bytes() == before
     assert "the newest torch with CUDA 13.0 is 2.14.1" in torches.fails(
-        6, "no-solution", "add", "tiny", "torch==2.15.0"
+        5, "no-solution", "add", "tiny", "torch==2.15.0"
     )
     torches.edit('cuda = "13.0"', 'cuda = "12.9"')
     said = torches.fails(5, "no-solution", "add", "tiny", "torch")
