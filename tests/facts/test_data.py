@@ -30,7 +30,7 @@ NOT_CONFIRMED = {
     "libstdcxx": 1,
     "pytorch_build": 2,
     "pytorch_tried": 3,
-    "torch_wheels": 0,
+    "torch_headers": 0,
     "cusparselt": 0,
     "cudnn": 0,
     "cuda_redist": 0,

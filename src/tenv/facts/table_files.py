@@ -126,9 +126,9 @@ LAYOUTS: Mapping[str, Layout] = {
             "cuda_arch_matrix": Section(("torch",)),
         },
     ),
-    "torch_wheels": Layout(
-        "the CUDA of torch's wheels on the package index, and the parts of it that their headers include",
-        {"wheel": Section(("torch",), ("cuda", "platforms", "python", "glibc", "parts", "beside"))},
+    "torch_headers": Layout(
+        "the parts of CUDA that the headers of each torch include, and the Pythons that have a wheel of it",
+        {"headers": Section(("torch",), ("python", "parts", "beside"))},
     ),
     "pytorch_tried": Layout(
         "which CUDA, GCC, Python, CMake and driver a revision of PyTorch is known to fail with",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tenv.facts.libstdcxx import LibstdcxxTable
     from tenv.facts.pytorch_build import PytorchBuildTable
     from tenv.facts.pytorch_tried import CreatedTargetTable, PytorchTriedTable
-    from tenv.facts.torch_wheels import TorchWheelTable
+    from tenv.facts.torch_headers import TorchHeadersTable
 
 __all__ = ["Facts", "default_overrides", "load_facts"]
 
@@ -117,11 +117,11 @@ class Facts:
         return read(self.data("pytorch_tried"))
 
     @cached_property
-    def torch_wheels(self) -> "TorchWheelTable":
-        """The wheels of torch on the Python package index."""
-        from tenv.facts.torch_wheels import read
+    def torch_headers(self) -> "TorchHeadersTable":
+        """The parts of CUDA that the headers of torch include."""
+        from tenv.facts.torch_headers import read
 
-        return read(self.data("torch_wheels"))
+        return read(self.data("torch_headers"), self.torch_wheels)
 
     @cached_property
     def cusparselt(self) -> "CusparseltTable":

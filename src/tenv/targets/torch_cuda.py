@@ -91,7 +91,7 @@ def follow(manifest: Manifest, cuda: Version | None) -> Manifest:
         return base
     from tenv.facts.tables import load_facts  # late: only for a target that follows torch
 
-    parts = sorted({*_COMPILER, *load_facts().torch_wheels.parts_for(cuda)})
+    parts = sorted({*_COMPILER, *load_facts().torch_headers.parts_for(cuda)})
 
     def laid(view: Manifest) -> Manifest:
         return _with_toolkit(replace(view, requirements=replace(view.requirements, cuda=cuda)), cuda, parts)

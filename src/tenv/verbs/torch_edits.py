@@ -13,7 +13,7 @@ from tenv.core.errors import NoSolutionError
 from tenv.core.names import normalize
 from tenv.core.versions import Range, Version
 from tenv.core.wheel_platforms import DEFAULT_GLIBC, evaluated, marker_values
-from tenv.facts.torch_wheels import TorchWheel
+from tenv.facts.torch_headers import TorchMinor
 from tenv.project.context import Context
 from tenv.sources.wheels.urls import requirements_at
 from tenv.targets.manifest import Manifest, ToolkitKind, WheelRequest, toolkit_kind
@@ -56,7 +56,7 @@ class _Found:
         newest: Whether it is the newest with the target's CUDA, since the requested one has another.
     """
 
-    row: TorchWheel
+    row: TorchMinor
     wheel: "Wheel"
     requires: tuple[str, ...]
     newest: bool
@@ -89,13 +89,13 @@ def edits_for_torch(context: Context, manifest: Manifest, wanted: Range) -> tupl
 
 def _find(context: Context, manifest: Manifest, cuda: Version, wanted: Range) -> _Found:
     """Return the newest requested torch with a CUDA release; the newest of all where none of these is requested."""
-    table, uv = context.facts().torch_wheels, context.uv()
-    rows = [row for row in reversed(table.wheels) if row.cuda.major_minor == cuda.major_minor]
+    table, uv = context.facts().torch_headers, context.uv()
+    rows = [row for row in reversed(table.minors) if row.cuda.major_minor == cuda.major_minor]
     if not rows:
-        there = ", ".join(dict.fromkeys(row.cuda.major_minor for row in table.wheels))
+        there = ", ".join(dict.fromkeys(row.cuda.major_minor for row in table.minors))
         raise NoSolutionError(
             f"the default index has no torch with CUDA {cuda.major_minor}; it has torch for CUDA {there}",
-            hint=f"`tenv init NAME --torch {table.wheels[-1].torch}` writes a target whose toolkit follows torch; "
+            hint=f"`tenv init NAME --torch {table.minors[-1].torch}` writes a target whose toolkit follows torch; "
             f"`--torch 2.9+cu{cuda.major_minor.replace('.', '')}` takes a torch of PyTorch's own index",
         )
     asked = [(row, Range(_joined(wanted, row)), False) for row in rows]
@@ -116,16 +116,16 @@ def _find(context: Context, manifest: Manifest, cuda: Version, wanted: Range) ->
     raise error or NoSolutionError(f"the indexes in use have no torch with CUDA {cuda.major_minor}")
 
 
-def _joined(wanted: Range, row: TorchWheel) -> str:
+def _joined(wanted: Range, row: TorchMinor) -> str:
     minor = f"=={row.torch}.*"
     return minor if wanted.text == "*" else f"{wanted.text},{minor}"
 
 
-def _glibc(manifest: Manifest, row: TorchWheel) -> Version:
+def _glibc(manifest: Manifest, row: TorchMinor) -> Version:
     return max(manifest.requirements.glibc or DEFAULT_GLIBC, row.glibc)
 
 
-def _pythons(manifest: Manifest, row: TorchWheel) -> list[str]:
+def _pythons(manifest: Manifest, row: TorchMinor) -> list[str]:
     """Return the Pythons of a target that torch has wheels for; those of torch where there is none."""
     accepted, minors = Range(row.python), manifest.python_minors()
     fitting = [minor for minor in minors if f"{minor}.0" in accepted]

@@ -7,7 +7,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import UsageError
 from tenv.core.versions import Version
 from tenv.facts.tables import Facts
-from tenv.facts.torch_wheels import TorchWheel
+from tenv.facts.torch_headers import TorchMinor
 from tenv.host.installed_torch import InstalledTorch, TorchKind, read_torch, torch_from_label
 from tenv.host.interface import Fact, Missing
 from tenv.targets.nearest_cuda import HostDriver
@@ -107,7 +107,7 @@ def torch_request(word: str, facts: Facts, platform: str, folder: Path, *, besid
 
 def _newest(facts: Facts, platform: str, *, beside: bool) -> TorchRequest:
     """Return the newest torch that the driver of this machine runs; the newest of all without a driver."""
-    rows, driver = tuple(reversed(facts.torch_wheels.wheels)), HostDriver.detect()
+    rows, driver = tuple(reversed(facts.torch_headers.minors)), HostDriver.detect()
     if beside:
         rows = tuple(row for row in rows if _with_torchvision(row.torch, facts))
     fitting = [row for row in rows if driver is None or driver.runs((row.cuda.major, row.cuda.minor))]
@@ -139,20 +139,20 @@ def _installed(torch: InstalledTorch, facts: Facts, platform: str, word: str) ->
     return TorchRequest(text, release, python, row.glibc, _label(cuda, row, platform, word), f"that of {torch.place}")
 
 
-def _row(release: Version, facts: Facts) -> TorchWheel:
+def _row(release: Version, facts: Facts) -> TorchMinor:
     """Return the facts about a version; the newest known ones for a newer version."""
-    rows = facts.torch_wheels.wheels
-    if found := facts.torch_wheels.of(release):
+    rows = facts.torch_headers.minors
+    if found := facts.torch_headers.of(release):
         return found
     if release > rows[-1].torch:
         return rows[-1]
     raise UsageError(
         f"the wheels of torch {release} are older than those that tenv knows ({rows[0].torch} to {rows[-1].torch})",
-        hint="`tenv facts torch_wheels` lists them",
+        hint="`tenv facts torch_headers` lists them",
     )
 
 
-def _label(cuda: str, row: TorchWheel, platform: str, word: str) -> str:
+def _label(cuda: str, row: TorchMinor, platform: str, word: str) -> str:
     """Return the CUDA of PyTorch's own index that has the wheels; empty where the default index has them."""
     if cuda and not cuda[0].isdigit():
         raise UsageError(f"`{word}` is a torch without CUDA, so no CUDA toolkit fits", hint=_EXAMPLES)

@@ -321,7 +321,7 @@ def waits_for_torch(case: Case) -> Iterator[Finding]:
         evidence=f"requirements.cuda of {case.manifest.file}",
         source="the manifest",
         fix=f"`tenv lock {case.manifest.name}` selects torch and the toolkit of its CUDA",
-        unknown=Unknown(Scope.BOTH, "torch_wheels"),
+        unknown=Unknown(Scope.BOTH, "torch_headers"),
     )
 
 

@@ -1,6 +1,6 @@
-"""Write the facts about torch's wheels on the index in use: the CUDA of each, and the parts of it that headers include.
+"""Write the facts about the headers in torch's wheels on the index in use: the parts of CUDA that they include.
 
-    python scripts/torch_wheels.py 2.4 2.15 > src/tenv/facts/data/torch_wheels.toml
+    python scripts/torch_headers.py 2.4 2.15 > src/tenv/facts/data/torch_headers.toml
 
 Reads metadata and headers from the wheels by ranges, about 10 MB of each. An include of ``torch/include`` that torch
 does not bring itself belongs to the wheel of NVIDIA that holds a header of this name; a name that no wheel holds is a
@@ -19,20 +19,16 @@ from packaging.requirements import Requirement
 from tenv.core.errors import TenvError
 from tenv.core.names import WheelFile, normalize
 from tenv.core.versions import Version
-from tenv.core.wheel_platforms import evaluated, glibc_of, marker_values
+from tenv.core.wheel_platforms import evaluated, marker_values
 from tenv.project.context import Context
 from tenv.sources.wheels.metadata import open_wheel
 from tenv.sources.wheels.urls import requirements_at
-from tenv.targets.torch_cuda import torch_cuda
 
 HEAD = """\
-# The wheels of torch on the Python package index: their CUDA, their Pythons, and the parts of CUDA that their headers
-# include. Written by scripts/torch_wheels.py on {day} from the newest patch release of each minor.
+# The parts of CUDA that the headers of torch's wheels on the default index include, and the Pythons of these wheels.
+# scripts/torch_headers.py writes it, from the newest patch release of each minor.
 # Columns
-#   cuda        the CUDA release of the wheels for Linux; those for Windows have no CUDA
-#   platforms   the platforms whose wheel has CUDA
 #   python      the Pythons that have a wheel
-#   glibc       the oldest glibc of the wheels
 #   parts       the parts that torch/include needs, by the extras of the wheel cuda-toolkit
 #   beside      the wheels beside the toolkit that it needs, without the suffix of CUDA's major
 
@@ -41,7 +37,6 @@ date = "{day}"
 
 [sources]
 INC = "the includes of torch/include in the wheel, and the headers in NVIDIA's wheels of CUDA 13.2"
-META = "the metadata and the names of the release's wheels"
 """
 BESIDE = ("nvidia-cudnn-cu13", "nvidia-nccl-cu13", "nvidia-cusparselt-cu13", "nvidia-nvshmem-cu13")
 TOOLKIT = "cuda-toolkit==13.2.2"
@@ -125,33 +120,20 @@ def row_of(minor: str, owned: Mapping[str, str]) -> Iterator[str]:
             break
     linux = {file: at for file, at in files.items() if "manylinux" in file.tags or "linux_" in file.tags}
     pythons = sorted({Version(f"3.{tag[3:]}") for file in linux if (tag := file.tags.split("-")[0])[3:].isdigit()})
-    cuda, wheel, platforms = None, {}, []
-    for platform, machine in (("linux-64", "x86_64"), ("linux-aarch64", "aarch64")):
-        at = next(
-            (at for file, at in linux.items() if file.tags.startswith("cp312-cp312-") and machine in file.tags), None
-        )
-        release = torch_cuda(version, requirements(at), platform, PYTHON) if at else None
-        if release:
-            platforms.append(platform)
-            cuda = cuda or release
-            wheel = wheel or at
+    wheel = next(at for file, at in linux.items() if file.tags.startswith("cp312-cp312-") and "x86_64" in file.tags)
     included, count = headers(opened(wheel["url"]))
     parts = sorted({owned[name] for name in included if name in owned})
     beside = {re.sub(r"nvidia-|-cu\d+$", "", name) for name in BESIDE}
     unknown = sorted(name for name in included - owned.keys() if LIKELY.match(name))
-    glibc = min((found for file in linux if (found := glibc_of(file.file))), default=Version("2.17"))
-    yield "\n[[wheel]]"
+    yield "\n[[headers]]"
     yield f'torch = "{minor}"'
-    yield f'cuda = "{cuda}"'
-    yield f"platforms = {listed(platforms)}"
     yield f'python = ">={pythons[0]},<3.{pythons[-1].minor + 1}"'
-    yield f'glibc = "{max(glibc, Version("2.17"))}"'
     yield f"parts = {listed([part for part in parts if part not in beside])}"
     yield f"beside = {listed([part for part in parts if part in beside])}"
     yield "confirmed = true"
     if unknown:
         yield f'note = "no wheel of NVIDIA has {", ".join(unknown)}"'
-    yield f'source = "META and INC of torch {version}: {count} headers"'
+    yield f'source = "INC of torch {version}: {count} headers"'
 
 
 def listed(words: list[str]) -> str:
