@@ -82,12 +82,12 @@ def owners() -> dict[str, str]:
         asked = Requirement(line)
         extra = re.search(r'extra == "([\w-]+)"', str(asked.marker))
         here = marker_values("linux-64", PYTHON) | {"extra": extra[1] if extra else ""}
-        if extra and extra[1] not in OTHERS and evaluated(asked.marker, here):
+        if extra and extra[1] not in OTHERS and asked.marker and evaluated(asked.marker, here):
             extras.setdefault(extra[1], []).append(f"{normalize(asked.name)}{asked.specifier}")
     parts: dict[str, str] = {}
-    for extra, packages in sorted(extras.items(), key=lambda row: len(row[1])):  # the extra for one package comes first
+    for part, packages in sorted(extras.items(), key=lambda row: len(row[1])):  # the extra for one package comes first
         for package in packages:
-            parts.setdefault(package, extra)
+            parts.setdefault(package, part)
     for spec, part in [*parts.items(), *((name, re.sub(r"nvidia-|-cu\d+$", "", name)) for name in BESIDE)]:
         _, files = wheels_of(spec)
         url = next(at["url"] for file, at in files.items() if "manylinux" in file.tags and "x86_64" in file.tags)

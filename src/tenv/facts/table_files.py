@@ -154,6 +154,14 @@ LAYOUTS: Mapping[str, Layout] = {
             "component": Section(("name", "since"), ("before", "platforms", "use")),
         },
     ),
+    "torch_wheels": Layout(
+        "the torch wheels of the default index: their CUDA, C++ and GPU code",
+        {
+            "torch": Section(
+                ("version", "platform"), ("local", "cuda", "glibc", "cxx11_abi", "least_cxx", "default_cxx", "gpu_code")
+            )
+        },
+    ),
     "magma": Layout(
         "the MAGMA binaries that PyTorch builds use",
         {

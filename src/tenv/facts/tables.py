@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tenv.facts.pytorch_build import PytorchBuildTable
     from tenv.facts.pytorch_tried import CreatedTargetTable, PytorchTriedTable
     from tenv.facts.torch_headers import TorchHeadersTable
+    from tenv.facts.torch_wheels import TorchWheelTable
 
 __all__ = ["Facts", "default_overrides", "load_facts"]
 
@@ -157,6 +158,13 @@ class Facts:
         from tenv.facts.library_releases import read_magma
 
         return read_magma(self.data("magma"))
+
+    @cached_property
+    def torch_wheels(self) -> "TorchWheelTable":
+        """The torch wheels of the default index."""
+        from tenv.facts.torch_wheels import read
+
+        return read(self.data("torch_wheels"))
 
 
 def load_facts(overrides: Sequence[Path] = ()) -> Facts:

@@ -1,4 +1,4 @@
-"""What compiling against each minor version of torch takes: its CUDA, and the parts of CUDA that its headers include."""
+"""What compiling against each minor version of torch takes: its CUDA, and the parts that its headers include."""
 
 from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version

@@ -123,6 +123,11 @@ class InstalledTorch:
         """Its version as users write it; ``unknown`` where it is not known."""
         return self.version.value if isinstance(self.version, Fact) else "unknown"
 
+    @property
+    def has_cuda(self) -> bool:
+        """Whether it was compiled for CUDA."""
+        return isinstance(self.cuda, Fact)
+
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values: each value with its origin, or the reason why it is missing."""
         bounds = self.bounds

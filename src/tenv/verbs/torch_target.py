@@ -148,7 +148,7 @@ def _row(release: Version, facts: Facts) -> TorchMinor:
         return rows[-1]
     raise UsageError(
         f"the wheels of torch {release} are older than those that tenv knows ({rows[0].torch} to {rows[-1].torch})",
-        hint="`tenv facts torch_headers` lists them",
+        hint="`tenv facts torch_headers` lists them; `tenv check --torch` knows older ones",
     )
 
 
