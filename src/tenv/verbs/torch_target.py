@@ -181,7 +181,7 @@ def manifest_text(request: TorchRequest, facts: Facts, *, name: str, platform: s
     return _TEXT.format(
         schema=schema,
         name=name,
-        torch=request.version,
+        torch=request.version.removesuffix(".*"),
         label=f"+{request.label}" if request.label else "",
         platform=platform,
         python=request.python,
