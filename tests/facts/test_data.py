@@ -29,6 +29,7 @@ NOT_CONFIRMED = {
     "cuda_parts": 0,
     "libstdcxx": 1,
     "pytorch_build": 2,
+    "pytorch_switches": 0,
     "pytorch_tried": 3,
     "torch_headers": 0,
     "cusparselt": 0,

@@ -63,6 +63,10 @@ def _print(shown: "Shown") -> None:
         ("python", str(manifest.python or "")),
         ("cuda", _cuda(manifest.requirements)),
         ("glibc", _glibc(manifest)),
+        (
+            "indexes",
+            ", ".join(f"{index}{' (explicit)' * index.explicit}" for index in manifest.on(shown.platform).indexes),
+        ),
         ("system", ", ".join(f"{name} {accepted}" for name, accepted in manifest.on(shown.platform).system.items())),
         ("features", _features(shown)),
         ("lock", shown.lock_state),

@@ -130,6 +130,10 @@ LAYOUTS: Mapping[str, Layout] = {
         "the parts of CUDA that the headers of each torch include, and the Pythons that have a wheel of it",
         {"headers": Section(("torch",), ("python", "parts", "beside"))},
     ),
+    "pytorch_switches": Layout(
+        "which revisions of PyTorch read a switch, and its other names",
+        {"switch": Section(("name",), ("first", "last", "now", "what"))},
+    ),
     "pytorch_tried": Layout(
         "which CUDA, GCC, Python, CMake and driver a revision of PyTorch is known to fail with",
         {"tried": Section(("id",), ("from", "below", "torch_from", "torch_below", "platform", "what"))},

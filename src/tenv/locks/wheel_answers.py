@@ -28,6 +28,7 @@ __all__ = [
     "reach",
     "required_names",
     "served_minors",
+    "unrequired_wheels",
     "wheel_faults",
     "wheels_brought",
 ]
@@ -72,9 +73,12 @@ def wheel_faults(lock: Lock, manifest: Manifest, platform: str) -> Iterator[str]
         platform: The platform.
     """
     minors = served_minors(lock, manifest, platform)
-    missing = [minor for minor in minors if minor not in lock.python_minors(platform)]
+    locked = lock.python_minors(platform)
+    missing = [minor for minor in minors if minor not in locked]
     if missing and manifest.wheels:
         yield f"Python {', '.join(missing)} is not in the lock"
+    if locked and not minors:
+        yield f"wheels for Python {', '.join(locked)} are locked and the manifest has no Python"
     found: dict[str, list[str]] = {}
     for minor in minors:
         if minor not in missing:
@@ -105,11 +109,24 @@ def _faults_for(lock: Lock, manifest: Manifest, platform: str, minor: str) -> It
     tags = accepted_tags(platform, minor, manifest.requirements.glibc or DEFAULT_GLIBC)
     yield from (fault for wheel in wheels if (fault := _tag_fault(wheel, tags, manifest, platform)))
     given = python_packages(lock.conda.get(platform, ()))
-    rows = {name: LockedWheel(wheel.version, wheel.requires) for name, wheel in locked.items()}
-    supplied = {**_named_by_purls(lock, platform), **given}
+    rows, supplied = _rows(files), {**_named_by_purls(lock, platform), **given}
     yield from wheels_brought(rows, manifest.wheels, supplied, marker_values(platform, minor))
     elsewhere = set(map(normalize, given))
     yield from (f"{name} is both a wheel and a conda package" for name in locked if name in elsewhere)
+
+
+def _rows(files: Iterable[Wheel | LockedTree]) -> dict[str, LockedWheel]:
+    return {file.name: LockedWheel(file.version, file.requires) for file in files}
+
+
+def unrequired_wheels(lock: Lock, manifest: Manifest, platform: str) -> frozenset[str]:
+    """Return the wheels of a platform that no request brings, by name; none where requirements are unknown."""
+    found: set[str] = set()
+    for minor in served_minors(lock, manifest, platform):
+        rows = _rows((*lock.wheels_for(platform, minor), *lock.trees_for(platform, minor)))
+        reached = reach(rows, manifest.wheels, {}, marker_values(platform, minor))
+        found |= rows.keys() - reached.names if reached.complete else set()
+    return frozenset(found)
 
 
 def _origin_fault(wheel: Wheel, manifest: Manifest) -> str:

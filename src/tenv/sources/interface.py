@@ -7,7 +7,7 @@ row in `tenv.targets.sections`. Manifests, locks, states, counts and all verbs t
 
 import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -356,19 +356,24 @@ def differences(lock: Lock, manifest: Manifest) -> list[str]:
 
     Args:
         lock: The lock.
-        manifest: The manifest; the requests of its features count, too, but for inherited ones that were left out.
+        manifest: The manifest; the requests of its features count, too, and the files that each brings, but for
+            inherited features that were left out.
     """
-    from tenv.locks.lock_features import features_of  # late: only for a lock whose manifest changed
+    from tenv.locks.lock_features import division_faults, features_of  # late: only for a lock whose manifest changed
     from tenv.locks.satisfaction import host_differences
     from tenv.targets.manifest import with_features
 
     left_out = manifest.inherited - {*features_of(lock)}
-    manifest = with_features(manifest, [name for name in manifest.features if name not in left_out])
+    kept = {name: feature for name, feature in manifest.features.items() if name not in left_out}
+    whole = replace(manifest, features=kept)
+    manifest = with_features(whole)
     found = host_differences(lock, manifest)
+    gone = [platform for platform in lock.platforms if platform not in manifest.platforms]
+    found += [f"platform {platform} is in the lock and not in the manifest" for platform in gone]
     for platform in manifest.platforms:
         if platform not in lock.platforms:
             found.append(f"platform {platform} is not in the lock")
             continue
         for source in sources():
             found += source.differences(lock, manifest.on(platform), platform)
-    return found
+    return found or (division_faults(lock, whole) if whole.features else [])

@@ -29,6 +29,7 @@ __all__ = [
     "Requirements",
     "ToolkitKind",
     "WheelRequest",
+    "feature_with",
     "lay",
     "merge",
     "placed",
@@ -276,6 +277,11 @@ class Manifest:
                 return index
         return Index(word.rstrip("/"), explicit=True) if "://" in word else None
 
+    def bound_indexes(self) -> dict[str, Index]:
+        """Return the index of each request that names one, by the name of the wheel."""
+        named = {name: self.index(request.index) for name, request in self.wheels.items() if request.index}
+        return {name: index for name, index in named.items() if index}
+
     def sources(self, platform: str) -> tuple[str, ...]:
         """Return the URLs of a platform's channels, best first; a channel that only a request names comes last."""
         found = [url for word in self.channels for url in channel_urls(word, platform)]
@@ -349,6 +355,15 @@ def merge(above: Manifest, own: Manifest, *, adds: bool = False) -> Manifest:
         features={name: merge(above.features.get(name, empty), own.features.get(name, empty)) for name in names},
         inherited=frozenset(names) - frozenset(own.features),
     )
+
+
+def feature_with(manifest: Manifest, package: str, platform: str) -> str:
+    """Return the first feature of a manifest that requests a package on a platform; empty without one."""
+    for name, feature in manifest.features.items():
+        here = feature.on(platform)
+        if any(package == one.replace("_", "-") for section in SECTIONS for one in here.wanted(section.key)):
+            return name
+    return ""
 
 
 def with_features(manifest: Manifest, names: Iterable[str] | None = None) -> Manifest:

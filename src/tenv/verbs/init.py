@@ -83,7 +83,8 @@ def init(
         companions: Whether it has torchvision and torchaudio, too.
 
     Raises:
-        UsageError: The name is not valid for a target, or there is no such torch.
+        UsageError: The name is not valid for a target, an empty target would hide another one of that name, or there is
+            no such torch.
         UnknownTargetError: The target in `extends` does not exist.
         FileExistsAlreadyError: The manifest exists.
     """
@@ -104,6 +105,13 @@ def init(
     manifest = folder / "manifests" / f"{target}.toml"
     if manifest.exists() or manifest.is_symlink():
         raise FileExistsAlreadyError(f"{manifest}: already exists", hint=f"`tenv show {target}` shows it")
+    others = (place for place in context.places.places if place.folder != folder)
+    hidden = next((place.origin.owner for place in others if place.manifest_file(target).is_file()), "")
+    if hidden and not extends and torch is None:
+        raise UsageError(
+            f"there is a target `{target}` ({hidden}), which an empty one would hide",
+            hint=f"`tenv create {target}` makes its environment; `tenv init my-{target} --extends {target}` adds to it",
+        )
     here = current_platform()
     platform = here if here in PLATFORMS else PLATFORMS[0]
     schema = manifest.with_name(SCHEMA_FILE)
@@ -115,8 +123,6 @@ def init(
     write_atomic(schema, schema_text(), within=folder)
     write_atomic(manifest, filled, within=folder)
     repository = any((parent / ".git").exists() for parent in (folder, *folder.parents))
-    others = (place for place in context.places.places if place.folder != folder)
-    hidden = next((place.origin.owner for place in others if place.manifest_file(target).is_file()), "")
     return Begun(target, manifest, schema, _ignore(folder), repository, hidden)
 
 
