@@ -85,7 +85,7 @@ def _resolve(problem: Problem, conda: Mapping[str, Sequence[CondaPackage]]) -> R
             process.end_all()
             time.sleep(0.02)
     if failed is not None:
-        raise _explained(problem, conda, *failed) from failed[-1]
+        raise _explained(problem, conda, *failed) if problem.limits.explain else failed[-1]
     return resolved
 
 

@@ -21,6 +21,7 @@ from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags
 from tenv.locks.lock import Wheel
 from tenv.sources.wheels.choose import (
     choose_wheel,
+    cpu_torch,
     first_that_fits,
     install_words,
     preferences,
@@ -99,6 +100,8 @@ class Uv(UvProgram):
         what = f"no set of wheels for {manifest.name} on {platform} with Python {python}"
         what += " beside the conda packages" if given else ""
 
+        has_cuda = bool(manifest.requirements.cuda or manifest.requirements.cuda_from)
+
         def ask(name: str, *constraints: str) -> list[dict[str, Any]]:
             limits = (*fixed, *constraints)
             ways = ways_to_keep(pins, together=upgrade == ())
@@ -106,6 +109,8 @@ class Uv(UvProgram):
                 ways,
                 lambda held, kept: self._choose(name, manifest, python, (*limits, *held), kept, exclude_newer, what),
             )
+            if has_cuda and (cpu := cpu_torch(rows)):  # `2.13.0+cpu` of another index is newer than 2.13.0
+                return ask(name, *constraints, f"torch!={cpu}")
             return [row for row in rows if normalize(row["name"]) not in elsewhere]
 
         older: list[str] = []
