@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tenv.facts.library_releases import CudnnTable, CusparseltTable, MagmaTable
     from tenv.facts.libstdcxx import LibstdcxxTable
     from tenv.facts.pytorch_build import PytorchBuildTable
+    from tenv.facts.pytorch_switches import SwitchTable
     from tenv.facts.pytorch_tried import CreatedTargetTable, PytorchTriedTable
     from tenv.facts.torch_wheels import TorchWheelTable
 
@@ -108,6 +109,13 @@ class Facts:
         from tenv.facts.pytorch_build import read
 
         return read(self.data("pytorch_build"))
+
+    @cached_property
+    def pytorch_switches(self) -> "SwitchTable":
+        """The switches that some revisions of PyTorch read and others do not."""
+        from tenv.facts.pytorch_switches import read
+
+        return read(self.data("pytorch_switches"))
 
     @cached_property
     def pytorch_tried(self) -> "PytorchTriedTable":

@@ -179,11 +179,10 @@ def without_logins(found: Imported) -> Imported:
             for platform, rows in found.draft.dependencies.items()
         },
     )
-    part = found.part and ForeignLock(
-        tuple(dict.fromkeys(map(without_login, found.part.channels))),
-        {platform: tuple(map(_plain_row, rows)) for platform, rows in found.part.conda.items()},
-        found.part.wheels,
-        found.part.options,
+    part = found.part and replace(
+        found.part,
+        channels=tuple(dict.fromkeys(map(without_login, found.part.channels))),
+        conda={platform: tuple(map(_plain_row, rows)) for platform, rows in found.part.conda.items()},
     )
     if (draft, part) == (found.draft, found.part):
         return found

@@ -18,7 +18,7 @@ from tenv.core.files import read_regular
 from tenv.core.toml_reader import nearest
 from tenv.core.versions import Version
 from tenv.core.yaml_reader import load
-from tenv.locks.lock import Lock, Wheel
+from tenv.locks.lock import Lock, LockedTree, Wheel
 from tenv.targets.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
 from tenv.targets.variable_requests import VariableRequest
 from tenv.toolchain.discover import Toolchain
@@ -111,6 +111,8 @@ class Subject:
         site: The environment on this machine, for a format that needs one.
         carried: The target's manifests and its lock, by name, for a format that takes them along.
         base: The image that a container is made from; empty for the one that fits.
+        home: The project of the target, relative to the folder of the export, whose files need no copy; empty for a
+            target of another place.
     """
 
     manifest: Manifest
@@ -124,6 +126,7 @@ class Subject:
     site: Site | None = None
     carried: Mapping[str, bytes] = field(default_factory=dict)
     base: str = ""
+    home: str = ""
 
     def minor(self, platform: str) -> str:
         """Return the Python minor of a platform: of its conda package, else the requested one, else an empty string."""
@@ -259,12 +262,16 @@ class ForeignLock:
         conda: The conda packages of each platform, as rows of a ``pixi.lock`` of version 7.
         wheels: The wheels of each platform.
         options: The solve options in that lock.
+        trees: The packages of each platform that are built from source trees.
+        left: The packages that a lock of tenv can't have, each with the reason.
     """
 
     channels: tuple[str, ...]
     conda: Mapping[str, tuple[Mapping[str, Any], ...]]
     wheels: Mapping[str, tuple[Wheel, ...]]
     options: Mapping[str, Any] = field(default_factory=dict)
+    trees: Mapping[str, tuple[LockedTree, ...]] = field(default_factory=dict)
+    left: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,12 +283,14 @@ class Imported:
         draft: The manifest.
         part: The content of its lock; None if the file has no hashes for it.
         lost: The losses of the import, one sentence each.
+        notes: What a reader may want to know of the manifest, a sentence each.
     """
 
     name: str
     draft: Draft
     part: ForeignLock | None
     lost: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,7 @@ class Workspace:
                 _wheels([table.get("pypi-dependencies") or {} for table in tables], self.path.parent, lost)
             )
             variables[platform] = dict(_variables(tables, lost))
-        left = sorted({key for part in parts for key in part if key not in _READ} - set(_OF_THE_FILE))
+        left = sorted({key for part in parts for key in part if key not in (*_READ, "tasks")} - set(_OF_THE_FILE))
         if left:
             lost.append(f"of {self.path.name} are not imported: {', '.join(left)}")
         declared = self._declared(parts, {name: places[name] for name in platforms if name in places})
