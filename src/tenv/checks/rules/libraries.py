@@ -144,16 +144,19 @@ def _triton(case: Case, torch: str) -> Iterator[Finding]:
         return
     feature = wrong[0].features[0] if wrong[0].features else ""
     section = f"feature.{feature}.pypi-dependencies" if feature else "pypi-dependencies"
-    versions = {wheel.version: f" (Python {', '.join(wheel.python)})" if len(rows) > 1 else "" for wheel in wrong}
+    minors: dict[str, list[str]] = {}
+    for wheel in wrong:
+        minors.setdefault(wheel.version, []).extend(wheel.python)
+    several = len({wheel.version for wheel in rows}) > 1
+    words = [f"{version} (Python {', '.join(names)})" if several else version for version, names in minors.items()]
     target = case.lock.target if case.lock else case.manifest.name
     yield Finding(
         code=REVISION,
         severity=Severity.NOTE if feature else Severity.WARNING,
-        subject="triton " + ", ".join(f"{version}{minors}" for version, minors in versions.items()),
-        message=f"goes with another PyTorch than {torch}, whose wheels require triton {row.triton}: torch.compile may fail"
-        + (f", with the feature {feature} alone" if feature else "")
-        + doubt(row.basis),
-        evidence=", ".join(wheel.file for wheel in wrong),
+        subject=f"triton {', '.join(words)}",
+        message=f"goes with another PyTorch than {torch}, whose wheels require triton {row.triton}: "
+        f"torch.compile may fail{f', with the feature {feature} alone' if feature else ''}{doubt(row.basis)}",
+        evidence=wrong[0].file,
         source=row.basis.source,
         fix=f'set triton = "{pin}" in [{section}] of a target of yours (`tenv init mine --extends {target}`)',
     )
