@@ -148,7 +148,10 @@ def _triton(case: Case, torch: str) -> Iterator[Finding]:
     for wheel in wrong:
         minors.setdefault(wheel.version, []).extend(wheel.python)
     several = len({wheel.version for wheel in rows}) > 1
-    words = [f"{version} (Python {', '.join(names)})" if several else version for version, names in minors.items()]
+    words = [
+        f"{version} (Python {', '.join(sorted(names, key=Version))})" if several else version
+        for version, names in minors.items()
+    ]
     target = case.lock.target if case.lock else case.manifest.name
     yield Finding(
         code=REVISION,
