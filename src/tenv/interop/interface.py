@@ -21,6 +21,7 @@ from tenv.core.yaml_reader import load
 from tenv.locks.lock import Lock, LockedTree, Wheel
 from tenv.targets.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
 from tenv.targets.variable_requests import VariableRequest
+from tenv.targets.wheel_origin import Index
 from tenv.toolchain.discover import Toolchain
 
 __all__ = [
@@ -237,6 +238,8 @@ class Draft:
         wheels: The requests to the package index, by platform and name.
         environment: Variables to set, by platform and name.
         description: One line for users, or an empty string.
+        indexes: The package indexes, best first.
+        features: The requests to the package index of each feature, by feature, platform and name.
     """
 
     platforms: tuple[str, ...]
@@ -248,6 +251,8 @@ class Draft:
     wheels: Mapping[str, Mapping[str, WheelRequest]] = field(default_factory=dict)
     environment: Mapping[str, Mapping[str, VariableRequest]] = field(default_factory=dict)
     description: str = ""
+    indexes: tuple[Index, ...] = ()
+    features: Mapping[str, Mapping[str, Mapping[str, WheelRequest]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,8 @@ from tenv.interop.interface import (
     load_yaml,
     minor_of,
 )
-from tenv.interop.pixi_workspace import Workspace, read_workspace, render_workspace
+from tenv.interop.pixi_text import render_workspace
+from tenv.interop.pixi_workspace import Workspace, read_workspace
 from tenv.interop.requests import asked_wheels, channel_words, left_out, not_known, other_channels, top_level, wheel_at
 from tenv.locks.lock import LockedTree, Wheel
 from tenv.rattler_api.lockfile import to_current
@@ -205,14 +206,15 @@ def _read_lock(source: GivenFile) -> Imported:
     lost = _others(data, name)
     places = _platforms(source, data, environment, lost)
     part = _part(data, environment, places, lost, source.path.parent)
-    workspace = read_workspace(source.path.with_name("pixi.toml"))
+    names = ("pixi.toml", "pyproject.toml")
+    workspace = next(filter(None, (read_workspace(source.path.with_name(name)) for name in names)), None)
     if workspace and name not in workspace.environments():  # it has changed since
         lost.append(f"{workspace.path.name} has no environment `{name}`: the requests come from the lock alone")
         workspace = None
     asked = workspace.draft(source, name, lost, tuple(places)) if workspace else None
     draft = asked or _derive(data, environment, places, part)
     notes: list[str] = []
-    draft = _completed(draft, part, source.path.parent, notes)
+    draft = _completed(draft, part, source.path.parent, lost, notes)
     return Imported(_name(workspace, name), draft, part, tuple(dict.fromkeys(lost)), tuple(dict.fromkeys(notes)))
 
 
@@ -279,7 +281,9 @@ def _pypi_file(row: Mapping[str, Any], minor: str, home: Path) -> Wheel | Locked
     requires = tuple(map(_without_address, row.get("requires_dist") or ()))
     if not minor:
         return name, "not locked with a Python from conda"
-    if wheel := wheel_at(url, name, version, sha256, size if isinstance(size, int) else None, (minor,)):
+    if wheel := wheel_at(
+        url.partition("#")[0], name, version, sha256, size if isinstance(size, int) else None, (minor,)
+    ):
         return replace(wheel, requires=requires)
     if tree := _tree_of(url, home):
         keys: dict[str, Any] = {**tree.given()}
@@ -352,7 +356,7 @@ def _virtual(places: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     return found
 
 
-def _completed(draft: Draft, part: ForeignLock, home: Path, notes: list[str]) -> Draft:
+def _completed(draft: Draft, part: ForeignLock, home: Path, lost: list[str], notes: list[str]) -> Draft:
     """Return a draft that requests Python on every platform with wheels, and source trees at their locked commits.
 
     What conda supplies in place of a requested wheel is no request for a wheel.
@@ -370,6 +374,8 @@ def _completed(draft: Draft, part: ForeignLock, home: Path, notes: list[str]) ->
             if name in given and name not in locked:
                 notes.append(f"{name} is locked from conda, as {given[name]}")
                 asked.setdefault(given[name], _top_level(part.conda[platform], given[name])[given[name]])
+            elif request.tree and name not in locked:
+                lost.append(f"`{name}` is built from a source tree, of which the lock has no row")
             else:
                 wheels[platform][name] = request
         for name, tree in trees.items():

@@ -28,7 +28,7 @@ from tenv.interop.formats import find_format, recognize
 from tenv.interop.interface import Draft, ForeignLock, Format, Imported, read_source
 from tenv.interop.pixi import lock_text
 from tenv.interop.requests import asked_wheels, top_level
-from tenv.locks.lock import Lock, LockedTree, from_manifest
+from tenv.locks.lock import Lock, LockedTree, Wheel, from_manifest
 from tenv.locks.lock_file import read_lock, render_lock
 from tenv.locks.satisfaction import unrequired
 from tenv.project.context import Context
@@ -206,7 +206,7 @@ class _Trial:
         """
         draft = _with_channels(draft, part, notes)
         asked = self.manifest(draft)[1]
-        part = replace(part, trees=_placed_trees(asked, part))
+        part = replace(part, trees=_placed_trees(asked, part), wheels=_with_origins(asked, part))
         made = self.lock(asked, part)
         if added := _with_unrequired(draft, asked, made, notes):
             asked = self.manifest(added)[1]
@@ -247,6 +247,21 @@ def _placed_trees(asked: Manifest, part: ForeignLock) -> dict[str, tuple[LockedT
         trees = {row.name: request.tree for row in rows if (request := wheels.get(row.name)) and request.tree}
         known = {name: _metadata_of(name, tree) for name, tree in trees.items() if tree.path}
         found[platform] = tuple(_placed(row, trees[row.name], known.get(row.name)) for row in rows if row.name in trees)
+    return found
+
+
+def _with_origins(asked: Manifest, part: ForeignLock) -> dict[str, tuple[Wheel, ...]]:
+    """Return the wheels with the index or the file that the manifest requests them from."""
+    found = {}
+    for platform, rows in part.wheels.items():
+        here = asked.on(platform)
+        wanted = {row.name: here.wheels.get(row.name) for row in rows}
+        found[platform] = tuple(
+            replace(row, url=request.file.url, path=request.file.path)
+            if (request := wanted[row.name]) and request.file
+            else replace(row, index=here.index(request.index) if request and request.index else None)
+            for row in rows
+        )
     return found
 
 
