@@ -76,3 +76,19 @@ def test_a_submodule_with_other_files_than_pytorch_looks_for_is_not_called_empty
     (workshop.checkout / "third_party/fmt/CMakeLists.txt").rename(workshop.checkout / "third_party/fmt/Eigen")
     (finding,) = checkout_step(workshop)["findings"]
     assert finding["message"].startswith("has none of CMakeLists.txt, Makefile, setup.py, LICENSE, ")
+
+
+def test_check_and_build_agree_about_submodules_that_only_setup_py_would_fetch(workshop: Workshop) -> None:
+    (workshop.checkout / "third_party/fmt/CMakeLists.txt").unlink()
+    setup = workshop.checkout / "setup.py"
+    setup.write_text(f"{setup.read_text()}# check_submodules: print(' --- Trying to initialize submodules')\n")
+    make_git(workshop.checkout)
+    assert codes(checkout_step(workshop)) == ("TE611",)
+    ended = call("check", "tiny", "--pytorch", str(workshop.checkout), "--json", "--build-only")
+    (finding,) = [row for row in json.loads(ended.out)["findings"] if row["code"] == "TE611"]
+    assert (finding["severity"], ended.status) == ("error", 1)
+    assert "setup.py would fetch them, and `tenv build` does not" in finding["message"]
+    text = workshop.project.manifest.read_text()
+    workshop.project.manifest.write_text(f'{text}[activation.env]\nUSE_SYSTEM_LIBS = "1"\n')
+    assert codes(checkout_step(workshop)) == ()
+    assert "TE611" not in call("check", "tiny", "--pytorch", str(workshop.checkout), "--json").out

@@ -192,12 +192,13 @@ def test_a_file_is_the_requested_one(tmp_path: Path) -> None:
     text = f'[pypi-dependencies]\npure = {{ url = "{URL}#sha256={DIGEST}" }}\n'
     manifest = replace(read(tmp_path, text), platforms=("linux-64",))
     row = replace(wheel("pure", "1.0", "3.11"), requires=())
-    for changes, said in (
+    cases: tuple[tuple[dict[str, Any], str], ...] = (
         ({"url": URL, "sha256": DIGEST}, ""),
         ({"url": URL}, "is locked with another sha256 than the manifest has"),
         ({"sha256": DIGEST}, "is locked from the indexes in use, the manifest requests https://h/pure-1.0"),
         ({"url": URL.replace("//h/", "//evil/"), "sha256": DIGEST}, "is locked from https://evil/"),
-    ):
+    )
+    for changes, said in cases:
         found = differences(lock_of(manifest, replace(row, **changes)), manifest)
         assert bool(found) == bool(said), changes
         assert said in "".join(found)

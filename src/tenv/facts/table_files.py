@@ -126,6 +126,10 @@ LAYOUTS: Mapping[str, Layout] = {
             "cuda_arch_matrix": Section(("torch",)),
         },
     ),
+    "pytorch_switches": Layout(
+        "which revisions of PyTorch read a switch, and its other names",
+        {"switch": Section(("name",), ("first", "last", "now", "what"))},
+    ),
     "pytorch_tried": Layout(
         "which CUDA, GCC, Python, CMake and driver a revision of PyTorch is known to fail with",
         {"tried": Section(("id",), ("from", "below", "torch_from", "torch_below", "platform", "what"))},
@@ -148,6 +152,14 @@ LAYOUTS: Mapping[str, Layout] = {
         {
             "release": Section(("label",), ("date", "nvcc", "platforms")),
             "component": Section(("name", "since"), ("before", "platforms", "use")),
+        },
+    ),
+    "torch_wheels": Layout(
+        "the torch wheels of the default index: their CUDA, C++ and GPU code",
+        {
+            "torch": Section(
+                ("version", "platform"), ("local", "cuda", "glibc", "cxx11_abi", "least_cxx", "default_cxx", "gpu_code")
+            )
         },
     ),
     "magma": Layout(

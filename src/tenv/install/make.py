@@ -22,8 +22,9 @@ from tenv.core.errors import EnvironmentBrokenError, NetworkError, StorageError,
 from tenv.core.file_stamps import set_executable
 from tenv.core.files import flush, remove_tree, storage_errors, write_atomic
 from tenv.core.folder_size import folder_size
-from tenv.core.prefix import MARKER, META, clear, files_in
+from tenv.core.prefix import CONSTRAINT, MARKER, META, clear, files_in
 from tenv.core.progress import Joined
+from tenv.core.unreadable import closed_to_others
 from tenv.environment.integrity import Defect
 from tenv.environment.lock_note import drop_lock_note
 from tenv.environment.made_files import note_made, store_scripts
@@ -289,6 +290,8 @@ def _activate(job: Creation) -> None:
         job.manifest, job.toolchain, job.machine, chosen_archs(job), effects, job.context.environ.get("HOME", "")
     )
     watches = tuple(watch for work in job.works for watch in work.watches())
+    if not (job.prefix / CONSTRAINT).exists():  # uv refuses a constraint that is not there
+        write_atomic(job.prefix / CONSTRAINT, "", within=job.prefix)
     _store_activation(job.environment, replace(activation, watches=watches))
 
 
@@ -362,6 +365,11 @@ def notes(job: Creation) -> Iterator[str]:
         yield (
             f"{python.path} has no Python.h, so PyTorch can't be built with it: "
             f"`apt install python{python.version.major_minor}-dev` installs it on Debian and Ubuntu"
+        )
+    if python and not job.plan.own_python and (folder := closed_to_others(python.path, job.prefix)):
+        yield (
+            f"{python.path}, the Python of this environment, lies in {folder}, which other users can't enter: "
+            "`--python /usr/bin/python3` takes one that they have"
         )
     if job.request.frozen:
         yield from (f"{found.subject} {found.message} ({found.code})" for found in check_lock(job.lock))

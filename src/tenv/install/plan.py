@@ -163,6 +163,8 @@ def choose_python(
     if here:
         return here[0]
     minor = preferred or max(open_, key=Version)
+    if kept := uv.unselected(minor):
+        return kept
     try:
         program = uv.fetch_python(minor)
     except NetworkError as error:

@@ -112,6 +112,8 @@ class Subject:
         site: The environment on this machine, for a format that needs one.
         carried: The target's manifests and its lock, by name, for a format that takes them along.
         base: The image that a container is made from; empty for the one that fits.
+        home: The project of the target, relative to the folder of the export, whose files need no copy; empty for a
+            target of another place.
     """
 
     manifest: Manifest
@@ -125,6 +127,7 @@ class Subject:
     site: Site | None = None
     carried: Mapping[str, bytes] = field(default_factory=dict)
     base: str = ""
+    home: str = ""
 
     def minor(self, platform: str) -> str:
         """Return the Python minor of a platform: of its conda package, else the requested one, else an empty string."""

@@ -73,9 +73,12 @@ def wheel_faults(lock: Lock, manifest: Manifest, platform: str) -> Iterator[str]
         platform: The platform.
     """
     minors = served_minors(lock, manifest, platform)
-    missing = [minor for minor in minors if minor not in lock.python_minors(platform)]
+    locked = lock.python_minors(platform)
+    missing = [minor for minor in minors if minor not in locked]
     if missing and manifest.wheels:
         yield f"Python {', '.join(missing)} is not in the lock"
+    if locked and not minors:
+        yield f"wheels for Python {', '.join(locked)} are locked and the manifest has no Python"
     found: dict[str, list[str]] = {}
     for minor in minors:
         if minor not in missing:

@@ -354,17 +354,20 @@ def differences(lock: Lock, manifest: Manifest) -> list[str]:
 
     Args:
         lock: The lock.
-        manifest: The manifest; the requests of its features count, too.
+        manifest: The manifest; the requests of its features count, too, and the files that each brings.
     """
-    from tenv.locks.satisfaction import host_differences  # late: only for a lock whose manifest changed
+    from tenv.locks.lock_features import division_faults  # late: only for a lock whose manifest changed
+    from tenv.locks.satisfaction import host_differences
     from tenv.targets.manifest import with_features
 
-    manifest = with_features(manifest)
+    whole, manifest = manifest, with_features(manifest)
     found = host_differences(lock, manifest)
+    gone = [platform for platform in lock.platforms if platform not in manifest.platforms]
+    found += [f"platform {platform} is in the lock and not in the manifest" for platform in gone]
     for platform in manifest.platforms:
         if platform not in lock.platforms:
             found.append(f"platform {platform} is not in the lock")
             continue
         for source in sources():
             found += source.differences(lock, manifest.on(platform), platform)
-    return found
+    return found or (division_faults(lock, whole) if whole.features else [])

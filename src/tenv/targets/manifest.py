@@ -29,6 +29,7 @@ __all__ = [
     "Requirements",
     "ToolkitKind",
     "WheelRequest",
+    "feature_with",
     "lay",
     "merge",
     "placed",
@@ -337,6 +338,15 @@ def merge(above: Manifest, own: Manifest, *, adds: bool = False) -> Manifest:
         by_platform={platform: lay(above.on(platform), own.on(platform), adds=adds) for platform in platforms},
         features={name: merge(above.features.get(name, empty), own.features.get(name, empty)) for name in names},
     )
+
+
+def feature_with(manifest: Manifest, package: str, platform: str) -> str:
+    """Return the first feature of a manifest that requests a package on a platform; empty without one."""
+    for name, feature in manifest.features.items():
+        here = feature.on(platform)
+        if any(package == one.replace("_", "-") for section in SECTIONS for one in here.wanted(section.key)):
+            return name
+    return ""
 
 
 def with_features(manifest: Manifest, names: Iterable[str] | None = None) -> Manifest:

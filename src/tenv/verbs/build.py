@@ -274,7 +274,7 @@ def _would_configure(job: BuildJob) -> Done:
 
 def _would_estimate(job: BuildJob) -> Done:
     if job.toolchain is None or not (job.folder / "CMakeCache.txt").is_file():
-        words = shlex.join(["tenv", "plan", job.target.name, "--configure", *_where(job), *job.request.defined])
+        words = shlex.join(["tenv", "plan", job.target.name, "--configure", *_where(job), *job.request.options])
         return Done((), {"planned": True}, lines=(f"`{words}` goes up to the estimate",))
     return check_estimate(job)
 

@@ -246,6 +246,8 @@ def _lock(job: Creation) -> None:
     why = "no lock yet: locked" if missing else f"{'; '.join(locked.differences)}: locked again"
     job.context.progress.say(f"{locked.path}: {why}")
     target = replace(job.target, lock_file=locked.path, lock_origin=job.target.home_origin)
+    if job.features:  # a lock that was good as a whole may still lack what one feature needs
+        judge_lock(target, locked.lock.text, features=job.features).require(target)
     job.take_lock(take(locked.lock, job.features), target)
     job.ask_rules(job.lock)
 

@@ -79,7 +79,7 @@ def init(context: Context, name: str | None, extends: str | None) -> Begun:
         extends: The parent target; None for none.
 
     Raises:
-        UsageError: The name is not valid for a target.
+        UsageError: The name is not valid for a target, or an empty target would hide another one of that name.
         UnknownTargetError: The target in `extends` does not exist.
         FileExistsAlreadyError: The manifest exists.
     """
@@ -100,6 +100,13 @@ def init(context: Context, name: str | None, extends: str | None) -> Begun:
     manifest = folder / "manifests" / f"{target}.toml"
     if manifest.exists() or manifest.is_symlink():
         raise FileExistsAlreadyError(f"{manifest}: already exists", hint=f"`tenv show {target}` shows it")
+    others = (place for place in context.places.places if place.folder != folder)
+    hidden = next((place.origin.owner for place in others if place.manifest_file(target).is_file()), "")
+    if hidden and not extends:
+        raise UsageError(
+            f"there is a target `{target}` ({hidden}), which an empty one would hide",
+            hint=f"`tenv create {target}` makes its environment; `tenv init my-{target} --extends {target}` adds to it",
+        )
     here = current_platform()
     platform = here if here in PLATFORMS else PLATFORMS[0]
     text = _EXTENDING if extends else _PLAIN
@@ -108,8 +115,6 @@ def init(context: Context, name: str | None, extends: str | None) -> Begun:
     filled = text.format(name=target, parent=extends, platform=platform, schema=SCHEMA_FILE)
     write_atomic(manifest, filled, within=folder)
     repository = any((parent / ".git").exists() for parent in (folder, *folder.parents))
-    others = (place for place in context.places.places if place.folder != folder)
-    hidden = next((place.origin.owner for place in others if place.manifest_file(target).is_file()), "")
     return Begun(target, manifest, schema, _ignore(folder), repository, hidden)
 
 

@@ -185,14 +185,24 @@ def solve(problem: Problem) -> tuple[Lock, bytes]:
     lock = from_manifest(manifest, divide(manifest, chosen.files))
     text = render_lock(lock, write_conda_part(manifest.name, manifest.platforms, lock.channels, chosen.records))
     if manifest.features:
-        _check_without_features(parse_lock(text, f"the lock of {manifest.name}", manifest.name), manifest)
+        _check_parts(parse_lock(text, f"the lock of {manifest.name}", manifest.name), manifest)
     return lock, text
 
 
-def _check_without_features(lock: Lock, manifest: Manifest) -> None:
-    """Refuse a lock whose target needs a feature: a wheel may require a package that only the feature brings."""
+def _check_parts(lock: Lock, manifest: Manifest) -> None:
+    """Refuse a lock whose target, or one feature, needs a feature: a wheel may require a package that only that brings.
+
+    Raises:
+        NoSolutionError: It does.
+    """
     if lacking := differences(take(lock), with_features(manifest, ())):
         raise NoSolutionError(
             f"{manifest.name} can't be made without its features: {lacking[0]}",
             hint="ask for it in the section of the target itself, not below [feature.…]",
         )
+    for name in manifest.features if len(manifest.features) > 1 else ():
+        if lacking := differences(take(lock, [name]), with_features(manifest, [name])):
+            raise NoSolutionError(
+                f"{manifest.name} can't be made with the feature `{name}` alone: {lacking[0]}",
+                hint=f"ask for it in [feature.{name}.…] too, or in the section of the target itself",
+            )

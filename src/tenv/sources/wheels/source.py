@@ -130,7 +130,11 @@ class WheelWork(Work):
         return not [*folder_differences(lock, here, self.job.platform)]
 
     def _wheels(self) -> "tuple[Wheel, ...]":
-        return self.job.lock.wheels_for(self.job.platform, self.job.plan.minor)
+        from tenv.sources.wheels.index_requests import located  # late: as above
+
+        job = self.job
+        wheels = job.lock.wheels_for(job.platform, job.plan.minor)
+        return located(wheels, with_features(job.target.manifest).on(job.platform))
 
     def _locate(self) -> "Mapping[str, TreeRequest]":
         """Return the source trees to build: those that are new, changed or damaged."""
