@@ -12,7 +12,7 @@ from tenv.core.versions import Range
 from tenv.interop.drafts import tree_text
 from tenv.interop.interface import Subject, quoted
 from tenv.interop.requests import split
-from tenv.targets.manifest import CondaRequest, Manifest, WheelRequest
+from tenv.targets.manifest import CondaRequest, Manifest, WheelRequest, with_features
 from tenv.targets.variable_requests import Action, separator_of
 
 __all__ = ["render_workspace"]
@@ -56,7 +56,36 @@ def render_workspace(
         lines += _section(f"target.{platform}.pypi-dependencies", wheels_own.get(platform, {}))
         own = variables_own.get(platform, {})
         lines += _section(f"target.{platform}.activation.env", {name: quoted(value) for name, value in own.items()})
+    for name, feature in manifest.features.items():
+        lines += _feature(name, {platform: feature.on(platform) for platform in platforms}, manifest)
+    if manifest.features:
+        environments = {
+            name: f'{{ features = [{quoted(name)}], solve-group = "default" }}' for name in manifest.features
+        }
+        lines += _section("environments", {"default": '{ solve-group = "default" }', **environments})
     return "\n".join([*lines, *_pypi_options(subject, options)]) + "\n"
+
+
+def _feature(name: str, here: Mapping[str, Manifest], manifest: Manifest) -> list[str]:
+    """Return the tables of a feature, which has at least one table."""
+    key = name if name.replace("-", "").replace("_", "").isalnum() else quoted(name)
+    conda = {
+        platform: {row: _conda_row(one) for row, one in found.dependencies.items()} for platform, found in here.items()
+    }
+    wheels = {
+        platform: {
+            row: _wheel_row(with_features(manifest, [name]).on(platform), one) for row, one in found.wheels.items()
+        }
+        for platform, found in here.items()
+    }
+    (common, own), (common_wheels, own_wheels) = split(conda), split(wheels)
+    lines = _section(f"feature.{key}.dependencies", common) + _section(
+        f"feature.{key}.pypi-dependencies", common_wheels
+    )
+    for platform in here:
+        lines += _section(f"feature.{key}.target.{platform}.dependencies", own.get(platform, {}))
+        lines += _section(f"feature.{key}.target.{platform}.pypi-dependencies", own_wheels.get(platform, {}))
+    return lines or ["", f"[feature.{key}.dependencies]"]
 
 
 def _variable_tables(manifest: Manifest) -> dict[str, str]:

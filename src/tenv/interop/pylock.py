@@ -123,6 +123,12 @@ def _read(source: GivenFile) -> Imported:
         for platform in platforms if request and package.name not in needed else ():
             if request and holds(package.marker, platform, "", minors or every) is not False:
                 add_wheel(asked[platform], str(package.name), request, lost)
+    used = {name for table in asked.values() for name in table}
+    of_pythons = {
+        str(p.name) for p in packages if p.marker and any(holds(p.marker, on, "") is None for on in platforms)
+    }
+    if other := sorted(of_pythons - used - needed):
+        notes.append(f"for other Pythons than the target's: {', '.join(other)}")
     part = held.part(platforms, minors) if minors else None
     if part is None:
         listed = "; ".join(f"{name}: {reason}" for name, reason in sorted(held.left.items()))

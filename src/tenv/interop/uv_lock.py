@@ -157,7 +157,8 @@ class _Lock:
 
     def _package(self, asked: Mapping[str, Any], values: Mapping[str, str]) -> Mapping[str, Any]:
         """Return the package that a dependency means: by its version and source, or by the markers of its fork."""
-        found = [row for row in self.data["package"] if row["name"] == asked["name"]]
+        rows: list[Mapping[str, Any]] = self.data["package"]
+        found = [row for row in rows if row["name"] == asked["name"]]
         for key in ("version", "source"):
             if key in asked:
                 found = [row for row in found if row.get(key) == asked[key]]

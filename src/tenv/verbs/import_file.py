@@ -113,7 +113,7 @@ def import_file(context: Context, request: ImportRequest, *, user: bool = False)
     chosen = find_format(request.format) if request.format else recognize(source)
     if chosen.read is None:
         raise FormatError(f"`{chosen.name}` has no import, only an export")
-    found = without_logins(chosen.read(source))
+    found = _without_own_index(context, without_logins(chosen.read(source)))
     name = _name(request, found)
     place = context.places.places[0]
     if context.places.project is None and not user:
@@ -127,6 +127,15 @@ def import_file(context: Context, request: ImportRequest, *, user: bool = False)
         require_kept(paths[1], command, f"`{command} --no-lock` writes the manifest alone")
     refuse_existing(paths if found.part and request.lock else paths[:1], force=request.force)
     return _write(chosen, request, found, name, *paths)
+
+
+def _without_own_index(context: Context, found: Imported) -> Imported:
+    """Return an import without the default index that the user has set anyway: a mirror stays with its user."""
+    if not any(index.default for index in found.draft.indexes):
+        return found
+    own = context.uv().environment.get("UV_DEFAULT_INDEX", "").rstrip("/")
+    indexes = tuple(index for index in found.draft.indexes if not (index.default and index.url == own))
+    return replace(found, draft=replace(found.draft, indexes=indexes))
 
 
 def _name(request: ImportRequest, found: Imported) -> str:
