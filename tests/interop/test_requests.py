@@ -226,6 +226,8 @@ def test_the_channel_that_most_packages_are_of_need_not_be_said() -> None:
         ({}, {"nvidia-cuda-runtime-cu12": "12.4.127"}, "12.4"),
         ({"cuda-version": "12.6.*"}, {"nvidia-cuda-runtime-cu12": "12.4.127"}, ""),
         ({"python": "3.12.*"}, {"torch": "2.11.0"}, ""),
+        ({"nvcc_linux-64": "11.8.*"}, {}, "11.8"),
+        ({"python": "3.11.*"}, {"torch": "2.4.0+cu121"}, "12.1"),
     ],
 )
 def test_the_cuda_of_the_host_follows_from_the_requests_where_they_are_of_one_release(

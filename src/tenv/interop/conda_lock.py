@@ -5,6 +5,7 @@ dependencies and takes half a second to import.
 """
 
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from conda_lock.lockfile.v2prelim.models import LockedDependency, Lockfile
 
 __all__ = ["FORMAT"]
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 
 
 def _missing() -> FormatError:
@@ -107,8 +110,8 @@ def _dependencies(depends: tuple[str, ...]) -> dict[str, str]:
     """Return dependencies by name; two lines for one name are one specification: both versions, and the build."""
     lines: dict[str, list[list[str]]] = {}
     for line in depends:
-        name, *words = line.split()
-        lines.setdefault(name, []).append(words)
+        name = _NAME.match(line)
+        lines.setdefault(name.group() if name else line, []).append(line[name.end() if name else 0 :].split())
     return {name: _one_of(rows) if len(rows) > 1 else " ".join(rows[0]) for name, rows in lines.items()}
 
 

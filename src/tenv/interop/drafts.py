@@ -20,8 +20,13 @@ __all__ = ["DEFAULT_MINORS", "render_draft", "tree_text", "with_cuda", "without_
 
 T = TypeVar("T")
 
-_CUDA = re.compile(r"cuda-version|cudatoolkit|cuda-toolkit|pytorch-cuda|nvidia-cuda-(runtime|nvcc)(-cu\d+)?")
+_CUDA = re.compile(
+    r"cuda-version|cuda|cudatoolkit|cuda-toolkit|pytorch-cuda|nvcc_(linux|win)-\w+|nvidia-cuda-(runtime|nvcc)(-cu\d+)?"
+)
 """Packages with the version of their CUDA release, on conda and on the package index."""
+
+_BUILT_FOR = re.compile(r"(?:\+|/|-)cu(\d+)(\d)\b")
+"""The CUDA release in a version such as ``2.4.0+cu121``, or in the name or address of an index of PyTorch."""
 
 _OF_ONE_RELEASE = re.compile(r"(?:==)?(\d+\.\d+)(\.[\d.]+)?(\.\*)?")
 _DEFAULT_PYTHON = ">=3.11,<3.15"
@@ -161,16 +166,29 @@ def _locked(part: ForeignLock) -> Iterator[tuple[str, str]]:
     rows = [row for rows in part.conda.values() for row in rows]
     files = [file for row in rows if (file := CondaFile.parse(str(row["conda"])))]
     found = [(file.name, file.version) for file in files]
-    found += [(wheel.name, wheel.version) for wheels in part.wheels.values() for wheel in wheels]
+    wheels = [wheel for wheels in part.wheels.values() for wheel in wheels]
+    found += [(wheel.name, wheel.version) for wheel in wheels]
     yield from ((name, ".".join(version.split(".")[:2])) for name, version in found)
+    yield from (("cuda", release) for wheel in wheels for release in _built_for(wheel.version))
 
 
 def _asked(draft: Draft) -> Iterator[tuple[str, str]]:
+    wheels = [(name, row) for table in draft.wheels.values() for name, row in table.items()]
     ranges = [(name, str(row.version)) for table in draft.dependencies.values() for name, row in table.items()]
-    ranges += [(name, str(row.version)) for table in draft.wheels.values() for name, row in table.items()]
+    ranges += [(name, str(row.version)) for name, row in wheels]
     for name, text in ranges:
         if match := _OF_ONE_RELEASE.fullmatch(text):
-            yield normalize(name), match[1]
+            yield normalize(name) if not name.startswith("nvcc_") else name, match[1]
+    for name, row in wheels:
+        if name == "torch":
+            yield from (
+                ("cuda", release)
+                for release in _built_for(str(row.version), row.index, row.file.url if row.file else "")
+            )
+
+
+def _built_for(*texts: str | None) -> list[str]:
+    return [f"{match[1]}.{match[2]}" for text in texts for match in _BUILT_FOR.finditer(text or "")]
 
 
 def without_doubles(draft: Draft) -> tuple[Draft, list[str]]:

@@ -117,24 +117,37 @@ def _read(source: GivenFile) -> Imported:
     minors = newest_run(minor for minor in every if held.add(_offered(packages, platforms, minor), minor))
     python = python_of(minors, accepted, notes)
     indexes = _indexes(pylock.packages)
-    asked: dict[str, dict[str, WheelRequest]] = {platform: {} for platform in platforms}
-    for package in packages:
-        request = _request(source, package, indexes, lost)
-        for platform in platforms if request and package.name not in needed else ():
-            if request and holds(package.marker, platform, "", minors or every) is not False:
-                add_wheel(asked[platform], str(package.name), request, lost)
-    used = {name for table in asked.values() for name in table}
-    of_pythons = {
-        str(p.name) for p in packages if p.marker and any(holds(p.marker, on, "") is None for on in platforms)
-    }
-    if other := sorted(of_pythons - used - needed):
-        notes.append(f"for other Pythons than the target's: {', '.join(other)}")
+    requests = [(package, _request(source, package, indexes, lost)) for package in packages]
+    rows = [(package, request) for package, request in requests if request and package.name not in needed]
+    asked = _asked(rows, platforms, minors or every, lost, notes)
     part = held.part(platforms, minors) if minors else None
     if part is None:
         listed = "; ".join(f"{name}: {reason}" for name, reason in sorted(held.left.items()))
         lost.append(f"its lock, since tenv can't lock each package ({listed}): `tenv lock` writes one")
     draft = Draft(platforms, python=python, wheels=asked, indexes=tuple(indexes.values()))
     return Imported("", draft, part, tuple(dict.fromkeys(lost)), tuple(notes))
+
+
+def _asked(
+    rows: "list[tuple[Package, WheelRequest]]",
+    platforms: tuple[str, ...],
+    minors: Sequence[str],
+    lost: list[str],
+    notes: list[str],
+) -> dict[str, dict[str, WheelRequest]]:
+    """Return the requests by platform; a note names those for other Pythons."""
+    found: dict[str, dict[str, WheelRequest]] = {platform: {} for platform in platforms}
+    for platform in platforms:
+        for package, request in rows:
+            if holds(package.marker, platform, "", minors) is not False:
+                add_wheel(found[platform], str(package.name), request, lost)
+    used = {name for table in found.values() for name in table}
+    other = {
+        str(row.name) for row, _ in rows if row.marker and any(holds(row.marker, on, "") is None for on in platforms)
+    }
+    if left := sorted(other - used):
+        notes.append(f"for other Pythons than the target's: {', '.join(left)}")
+    return found
 
 
 def _is_own(package: "Package") -> bool:
