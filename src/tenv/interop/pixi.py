@@ -33,7 +33,7 @@ from tenv.interop.pixi_workspace import Workspace, read_workspace
 from tenv.interop.requests import asked_wheels, channel_words, left_out, not_known, other_channels, top_level, wheel_at
 from tenv.locks.lock import LockedTree, Wheel
 from tenv.rattler_api.lockfile import to_current
-from tenv.targets.manifest import CondaRequest, Manifest, WheelRequest
+from tenv.targets.manifest import CondaRequest, Manifest, WheelRequest, with_features
 from tenv.targets.tree_request import TreeRequest, git_fault
 
 __all__ = ["FORMAT", "conda_rows", "lock_text", "virtual_packages"]
@@ -151,7 +151,7 @@ def _rows(subject: Subject, data: Mapping[str, Any], platform: str) -> tuple[Map
     """Return the rows of an environment: the packages of the target, and those of its feature if it has one."""
     there = {package.url for package in subject.lock.conda.get(platform, ())}
     conda = (row for row in conda_rows(data, subject.lock.target, platform) if row["conda"] in there)
-    return (*conda, *(_pypi_row(subject, wheel) for wheel in subject.wheels(platform)))
+    return (*conda, *(_pypi_row(subject, platform, wheel) for wheel in subject.wheels(platform)))
 
 
 def _own(subject: Subject) -> dict[str, Any]:
@@ -166,7 +166,7 @@ def conda_rows(data: Mapping[str, Any], environment: str, platform: str) -> tupl
     return tuple(known[row["conda"]] for row in listed if "conda" in row)
 
 
-def _pypi_row(subject: Subject, wheel: Wheel) -> dict[str, Any]:
+def _pypi_row(subject: Subject, platform: str, wheel: Wheel) -> dict[str, Any]:
     found = subject.located[wheel.sha256]
     row: dict[str, Any] = {
         "pypi": found.url,
@@ -174,6 +174,8 @@ def _pypi_row(subject: Subject, wheel: Wheel) -> dict[str, Any]:
         "version": wheel.version,
         "sha256": wheel.sha256,
     }
+    if wheel.index and (index := with_features(subject.manifest).on(platform).index(wheel.index.key)):
+        row["index"] = index.address  # a row without one is of the first index of the environment
     if found.requires_dist:
         row["requires_dist"] = list(found.requires_dist)
     if found.requires_python:

@@ -1,4 +1,4 @@
-"""Check cuDNN, cuSPARSELt and MAGMA against the target's CUDA and the PyTorch revision.
+"""Check cuDNN, cuSPARSELt, MAGMA and Triton against the target's CUDA and the PyTorch revision.
 
 They come as wheels, conda packages or archives. The CUDA release that they are built for is in a wheel's name (TE303),
 in a conda package's dependencies, in an archive's file name, and in the list of NVIDIA's archives of a version.
@@ -121,14 +121,39 @@ def _same(archives: tuple[RedistArchive, ...], text: str) -> list[RedistArchive]
 
 
 def library_of_other_revision(case: Case) -> Iterator[Finding]:
-    """Yield the cuDNN and cuSPARSELt that are too old or too new for the PyTorch revision."""
+    """Yield the cuDNN, cuSPARSELt and Triton that are too old or too new for the PyTorch revision."""
     if case.source is None:
         return
+    yield from _triton(case, case.source.version.value)
     for library in _libraries(case):
         version = Version.find(library.version)
         if version is not None:
             judge = _cudnn if library.product == "cudnn" else _cusparselt
             yield from judge(case, library, version)
+
+
+def _triton(case: Case, torch: str) -> Iterator[Finding]:
+    """Yield each Triton of another minor version than the wheel of the revision requires: torch.compile may fail."""
+    row = case.facts.pytorch_build.companions_of(torch)
+    pin = row.triton.removeprefix("~=") if row else ""
+    if row is None or not pin:
+        return
+    rows = {wheel.version: wheel for wheel in locked(case, "triton")}
+    for wheel in (wheel for wheel in rows.values() if Version(wheel.version).major_minor != Version(pin).major_minor):
+        feature = wheel.features[0] if wheel.features else ""
+        section = f"feature.{feature}.pypi-dependencies" if feature else "pypi-dependencies"
+        brought = f", with the feature {feature} alone" if feature else ""
+        target = case.lock.target if case.lock else case.manifest.name
+        yield Finding(
+            code=REVISION,
+            severity=Severity.NOTE if feature else Severity.WARNING,
+            subject=f"triton {wheel.version}",
+            message=f"goes with another PyTorch than {torch}, whose wheels require triton {row.triton}: torch.compile "
+            f"may fail{brought}{doubt(row.basis)}",
+            evidence=wheel.file,
+            source=row.basis.source,
+            fix=f'set triton = "{pin}" in [{section}] of a target of yours (`tenv init mine --extends {target}`)',
+        )
 
 
 def _cudnn(case: Case, library: _Locked, version: Version) -> Iterator[Finding]:
