@@ -57,6 +57,10 @@ def _print(shown: "Shown") -> None:
         ("python", str(manifest.python or "")),
         ("cuda", str(manifest.requirements.cuda or "none")),
         ("glibc", _glibc(manifest)),
+        (
+            "indexes",
+            ", ".join(f"{index}{' (explicit)' * index.explicit}" for index in manifest.on(shown.platform).indexes),
+        ),
         ("system", ", ".join(f"{name} {accepted}" for name, accepted in manifest.on(shown.platform).system.items())),
         ("features", _features(shown)),
         ("lock", shown.lock_state),

@@ -266,6 +266,11 @@ class Manifest:
                 return index
         return Index(word.rstrip("/"), explicit=True) if "://" in word else None
 
+    def bound_indexes(self) -> dict[str, Index]:
+        """Return the index of each request that names one, by the name of the wheel."""
+        named = {name: self.index(request.index) for name, request in self.wheels.items() if request.index}
+        return {name: index for name, index in named.items() if index}
+
     def sources(self, platform: str) -> tuple[str, ...]:
         """Return the URLs of a platform's channels, best first; a channel that only a request names comes last."""
         found = [url for word in self.channels for url in channel_urls(word, platform)]

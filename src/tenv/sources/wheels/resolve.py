@@ -105,7 +105,9 @@ def _explained(
         minor,
         python_packages(conda.get(platform, ())),
         lambda asked, where, python, given: uv.resolve(asked, where, python, (), None, given, limits.exclude_newer),
-        uv.releases,
+        lambda pins, python: uv.releases(
+            pins, python, indexes=manifest.on(platform).bound_indexes(), manifest=manifest
+        ),
         lambda urls: requirements_at(uv, urls, problem.access.progress),
     )
     return explain(case, error)
