@@ -127,12 +127,82 @@ def test_an_old_image_takes_the_environment_from_a_stage(empty_project: Path) ->
 
 
 @pytest.mark.parametrize(
+    ("target", "words", "base", "compiler"),
+    [
+        ("cuda117", (), "ubuntu:22.04", "g++ "),
+        ("legacy", (), "ubuntu:18.04", "g++ "),
+        ("legacy", ("--base", "ubuntu:bionic"), "ubuntu:bionic", "g++ "),
+        ("cuda117", ("--base", "nvidia/cuda:11.7.1-devel-ubuntu20.04"), "nvidia/cuda:11.7.1-devel-ubuntu20.04", "g++ "),
+    ],
+)
+def test_an_image_of_the_targets_age_gets_a_second_python_for_tenv(
+    empty_project: Path, target: str, words: tuple[str, ...], base: str, compiler: str
+) -> None:
+    ended = call("export", "dockerfile", target, "-o", "out", *words)
+    assert ended.status == 0, ended.err
+    text = Path("out/Dockerfile").read_text()
+    maker, last = text.split("\nFROM ${BASE}\n")
+    assert f"ARG BASE={base}\nARG BUILDER=debian:12\nFROM ${{BUILDER}} AS python\n" in maker
+    assert "ARG UV_PYTHON_INSTALL_MIRROR\n" in maker
+    assert "uv python install --no-bin 3.12" in maker
+    assert "tenv create" not in maker
+    assert f"python3 python3-dev python3-venv {compiler}\\\n" in last
+    assert "COPY --from=python /opt/tenv-python /opt/tenv-python\n" in last
+    assert "RUN /opt/tenv-python/bin/python3.12 -m venv /opt/tenv-program" in last
+    assert f"tenv create {target} --frozen\n" in last
+    assert call("export", "apptainer", target, "-o", "out", *words).status == 0
+    text = Path(f"out/{target}.def").read_text()
+    assert [line for line in text.splitlines() if line.startswith(("From", "Stage", "%files"))] == [
+        "From: debian:12",
+        "Stage: python",
+        "%files",
+        f"From: {base}",
+        "Stage: final",
+        "%files from python",
+        "%files",
+    ]
+
+
+def test_the_first_stage_fetches_a_python_for_tenv(empty_project: Path, tmp_path: Path) -> None:
+    """Run the commands of the stage with programs that stand for Python and uv."""
+    assert call("export", "apptainer", "legacy", "-o", "out").status == 0
+    lines = sections(Path("out/legacy.def").read_text(), "post")[0]
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    home = tmp_path / "pythons" / "cpython-3.12.9-linux-x86_64-gnu"
+    (home / "bin").mkdir(parents=True)
+    (home / "bin" / "python3.12").write_text("")
+    (tmp_path / "pythons" / "cpython-3.12-linux-x86_64-gnu").symlink_to(home)
+    fakes = {
+        "python3": 'mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; cp "$(dirname "$0")/uv" "$3/bin/uv"',
+        "uv": f'[ "$2" = install ] || echo {tmp_path}/pythons/cpython-3.12-linux-x86_64-gnu/bin/python3.12',
+    }
+    for name, body in fakes.items():
+        (programs / name).write_text(f'#!/bin/sh\n[ "$1 $2" = "-m pip" ] && exit 0\n{body}\n')
+        (programs / name).chmod(0o755)
+    start = next(number for number, line in enumerate(lines) if "-m venv" in line)
+    text = "\n".join(["set -eu", *lines[start:]]).replace("/opt/", f"{tmp_path}/opt/")
+    (tmp_path / "opt").mkdir()
+    subprocess.run(["sh", "-c", text], check=True, env={"PATH": f"{programs}:/usr/bin:/bin"})
+    assert (tmp_path / "opt" / "tenv-python" / "bin" / "python3.12").is_file()
+
+
+def test_an_image_of_an_unknown_system_is_named_as_one(empty_project: Path) -> None:
+    said = call("export", "dockerfile", "cpu", "-o", "out", "--base", "registry.example/mine:7").err
+    assert "registry.example/mine:7 must have apt-get and Python 3.11 or newer" in said
+
+
+@pytest.mark.parametrize(
     ("target", "words", "said"),
     [
-        ("legacy", (), "no image is known for legacy: it asks for Python 3.6 and gcc of the machine"),
         ("cuda-system", (), "and cuda-toolkit, gcc of the machine"),
         ("cuda102-win", (), "a container runs Linux"),
-        ("cpu", ("--base", "ubuntu:22.04"), "no tenv runs on the Python of ubuntu:22.04, and cpu brings none"),
+        ("cpu", ("--base", "ubuntu:22.04"), "ubuntu:22.04 has Python 3.10, and cpu serves 3.11, 3.12"),
+        ("cpu", ("--base", "python:3.9-slim"), "python:3.9-slim has Python 3.9, and cpu serves 3.11"),
+        ("cpu", ("--base", "nvidia/cuda:12.1.1-devel-ubuntu20.04"), "has Python 3.8, and cpu serves 3.11"),
+        ("cpu", ("--base", "nvidia/cuda:12.1.1-devel-rockylinux8"), "need apt-get, which this image lacks"),
+        ("cpu", ("--base", "python:3.12-alpine"), "need apt-get, which this image lacks"),
+        ("cpu", ("--base", "debian:12\nRUN evil"), "is not the name of an image"),
     ],
 )
 def test_what_fits_no_image_is_refused(empty_project: Path, target: str, words: tuple[str, ...], said: str) -> None:
@@ -161,11 +231,35 @@ def test_a_workflow_keeps_the_environment_by_its_lock(locked: Project) -> None:
     uses = [step["uses"] for step in steps if "uses" in step]
     assert all(re.fullmatch(r"actions/[\w-]+@[0-9a-f]{40}", name) for name in uses)
     cache = next(step["with"] for step in steps if "cache@" in step.get("uses", ""))
-    assert "hashFiles('.github/tenv/locks/tiny.lock')" in cache["key"]
+    assert "hashFiles('locks/tiny.lock')" in cache["key"]  # the project's own: no copy that goes stale
+    assert cache["path"] == ".tenv/envs/tiny"
     assert f"tenv-{__version__}-tiny-" in cache["key"]
     made = next(step for step in steps if "tenv create" in step.get("run", ""))
-    assert (made["working-directory"], made["run"]) == (".github/tenv", "tenv create tiny --frozen")
-    assert Path(".github/tenv/locks/tiny.lock").read_bytes() == locked.lock.read_bytes()
+    assert (made["working-directory"], made["run"]) == (".", "tenv create tiny --frozen")
+    assert sorted(path.name for path in Path(".github/tenv").iterdir()) == [
+        "constraints.txt",
+        f"torch_tenv-{__version__}-py3-none-any.whl",
+    ]
+
+
+def test_a_workflow_finds_a_project_in_a_folder_of_the_repository(
+    locked: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    above = locked.folder.parent
+    ended = locked.ok("export", "github-actions", "tiny", "-o", str(above))
+    text = (above / ".github/workflows/tenv-tiny.yml").read_text()
+    assert f"working-directory: {locked.folder.name}\n" in text
+    assert f"hashFiles('{locked.folder.name}/locks/tiny.lock')" in text
+    assert "copies" not in ended.err
+
+
+def test_a_copied_lock_is_named_as_a_copy(locked: Project) -> None:
+    for form in ("github-actions", "dockerfile"):
+        ended = locked.ok("export", form, "tiny", "-o", "elsewhere")
+        assert f"are copies: `tenv export {form} tiny --force` renews them after a change" in ended.err
+    assert "hashFiles('.github/tenv/locks/tiny.lock')" in Path("elsewhere/.github/workflows/tenv-tiny.yml").read_text()
+    assert Path("elsewhere/.github/tenv/locks/tiny.lock").read_bytes() == locked.lock.read_bytes()
+    assert "copies" not in locked.ok("export", "dockerfile", "cpu", "-o", "built-in").err
 
 
 def test_the_commands_make_the_environment(locked: Project, tmp_path: Path) -> None:

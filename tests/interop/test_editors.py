@@ -227,3 +227,22 @@ def test_clangd_takes_a_command_of_nvcc(with_checkout: Project) -> None:
     program = shutil.which("clangd") or ""
     done = subprocess.run([program, "--enable-config", "--check=x.cpp"], capture_output=True, text=True, check=False)
     assert (done.returncode, "All checks completed, 0 errors" in done.stderr) == (0, True), done.stderr
+
+
+def test_a_value_that_vs_code_would_expand_is_left_out(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = 'EVIL = "$${command:workbench.action.terminal.new}"\nPLAIN = "$$1 {x}"\n'
+    created.manifest.write_text(f"{created.manifest.read_text()}[activation.env]\n{values}")
+    created.ok("create", "tiny")
+    monkeypatch.setattr("tenv.interop.vscode.feature_with", lambda _, package, __: f"with-{package}")
+    ended = created.ok("export", "vscode", "tiny")
+    assert "left out: EVIL; VS Code would expand `${…}` in the value" in ended.err
+    assert "debugpy is not in the environment; `tenv create tiny --with with-debugpy` brings it" in ended.err
+    written = "".join(path.read_text() for path in Path(".vscode").iterdir())
+    assert "workbench.action" not in written
+    assert config(".vscode/settings.json")["cmake.environment"]["PLAIN"] == "$1 {x}"
+
+
+def test_a_folder_that_vs_code_would_expand_is_refused(created: Project) -> None:
+    said = created.fails(2, "format", "export", "vscode", "tiny", "-o", "${command:x}")
+    assert "VS Code would expand `${` in it" in said
+    assert not Path("${command:x}").exists()

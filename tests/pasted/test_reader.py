@@ -72,7 +72,9 @@ def test_the_host_report_has_what_the_text_has_and_comes_back_from_json(text: Pa
     assert [gpu.name for gpu in gpus] == [gpu["name"] for gpu in fields["gpus"] or ()]
     assert [gpu.mig for gpu in gpus] == [bool(gpu["mig"]) for gpu in fields["gpus"] or ()]
     toolkits = value(host.toolkits) or ()
-    assert [dict(toolkit.components).get("cuda_nvcc") for toolkit in toolkits] == ([fields["toolkit"]] * len(toolkits))
+    assert [dict(toolkit.components).get("cuda_nvcc", str(toolkit.version)) for toolkit in toolkits] == (
+        [fields["toolkit"]] * len(toolkits)
+    )
     assert bool(toolkits) is (fields["toolkit"] is not None)
     compilers = {compiler.kind: str(compiler.version) for compiler in value(host.compilers) or ()}
     assert (compilers.get("gcc"), compilers.get("clang")) == (fields["gcc"], fields["clang"])

@@ -165,19 +165,21 @@ def test_init_makes_a_project_that_can_be_locked_and_created(
     ]
 
 
-def test_init_says_that_it_hides_another_target(project: Project) -> None:
-    done = project.ok("init", "cpu", "--json")
+def test_an_empty_target_hides_no_other(project: Project) -> None:
+    said = project.fails(2, "usage", "init", "cpu")
+    assert "there is a target `cpu` (built-in), which an empty one would hide" in said
+    assert "`tenv create cpu` makes its environment; `tenv init my-cpu --extends cpu` adds to it" in said
+    assert not (project.folder / "manifests" / "cpu.toml").exists()
+    done = project.ok("init", "cpu", "--extends", "tiny", "--json")  # asked for, and named
     assert done.data["hides"] == "built-in"
     (project.folder / "manifests" / "cpu.toml").unlink()
-    said = project.ok("init", "cpu").err
-    assert (
-        "note: there is another target `cpu` (built-in), which this one hides in the project; `tenv init NAME" in said
-    )
+    said = project.ok("init", "cpu", "--extends", "tiny").err
+    assert "note: there is another target `cpu` (built-in), which this one hides in the project" in said
     assert project.ok("init", "mine", "--json").data["hides"] is None
     own = Path(os.environ["XDG_CONFIG_HOME"]) / "tenv" / "manifests" / "own.toml"
     own.parent.mkdir(parents=True)
     own.write_text(project.manifest.read_text())
-    assert "another target `own` (yours)" in project.ok("init", "own").err
+    assert "there is a target `own` (yours)" in project.fails(2, "usage", "init", "own")
 
 
 def test_remove_says_what_it_removes_and_what_was_meant(project: Project) -> None:

@@ -25,7 +25,9 @@ def test_a_missing_program_leads_to_a_similar_one_or_its_package(
     (folder / "frobnicate").chmod(0o755)
     (folder / "frobnicatf").write_text("no program")
     monkeypatch.setenv("PATH", str(folder))
+    created.manifest.write_text(created.manifest.read_text() + '[feature.debug.pypi-dependencies]\ndebugpy = "*"\n')
     for typed, hint in (
+        ("debugpy", "`tenv create tiny --with debug` installs it"),
         ("frobnicat", "did you mean `frobnicate`?"),
         ("lintrunner", "`tenv add tiny lintrunner` adds it to the environment"),
         ("zzzzzzzz", "`tenv packages tiny` lists what the environment has"),

@@ -1,7 +1,7 @@
 """Which Python an environment is made with."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -35,6 +35,10 @@ class FakeUv(Uv):
 
     def interpreters(self, minors: Sequence[str]) -> list[Interpreter]:
         return [one for one in self.here if one.version.major_minor in minors]
+
+    def unselected(self, minor: str) -> Interpreter | None:
+        assert minor not in [one.version.major_minor for one in self.here]
+        return None
 
     def inspect(self, program: Path) -> Interpreter | None:
         found = {one.path: one for one in self.here}
@@ -214,6 +218,21 @@ def test_pyenv_is_read_and_not_asked(
     uv = Uv({"PATH": f"{shims}:/usr/bin:/bin", "HOME": str(tmp_path)}, tmp_path)
     assert [str(found.version) for found in uv.interpreters(["3.96", "3.97"])] == expected
     assert not (tmp_path / "started").exists()
+
+
+def test_a_version_of_pyenv_that_is_not_selected_is_still_a_python_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shims = make_pyenv(tmp_path)
+    (tmp_path / ".python-version").write_text("3.96.2\n")
+    monkeypatch.chdir(tmp_path)
+    environment = {"PATH": f"{shims}:/usr/bin:/bin", "HOME": str(tmp_path)}
+    uv = Uv(environment, tmp_path)
+    target = replace(TARGET, manifest=Manifest("t", "t.toml", python=Range(">=3.96,<3.98")))
+    wheel = Wheel("a", "1", "a-1-py3-none-any.whl", "0" * 64, 1, ("3.96", "3.97"))
+    lock = Lock("t", ("linux-64",), {"linux-64": (wheel,)}, {}, {}, "0")
+    for wanted, version in (("3.97", "3.97.1"), ("3.96", "3.96.2"), (None, "3.96.2")):
+        assert str(choose_python(uv, target, lock, "linux-64", wanted, None).version) == version
 
 
 def test_a_variable_chooses_before_pyenvs_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,6 +127,39 @@ def test_info_says_what_is_used(project: Project, monkeypatch: pytest.MonkeyPatc
     assert "secret" not in project.ok("info").out
 
 
+def test_info_reports_every_index_in_the_order_in_which_uv_asks_them(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = Path(os.environ["XDG_CONFIG_HOME"])
+    for name in ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_NO_INDEX"):
+        monkeypatch.delenv(name, raising=False)
+
+    def index() -> str:
+        return str(project.ok("info", "--json").data["index"])
+
+    assert index() == "the default of uv"
+    (config / "uv").mkdir(parents=True, exist_ok=True)
+    (config / "uv" / "uv.toml").write_text(
+        '[[index]]\nurl = "https://a.example/first"\n[[index]]\nurl = "https://b.example/main"\ndefault = true\n'
+    )
+    assert index() == "https://a.example/first, https://b.example/main"
+    monkeypatch.setenv("UV_INDEX", "own=https://me:secret@c.example/own https://d.example")
+    assert index() == "https://c.example/own, https://d.example, https://a.example/first, https://b.example/main"
+    monkeypatch.setenv("UV_NO_INDEX", "1")
+    monkeypatch.setenv("UV_FIND_LINKS", "/wheels")
+    assert index() == "none, files of /wheels"
+
+
+def test_mirrors_without_a_url_and_a_near_name_are_named_as_they_are_typed(project: Project) -> None:
+    for words in (("mirrors", "https://here.example"), ("mirrors", "--unset")):
+        said = project.fails(2, "usage", "config", *words)
+        assert "`mirrors` needs the URL that is replaced" in said
+        assert "`tenv config mirrors.https://conda.anaconda.org " in said
+    said = project.fails(2, "usage", "config", "mirror.https://a.example", "https://b.example")
+    assert "did you mean `mirrors.https://a.example`?" in said
+    assert "did you mean `sync`?" in project.fails(2, "usage", "config", "sinc", "true")
+
+
 def test_info_names_another_tenv_that_comes_first(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

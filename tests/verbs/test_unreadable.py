@@ -1,14 +1,19 @@
 """What the rights hide is said to be unreadable, and never to be missing or a stranger's."""
 
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tenv.core.unreadable import closed_to_others
+from tenv.install import make
 from tests.support.projects import Ended, Project
+from tests.support.rarely import first_fast
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs the modes and capabilities of Linux")
 
@@ -32,8 +37,8 @@ def ask(project: Project, *words: str) -> Ended:
     return project.run(*words, wrapped=PLAIN)
 
 
-@pytest.mark.parametrize("mode", [0o000, 0o444])
-@pytest.mark.parametrize("part", ["", "tenv-meta"])
+@pytest.mark.parametrize("mode", first_fast([0o000, 0o444]))
+@pytest.mark.parametrize("part", first_fast(["", "tenv-meta"]))
 def test_an_environment_without_permission_is_broken_and_says_so(created: Project, part: str, mode: int) -> None:
     folder = created.prefix / part
     hint = f"`chmod u+rwx {folder}` gives you the rights"
@@ -63,6 +68,7 @@ def test_one_beside_it_hides_it_from_no_list(created: Project) -> None:
 
 
 @pytest.mark.parametrize("name", [".tenv/envs", "manifests"])
+@pytest.mark.long
 def test_a_folder_of_the_project_without_permission_is_not_empty(created: Project, name: str) -> None:
     with closed(created.folder / name, 0o000):
         ended = [ask(created, *words) for words in (("list",), ("run", "tiny", "--", "true"), ("show", "tiny"))]
@@ -81,3 +87,42 @@ def test_a_program_in_a_folder_without_permission_is_not_missing(created: Projec
         ended = ask(created, "run", "tiny", "--", "private/script")
     assert ended.status == 2
     assert "private can't be read, so `private/script` can't be started: Permission denied" in ended.err
+
+
+def test_a_python_in_the_closed_home_of_another_user_is_not_gone(created: Project, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    program = home / "uv" / "python"
+    program.parent.mkdir(parents=True)
+    link = created.prefix / "bin" / "python"
+    shutil.copy(os.path.realpath(link), program)
+    link.unlink()
+    link.symlink_to(program)
+    with closed(home, 0o000):
+        ended = ask(created, "run", "tiny", "--", "true")
+        (row,) = ask(created, "list", "--json").data
+    assert (row["state"], row["reason"]) == ("broken", "unreadable")
+    assert ended.status == 8
+    assert f"is {program}, which this user can't reach: {home} is closed to others" in ended.err
+    assert "--anew --python /usr/bin/python3" in ended.err
+    assert "gone" not in ended.err
+
+
+def test_a_shared_environment_names_a_python_that_others_can_not_reach(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        home, shared, private = (Path(name) / part for part in ("home", "shared", "private"))
+        for folder in (Path(name), home, shared, private):
+            folder.mkdir(exist_ok=True)
+            folder.chmod(0o755)
+        program = home / "python"
+        program.write_text("")
+        assert closed_to_others(program, shared / "env") is None
+        home.chmod(0o750)
+        private.chmod(0o700)
+        assert closed_to_others(program, shared / "env") == home
+        assert closed_to_others(program, home / "env") is None
+        assert closed_to_others(program, private / "env") is None
+    monkeypatch.setattr(make, "closed_to_others", lambda _, __: home)
+    said = project.ok("create", "tiny", "--prefix", str(project.folder / "shared")).err
+    assert f"lies in {home}, which other users can't enter: `--python /usr/bin/python3`" in said

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["run_program", "shell"]
 
+FEATURE_OPTIONS = ("--with", "--features", "--feature", "--extra", "--group")
+"""The option of `tenv create` for features, and the words of other tools for it."""
+
 _DEFAULT = "\0"
 """Marks a missing target before ``--``."""
 
@@ -79,10 +82,27 @@ def run_program(
     except UnknownTargetError as error:
         if not target:  # the default one, which tenv.toml names
             raise
+        if target.startswith("-"):
+            raise _no_option(context, target, words) from error
         if arguments[:1] == ("--",):  # it stands where a target stands
             raise UnknownTargetError(error.message, hint=_elsewhere(target, error.hint)) from error
         raise UnknownTargetError(error.message, hint=_forms(context, target, words, error.hint)) from error
     return begin(voice, context, plan)
+
+
+def _no_option(context: "Context", option: str, words: Sequence[str]) -> UsageError:
+    """Return the error for an option that `tenv run` does not have; features are installed by `tenv create`."""
+    name, _, value = option.partition("=")
+    rest = [word for word in (words if value or name not in FEATURE_OPTIONS else words[1:]) if word != _DEFAULT]
+    target = rest.pop(0) if rest and rest[0] in context.places.names() else context.default_word()
+    rest = rest[1:] if rest[:1] == ["--"] else rest
+    run = f"`tenv run {target} -- {shlex.join(rest) or 'COMMAND'}`"
+    if name in FEATURE_OPTIONS:
+        features = shlex.quote(value or (words[0] if words else "FEATURES"))
+        hint = f"`tenv create {target} --with {features}` installs features, then {run} has them"
+    else:
+        hint = f"{run} starts a command; `tenv run --help` shows its options"
+    return UsageError(f"`tenv run` has no option `{name}`", hint=hint)
 
 
 def _elsewhere(target: str, nearest: str) -> str:

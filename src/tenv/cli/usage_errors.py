@@ -21,6 +21,9 @@ def form_fault(error: click.ClickException) -> tuple[str, str] | None:
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is None or context.info_name is None:
         return None
+    if isinstance(error, click.NoSuchOption) and error.option_name == "--with":
+        hint = "`tenv create TARGET --with FEATURES` installs features, and every command of the environment has them"
+        return f"`{context.command_path}` has no option `--with`", hint
     if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Argument):
         return f"`{context.command_path}` lacks {error.param.human_readable_name}", _form(context)
     if not error.message.startswith(_EXTRA):

@@ -188,8 +188,27 @@ def needed_names(prefix: Path, minor: str) -> tuple[str, ...]:
     return (*notes, *(os.path.relpath(path, prefix) for path in dict.fromkeys((*found, *config))))
 
 
+def _out_of_reach(environment: Environment, state: State | None, command: str) -> Fault | None:
+    """Return the closed folder that the Python of a shared environment lies in; None where it can be reached."""
+    program = python_program(environment.prefix)
+    if not (state and state.python and state.status is Status.READY) or _is_there(program):
+        return None
+    from tenv.core.unreadable import unreadable_part  # late: a rare fault
+
+    real = Path(os.path.realpath(program))
+    if (folder := unreadable_part(real)) is None:
+        return None
+    return Fault(
+        Reason.UNREADABLE,
+        f"the Python of {environment.prefix} is {real}, which this user can't reach: {folder} is closed to others",
+        f"`{command} --anew --python /usr/bin/python{state.python}`, by its owner, takes a Python that everybody has",
+    )
+
+
 def _gutted(environment: Environment, state: State | None, command: str) -> Fault | None:
     """Return the first essential file that is missing or changed."""
+    if fault := _out_of_reach(environment, state, command):
+        return fault
     for what, renew in _gaps(environment, state):
         return Fault(Reason.GUTTED, f"{what}, so the environment can't be used", f"`{command}` repairs it", renew)
     return None
@@ -204,7 +223,7 @@ def _gaps(environment: Environment, state: State | None) -> Iterator[tuple[str, 
         yield f"the state of {prefix} is broken, unreadable or written by another version of tenv", True
     elif state.status is Status.READY:
         program = python_program(prefix)
-        if state.python and not (program.is_file() and os.access(program, os.X_OK)):
+        if state.python and not (_is_there(program) and os.access(program, os.X_OK)):
             yield f"the Python of the environment is gone ({program})", True
         try:
             rows = made_names(environment)
@@ -218,12 +237,19 @@ def _gaps(environment: Environment, state: State | None) -> Iterator[tuple[str, 
 def _gap(path: Path, name: str, value: str) -> Iterator[tuple[str, bool]]:
     part = name.partition("/")[0]
     is_python = part in ("bin", "Scripts") and _PYTHON.fullmatch(path.name) is not None
-    if (is_python or part == _PYVENV) and not path.exists():
+    if (is_python or part == _PYVENV) and not _is_there(path):
         yield f"{path} is gone", True
     elif (is_python and not _is_program(path, value)) or (name == _PYVENV and not _is_of(path, value)):
         yield f"{path} is not what was written", True
     elif part == META and path.name.startswith("activat") and (path.is_symlink() or not _is_of(path, value)):
         yield f"{path} is not what was written", False
+
+
+def _is_there(path: Path) -> bool:
+    """Return whether a file can be looked at; a closed folder on the way is an error of `Path.is_file`."""
+    with contextlib.suppress(OSError):
+        return path.is_file()
+    return False
 
 
 def _is_program(path: Path, value: str) -> bool:

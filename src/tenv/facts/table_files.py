@@ -122,9 +122,7 @@ LAYOUTS: Mapping[str, Layout] = {
                     "requires_python",
                     "cmake_min",
                     "gcc_readme",
-                    "cxx_config",
                     "cxx_tree",
-                    "cxx_aten",
                     "cuda_min_enforced",
                     "build_backend",
                 ),
@@ -134,6 +132,14 @@ LAYOUTS: Mapping[str, Layout] = {
             "cusparselt_compat": Section(("torch",), ("note",)),
             "cuda_arch_matrix": Section(("torch",)),
         },
+    ),
+    "torch_headers": Layout(
+        "the parts of CUDA that the headers of each torch include, and the Pythons that have a wheel of it",
+        {"headers": Section(("torch",), ("python", "parts", "beside"))},
+    ),
+    "pytorch_switches": Layout(
+        "which revisions of PyTorch read a switch, and its other names",
+        {"switch": Section(("name",), ("first", "last", "now", "what"))},
     ),
     "pytorch_tried": Layout(
         "which CUDA, GCC, Python, CMake and driver a revision of PyTorch is known to fail with",
@@ -157,6 +163,14 @@ LAYOUTS: Mapping[str, Layout] = {
         {
             "release": Section(("label",), ("date", "nvcc", "platforms")),
             "component": Section(("name", "since"), ("before", "platforms", "use")),
+        },
+    ),
+    "torch_wheels": Layout(
+        "the torch wheels of the default index: their CUDA, C++ and GPU code",
+        {
+            "torch": Section(
+                ("version", "platform"), ("local", "cuda", "glibc", "cxx11_abi", "least_cxx", "default_cxx", "gpu_code")
+            )
         },
     ),
     "magma": Layout(

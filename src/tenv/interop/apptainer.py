@@ -5,7 +5,7 @@ Its form: https://apptainer.org/docs/user/latest/definition_files.html
 
 from collections.abc import Sequence
 
-from tenv.interop.container_recipe import CONTEXT, WORK, Recipe, header, make_recipe
+from tenv.interop.container_recipe import CONSTRAINTS, CONTEXT, SECOND, WORK, Recipe, header, make_recipe
 from tenv.interop.dockerfile import FOLDER
 from tenv.interop.interface import Exported, Format, Subject
 
@@ -34,7 +34,13 @@ def _making(recipe: Recipe) -> list[str]:
 
 def _definition(recipe: Recipe) -> str:
     work = [f"mkdir -p {WORK}", f"chmod a+rwx {WORK}"]
-    if recipe.builder:
+    if recipe.second:
+        text = _head(recipe.builder, "python") + _section("files", [f"{FOLDER}/{CONSTRAINTS} {CONTEXT}/{CONSTRAINTS}"])
+        text += _section("post", ["set -eu", *recipe.system(making=True), *recipe.second_python()])
+        text += "\n" + _head(recipe.base, "final") + _section("files from python", [f"{SECOND} {SECOND}"])
+        text += _section("files", _copied(recipe))
+        text += _section("post", ["set -eu", *recipe.system(making=False), *work, *_making(recipe)])
+    elif recipe.builder:
         text = _head(recipe.builder, "environment") + _section("files", _copied(recipe))
         text += _section("post", ["set -eu", *recipe.system(making=True), *_making(recipe)])
         text += "\n" + _head(recipe.base, "final") + _section("files from environment", [f"{CONTEXT} {CONTEXT}"])

@@ -1,8 +1,9 @@
 """A target in a container: the image that it begins with, the commands, and the tenv that runs, as a wheel.
 
-The commands are shell lines that need root and a folder with the files to carry along, `CONTEXT`. A container on an
-image whose Python is too old for tenv takes the environment from a stage on another image, at the same path. Containers
-install the wheel of this tenv, whatever an index calls by its name.
+The commands are shell lines that need root and a folder with the files to carry along, `CONTEXT`. Where the Python of
+an image is too old for tenv, another image has the first stage. A target with its own Python is made there and copied,
+at the same path; for any other target the stage fetches a Python for tenv, and the image makes the environment with its
+own. Containers install the wheel of this tenv, whatever an index calls by its name.
 """
 
 import base64
@@ -14,6 +15,7 @@ import shlex
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import tenv
@@ -24,9 +26,20 @@ from tenv.core.names import METADATA, normalize, pure_wheel
 from tenv.core.own_distribution import DISTRIBUTION, own_distribution
 from tenv.core.versions import Version
 from tenv.interop.interface import Subject
-from tenv.targets.manifest import DEBUG_PYTHON
+from tenv.targets.manifest import DEBUG_PYTHON, Manifest
 
-__all__ = ["CONTEXT", "USER", "WORK", "Recipe", "constraints", "header", "make_recipe", "own_wheel"]
+__all__ = [
+    "CONSTRAINTS",
+    "CONTEXT",
+    "SECOND",
+    "USER",
+    "WORK",
+    "Recipe",
+    "constraints",
+    "header",
+    "make_recipe",
+    "own_wheel",
+]
 
 CONTEXT = "/opt/tenv"
 """The folder of the carried files in a container; it is a project of tenv."""
@@ -50,6 +63,32 @@ _INSTALLED = frozenset({"gcc", "gdb", DEBUG_PYTHON})
 
 _TENV_PYTHON = Version("3.11")
 """The oldest Python that runs tenv (`requires-python`)."""
+
+SECOND = "/opt/tenv-python"
+"""The folder of tenv's own Python in a container whose Python is too old."""
+
+_SECOND_MINOR = "3.12"
+_FETCHED = "/opt/uv-pythons"
+_UV = "/opt/uv"
+
+_CODENAMES = {
+    "bullseye": "debian:11",
+    "bookworm": "debian:12",
+    "trixie": "debian:13",
+    "bionic": "ubuntu:18.04",
+    "focal": "ubuntu:20.04",
+    "jammy": "ubuntu:22.04",
+    "noble": "ubuntu:24.04",
+}
+_SYSTEM_OF_TAG = re.compile(r"(?P<name>ubuntu|debian)[:-]?(?P<release>\d{2}(?:\.\d{2})?)(?![\d.])")
+"""The system that an image is made from, as in `ubuntu:22.04` and `nvidia/cuda:11.7.1-devel-ubuntu20.04`."""
+
+_IMAGE = re.compile(r"[A-Za-z0-9][\w.:/@+-]{0,511}", re.ASCII)
+_OWN_PYTHON = re.compile(r"(?:^|/)python:(?P<minor>3\.\d{1,2})\b")
+_NO_APT = re.compile(
+    r"alpine|almalinux|amazonlinux|archlinux|busybox|centos|distroless|fedora|opensuse|oraclelinux|rocky|\bubi\d|wolfi"
+)
+"""Words in the names of images without apt-get, which the commands run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +119,9 @@ class Recipe:
     Attributes:
         target: The target.
         base: The image of the container.
-        builder: The image of the stage that makes the environment; empty if the container makes it itself.
+        builder: The image of the first stage; empty if there is none.
+        second: Whether that stage brings a second Python, for tenv alone, rather than the environment.
+        unknown: Whether the system of the base image is unknown.
         files: The carried files, by name relative to `CONTEXT`.
         packages: The packages of the image's own system; they need the network.
         variables: Variables for the commands and for the container.
@@ -90,6 +131,8 @@ class Recipe:
     target: str
     base: str
     builder: str
+    second: bool
+    unknown: bool
     files: Mapping[str, bytes]
     packages: tuple[str, ...]
     variables: Mapping[str, str]
@@ -114,7 +157,7 @@ class Recipe:
         """Return the commands that install packages of the image's own system.
 
         Args:
-            making: Whether for the stage that makes the environment for another image.
+            making: Whether for the first stage.
         """
         packages = ("ca-certificates", *_PYTHON) if making else self.packages
         return (
@@ -136,16 +179,31 @@ class Recipe:
         """Return the commands that install tenv; they need a package index."""
         wheel = next(name for name in self.program_files if name != CONSTRAINTS)
         pip = f"{_PROGRAM}/bin/python -m pip install --no-cache-dir --constraint {CONTEXT}/{CONSTRAINTS}"
+        python = f"{SECOND}/bin/python{_SECOND_MINOR}" if self.second else "python3"
         return (
-            f"python3 -m venv {_PROGRAM}",
+            f"{python} -m venv {_PROGRAM}",
             f"{pip} {CONTEXT}/{wheel}",
             f"ln -s {_PROGRAM}/bin/tenv /usr/local/bin/tenv",
+        )
+
+    def second_python(self) -> tuple[str, ...]:
+        """Return the commands of the first stage that fetch a Python for tenv; they need a package index and GitHub.
+
+        uv's Pythons run on glibc 2.17 and newer and lie in any folder.
+        """
+        uv = f"UV_PYTHON_INSTALL_DIR={_FETCHED} {_UV}/bin/uv python"
+        found = f"{uv} find --managed-python {_SECOND_MINOR}"
+        return (
+            f"python3 -m venv {_UV}",
+            f"{_UV}/bin/python -m pip install --no-cache-dir --constraint {CONTEXT}/{CONSTRAINTS} uv",
+            f"{uv} install --no-bin {_SECOND_MINOR}",
+            f'cp -a "$(dirname "$(dirname "$(readlink -f "$({found})")")")" {SECOND}',
         )
 
     def environment(self) -> tuple[str, ...]:
         """Return the commands that make the environment; they fetch the files of the lock."""
         # The rules would judge the image of the stage, not the one that the environment is for.
-        check = " --no-check" if self.builder else ""
+        check = " --no-check" if self.builder and not self.second else ""
         return (f"cd {CONTEXT}", f"{_PROGRAM}/bin/tenv create {self.target} --frozen{check}")
 
     def needs(self, runtime: str) -> tuple[str, ...]:
@@ -154,9 +212,14 @@ class Recipe:
         Args:
             runtime: The software that makes a GPU visible in it.
         """
+        image = f"{self.base} must have apt-get and Python {_TENV_PYTHON} or newer, since its name does not tell"
+        known = (image,) if self.unknown else ()
         if not self.cuda:
-            return ()
-        return (f"the host needs {runtime} and a driver for CUDA {self.cuda}: `tenv check-driver {self.target}` there",)
+            return known
+        return (
+            *known,
+            f"the host needs {runtime} and a driver for CUDA {self.cuda}: `tenv check-driver {self.target}` there",
+        )
 
 
 def make_recipe(subject: Subject) -> Recipe:
@@ -171,43 +234,69 @@ def make_recipe(subject: Subject) -> Recipe:
     manifest = subject.manifest.on(platform)
     own_python = bool(subject.lock.conda_python(platform))
     base = subject.base or _choose(subject, platform)
-    found = _BASES.get(base)
+    if not _IMAGE.fullmatch(base):
+        raise FormatError(f"{base[:80]!r} is not the name of an image", hint="`--base debian:12` is one")
+    found = _known(base)
     if found and manifest.requirements.glibc and Version(found.glibc) < manifest.requirements.glibc:
         raise FormatError(f"{base} has glibc {found.glibc}, and {manifest.name} needs {manifest.requirements.glibc}")
     old = bool(found and Version(found.python) < _TENV_PYTHON)
-    if old and not own_python:
+    second = old and not own_python
+    minors = subject.lock.python_minors(platform)
+    if second and found and minors and found.python not in minors:
         raise FormatError(
-            f"no tenv runs on the Python of {base}, and {manifest.name} brings none",
-            hint=f"`--base {next(iter(_BASES))}` has a newer one",
+            f"{base} has Python {found.python}, and {manifest.name} serves {', '.join(minors)}",
+            hint=f"`--base {_choose(subject, platform)}` has one of them",
         )
     builder = next(iter(_BASES)) if old else ""
+    made_there = bool(builder) and not second
     compilers = any(package.name.startswith("gxx") for package in subject.lock.conda.get(platform, ()))
-    gcc = "" if compilers else _gcc(subject, found)
+    gcc = "" if compilers else _gcc(manifest, found)
     wheel, raw = own_wheel()
     cuda = manifest.requirements.cuda
-    debug = (_DEBUG_PYTHON,) if DEBUG_PYTHON in manifest.wanted("system") and not builder else ()
+    debug = (_DEBUG_PYTHON,) if DEBUG_PYTHON in manifest.wanted("system") and not made_there else ()
     compiler = () if compilers else (f"g++-{gcc}" if gcc else "g++",)
     return Recipe(
         target=manifest.name,
         base=base,
         builder=builder,
+        second=second,
+        unknown=found is None,
         files={**subject.carried, wheel: raw, CONSTRAINTS: constraints()},
-        packages=("ca-certificates", "git", "gdb", *(() if builder else _PYTHON), *debug, *compiler),
+        packages=("ca-certificates", "git", "gdb", *(() if made_there else _PYTHON), *debug, *compiler),
         variables=_variables(gcc, cuda=cuda is not None),
         cuda=str(cuda or ""),
     )
 
 
+def _known(image: str) -> _Base | None:
+    """Return what is known of an image by its name; None for an image of an unknown system.
+
+    Raises:
+        FormatError: It has no apt-get.
+    """
+    name = image.lower().partition("@")[0]
+    if _NO_APT.search(name):
+        raise FormatError(
+            f"{image}: the commands of the container need apt-get, which this image lacks",
+            hint=f"`--base {next(iter(_BASES))}` has it",
+        )
+    own = _OWN_PYTHON.search(name)
+    match = _SYSTEM_OF_TAG.search(name)
+    system = f"{match['name']}:{match['release']}" if match else ""
+    system = next((known for word, known in _CODENAMES.items() if word in name), system)
+    found = _BASES.get(system or (next(iter(_BASES)) if own else ""))
+    return replace(found, python=own["minor"]) if found and own else found
+
+
 def _choose(subject: Subject, platform: str) -> str:
-    """Return the first image whose C library and Python a target can live with."""
+    """Return the first image whose C library, Python and compilers a target can live with."""
     manifest = subject.manifest.on(platform)
     minors = subject.lock.python_minors(platform)
     for name, base in _BASES.items():
         fits = not manifest.requirements.glibc or Version(base.glibc) >= manifest.requirements.glibc
-        python = bool(subject.lock.conda_python(platform)) or (
-            base.python in minors and Version(base.python) >= _TENV_PYTHON
-        )
-        if fits and python and not manifest.wanted("system").keys() - _INSTALLED:
+        python = bool(subject.lock.conda_python(platform)) or base.python in minors
+        compiler = any(_is_wanted(manifest, version) for version in base.gcc)
+        if fits and python and compiler and not manifest.wanted("system").keys() - _INSTALLED:
             return name
     asked = f"Python {', '.join(minors)}" if minors else "this"
     system = ", ".join(manifest.wanted("system"))
@@ -217,15 +306,24 @@ def _choose(subject: Subject, platform: str) -> str:
     )
 
 
-def _gcc(subject: Subject, base: _Base | None) -> str:
+def _gcc(manifest: Manifest, base: _Base | None) -> str:
     """Return the version of the GCC to install beside the image's own, or an empty text for the usual one."""
     from tenv.facts.tables import load_facts  # late: only targets that take the image's compiler
 
-    cuda = subject.manifest.requirements.cuda
+    cuda = manifest.requirements.cuda
     row = load_facts().cuda_host_compiler.limits(cuda) if cuda else None
-    if not base or row is None or base.gcc[0] <= row.gcc_max:
-        return ""
-    return next((str(version) for version in base.gcc if version <= row.gcc_max), "")
+    fitting = [
+        version
+        for version in (base.gcc if base else ())
+        if _is_wanted(manifest, version) and (row is None or version <= row.gcc_max)
+    ]
+    return str(fitting[0]) if base and fitting and fitting[0] != base.gcc[0] else ""
+
+
+def _is_wanted(manifest: Manifest, gcc: int) -> bool:
+    """Return whether a target takes a major version of GCC from the system."""
+    asked = manifest.wanted("system").get("gcc")
+    return asked is None or f"{gcc}.99" in asked or f"{gcc}.0" in asked
 
 
 def _variables(gcc: str, *, cuda: bool) -> dict[str, str]:

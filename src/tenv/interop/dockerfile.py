@@ -3,13 +3,25 @@
 import json
 from collections.abc import Sequence
 
-from tenv.interop.container_recipe import CONTEXT, USER, WORK, Recipe, header, make_recipe
+from tenv.interop.container_recipe import (
+    CONSTRAINTS,
+    CONTEXT,
+    SECOND,
+    USER,
+    WORK,
+    Recipe,
+    header,
+    make_recipe,
+)
 from tenv.interop.interface import Exported, Format, Subject
 
 __all__ = ["FOLDER", "FORMAT", "dockerfile"]
 
 FOLDER = "tenv-context"
 """The build context: small, since all of it is copied."""
+
+_PYTHONS = "UV_PYTHON_INSTALL_MIRROR"
+"""A mirror of uv's Pythons."""
 
 _INDEXES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX")
 
@@ -38,7 +50,13 @@ def dockerfile(recipe: Recipe) -> str:
     """Return the text of a Dockerfile whose context is the folder with the carried files."""
     values = "".join(f"ENV {name}={value}\n" for name, value in recipe.variables.items())
     user = "ARG USER_ID=1000\n" + _run(recipe.user())
-    if recipe.builder:
+    if recipe.second:
+        text = f"ARG BASE={recipe.base}\nARG BUILDER={recipe.builder}\nFROM ${{BUILDER}} AS python\n"
+        text += _run(recipe.system(making=True)) + f"COPY {CONSTRAINTS} {CONTEXT}/\n"
+        text += "".join(f"ARG {name}\n" for name in (*_INDEXES, _PYTHONS)) + _run(recipe.second_python())
+        text += "\nFROM ${BASE}\n" + _run(recipe.system(making=False)) + user + values
+        text += f"COPY --from=python {SECOND} {SECOND}\n" + _making(recipe)
+    elif recipe.builder:
         text = f"ARG BASE={recipe.base}\nARG BUILDER={recipe.builder}\nFROM ${{BUILDER}} AS environment\n"
         text += _run(recipe.system(making=True)) + user + _making(recipe)
         text += "\nFROM ${BASE}\n" + _run(recipe.system(making=False)) + user + values

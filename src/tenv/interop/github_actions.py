@@ -1,4 +1,7 @@
-"""A workflow of GitHub Actions: a job that makes an environment from its lock, or takes it from the cache."""
+"""A workflow of GitHub Actions: a job that makes an environment from its lock, or takes it from the cache.
+
+A target of the project that the workflow lies in is made from its own manifest and lock, any other from copies.
+"""
 
 from tenv import __version__
 from tenv.core.errors import FormatError
@@ -38,7 +41,9 @@ def _export(subject: Subject) -> Exported:
     if "linux-64" not in subject.platforms:
         raise FormatError(f"the job runs on linux-64, and {name} is for {', '.join(subject.platforms)}")
     wheel, raw = own_wheel()
-    prefix = f"{_FOLDER}/.tenv/envs/{name}"
+    home = subject.home or _FOLDER
+    prefix = f"{home}/.tenv/envs/{name}".removeprefix("./")
+    lock = f"{home}/locks/{name}.lock".removeprefix("./")
     key = f"tenv-{__version__}-{name}-${{{{ runner.os }}}}-${{{{ runner.arch }}}}"
     text = f"""\
 # Made by `tenv export github-actions {name}` of tenv {__version__}.
@@ -62,16 +67,17 @@ jobs:
       - uses: {_ACTIONS["cache"]}
         with:
           path: {prefix}
-          key: {key}-${{{{ hashFiles('{_FOLDER}/locks/{name}.lock') }}}}
+          key: {key}-${{{{ hashFiles('{lock}') }}}}
       - name: Create the environment
-        working-directory: {_FOLDER}
+        working-directory: {home}
         run: tenv create {name} --frozen
       - name: Work in the environment
         run: tenv run --prefix {prefix} {name} -- python -c 'import sys; print(sys.version)'
 """
     files = {f".github/workflows/tenv-{name}.yml": text.encode(), f"{_FOLDER}/{wheel}": raw}
     files |= {f"{_FOLDER}/constraints.txt": constraints()}
-    files |= {f"{_FOLDER}/{file}": data for file, data in subject.carried.items()}
+    if not subject.home:
+        files |= {f"{_FOLDER}/{file}": data for file, data in subject.carried.items()}
     notes = (
         "run: commit the files and push; the last step is the place for your build",
         "the runner has no GPU: what it builds is run elsewhere",

@@ -9,12 +9,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tenv.activation.changes import Action
+from tenv.core.errors import FormatError
 from tenv.core.jsonc import merge
 from tenv.core.versions import Version
 from tenv.debugging.install_line import install_line
 from tenv.debugging.interpreter import describe_interpreter
+from tenv.host.machine import current_platform
 from tenv.interop.clangd import query_drivers
 from tenv.interop.interface import Addition, Exported, Format, Site, Subject
+from tenv.targets.manifest import Manifest, feature_with
 
 __all__ = ["FORMAT"]
 
@@ -29,6 +32,10 @@ _LAUNCHED_FROM = Version("3.9")
 
 _FROZEN_FROM = Version("3.11")
 """`-X frozen_modules` is new in Python 3.11."""
+
+_EXPANDED = "${"
+"""The begin of a reference, which VS Code expands in every value and which has no escape: ``${command:NAME}`` runs a
+command (https://code.visualstudio.com/docs/reference/variables-reference)."""
 
 _WAIT = f"""\
 import sys, time
@@ -55,10 +62,13 @@ def _older(site: Site, than: Version) -> bool:
 def variables(site: Site) -> dict[str, str | None]:
     """Return the variables as VS Code expands them; None takes one away.
 
-    A list that is not set here gets no reference to its old value: an empty part of it means the working folder.
+    A list that is not set here gets no reference to its old value: an empty part of it means the working folder. A
+    value that VS Code would expand is left out.
     """
     values: dict[str, str | None] = {}
     for change in site.activation.changes:
+        if change.name in _expanded(site):
+            continue
         before = values.get(change.name) or f"${{env:{change.name}}}"
         if change.action is not Action.UNSET and site.environ.get(change.name) == change.value:
             values[change.name] = change.value
@@ -73,6 +83,21 @@ def variables(site: Site) -> dict[str, str | None]:
             case Action.UNSET:
                 values[change.name] = None
     return values
+
+
+def _expanded(site: Site) -> list[str]:
+    """Return the variables with a value that VS Code would expand."""
+    changes = site.activation.changes
+    return list(dict.fromkeys(change.name for change in changes if _EXPANDED in (change.value or "")))
+
+
+def _refuse_expanded(site: Site) -> None:
+    """Raise FormatError for a path that VS Code would expand in place of opening it."""
+    paths = (site.prefix, site.folder, site.checkout or "", site.toolchain.python, site.manifest, *site.tenv)
+    for path in map(str, paths):
+        if _EXPANDED in path:
+            hint = "rename the folder: VS Code has no way to write it"
+            raise FormatError(f"{path}: VS Code would expand `{_EXPANDED}` in it", hint=hint)
 
 
 def _environment(site: Site) -> dict[str, str]:
@@ -251,6 +276,7 @@ def _export(subject: Subject) -> Exported:
     if site is None:
         raise ValueError("no environment")
     name = subject.manifest.name
+    _refuse_expanded(site)
     settings = _settings(site)
     files: dict[str, Any] = {
         ".vscode/settings.json": settings,
@@ -263,7 +289,7 @@ def _export(subject: Subject) -> Exported:
         folders = [{"path": str(site.folder)}, {"path": str(site.checkout)}]
         files[f"{name}.code-workspace"] = {"folders": folders, "settings": settings}
     encoded = {path: f"{json.dumps(data, indent=4)}\n".encode() for path, data in files.items()}
-    return Exported(encoded, notes=tuple(_notes(site, name, files)))
+    return Exported(encoded, notes=tuple(_notes(site, subject.manifest, files)))
 
 
 def _settings(site: Site) -> dict[str, Any]:
@@ -295,7 +321,8 @@ def _kit(site: Site, name: str) -> dict[str, Any]:
     """Return the kit of the CMake extension: the compilers that a build takes."""
     languages = {"C": ("CC", "cc"), "CXX": ("CXX", "c++"), "CUDA": ("CUDACXX", "")}
     values = {key: site.environ.get(variable) or site.program(usual) for key, (variable, usual) in languages.items()}
-    kit: dict[str, Any] = {"name": f"tenv {name}", "compilers": {key: value for key, value in values.items() if value}}
+    compilers = {key: value for key, value in values.items() if value and _EXPANDED not in value}
+    kit: dict[str, Any] = {"name": f"tenv {name}", "compilers": compilers}
     if site.toolchain.ninja:
         kit["preferredGenerator"] = {"name": "Ninja"}
     return kit
@@ -306,9 +333,14 @@ def _extensions(site: Site) -> list[str]:
     return own + (["nvidia.nsight-vscode-edition"] if site.toolchain.cuda else [])
 
 
-def _notes(site: Site, name: str, files: Mapping[str, Any]) -> Iterator[str]:
+def _notes(site: Site, manifest: Manifest, files: Mapping[str, Any]) -> Iterator[str]:
+    name = manifest.name
+    if expanded := _expanded(site):
+        yield f"left out: {', '.join(expanded)}; VS Code would expand `{_EXPANDED}…}}` in the value"
     if not (site.toolchain.site_packages / "debugpy").is_dir():
+        feature = feature_with(manifest, "debugpy", current_platform())
         line = install_line(name, "debugpy", site.toolchain.site_packages)
+        line = f"tenv create {name} --with {feature}" if feature else line
         yield f"debugpy is not in the environment; `{line}` brings it"
     if not site.program("gdb"):
         yield "gdb is not on PATH; `sudo apt install gdb` brings it on Debian and Ubuntu"

@@ -107,7 +107,7 @@ def bisect_env(
     environ = find_activation(own, built.target, Path(built.prefix)).apply(context.environ)
     program = process.find(words[0], environ.get("PATH"))
     if program is None:
-        raise missing_program(words[0], built.target, environ)
+        raise missing_program(context, words[0], built.target, environ)
     return Bisected(commit, built, process.spawn([program, *words[1:]], environ), ran=True)
 
 

@@ -25,7 +25,7 @@ from tenv.debugging.python_processes import Obstacle, attaching, read_rights, st
 from tenv.project.context import Context
 from tenv.toolchain.discover import discover
 from tenv.verbs.activate import find_activation
-from tenv.verbs.missing_program import missing_program
+from tenv.verbs.missing_program import missing_program, with_feature
 from tenv.verbs.start_plan import StartPlan
 
 __all__ = ["GdbRequest", "plan_gdb"]
@@ -69,7 +69,7 @@ def plan_gdb(context: Context, request: GdbRequest, say: Callable[[str], None]) 
     """
     activation = find_activation(context, request.target, request.prefix, say)
     environment = activation.apply(context.environ)
-    debugger = _debugger(activation, environment.get("PATH"), cuda=request.cuda)
+    debugger = _debugger(context, activation, environment.get("PATH"), cuda=request.cuda)
     if request.attach is not None:
         attached = _process(request.attach, activation.target, say)
         _require(attaching(read_rights(), attached))
@@ -81,12 +81,13 @@ def plan_gdb(context: Context, request: GdbRequest, say: Callable[[str], None]) 
         _require(starting(read_rights()))
         words = request.words or (str(discover(activation.prefix).python),)
         if process.find(words[0], environment.get("PATH")) is None:
-            raise missing_program(words[0], activation.target, environment)
+            raise missing_program(context, words[0], activation.target, environment)
         words = _binary(words, environment.get("PATH"))
         program = Path(words[0])
     python = describe_interpreter(program)
     site_packages = discover(activation.prefix).site_packages
-    install = install_line(activation.target, "pystack", site_packages)
+    feature = with_feature(context, activation.target, "pystack").strip("`")
+    install = feature or install_line(activation.target, "pystack", site_packages)
     pystack = process.find("pystack", environment.get("PATH")) or ""
     for warning in _warnings(activation, words, environment, python):
         say(f"warning: {warning}")
@@ -110,7 +111,7 @@ def _require(obstacle: Obstacle | None) -> None:
         raise HostError(f"a debugger can't trace processes here: {obstacle.message}", hint=obstacle.hint)
 
 
-def _debugger(activation: Activation, path: str | None, *, cuda: bool) -> str:
+def _debugger(context: Context, activation: Activation, path: str | None, *, cuda: bool) -> str:
     if not cuda:
         if found := process.find("gdb", path):
             return found
@@ -119,7 +120,9 @@ def _debugger(activation: Activation, path: str | None, *, cuda: bool) -> str:
     folders = os.pathsep.join([*([str(root / "bin")] if root else []), path or os.defpath])
     if found := process.find("cuda-gdb", folders):
         return found
-    hint = 'request it in the manifest: `cuda-gdb = "*"` below [dependencies], or `cuda_gdb` below [archives]'
+    line = with_feature(context, activation.target, "cuda-gdb")
+    asked = 'request it in the manifest: `cuda-gdb = "*"` below [dependencies], or `cuda_gdb` below [archives]'
+    hint = f"{line} installs it" if line else asked
     raise HostError(f"no cuda-gdb in the environment of {activation.target} or on PATH", hint=hint)
 
 

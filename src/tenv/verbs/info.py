@@ -11,6 +11,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import TenvError
 from tenv.core.file_stamps import stamps_folder
 from tenv.core.other_programs import other_programs
+from tenv.core.truth_words import is_true
 from tenv.core.user_folders import user_home
 from tenv.host.machine import current_platform
 from tenv.project.context import Context
@@ -35,7 +36,7 @@ class About:
         folders: The folders by name; None for a missing one.
         caches: The folders of the caches, by name.
         settings: The settings with their origins.
-        index: The index of wheels in use.
+        index: The indexes of wheels in the order in which they are asked.
         others: Other programs called tenv on PATH, in the order of PATH.
     """
 
@@ -115,12 +116,34 @@ def _pythons(context: Context) -> str | None:
 
 
 def _index(context: Context) -> str:
-    """Return the main index of wheels, without a login; in words where nothing names one."""
+    """Return the indexes of wheels in the order in which uv asks them, without logins; in words where none is named.
+
+    uv asks the named indexes before the default one (its documentation, "Package indexes").
+    """
     from tenv.sources.wheels.index_settings import uv_settings
 
     found = uv_settings(context.environ, user_home())
-    tables = found.configuration.get("index", [])
-    named = [table.get("url") for table in tables if isinstance(table, dict) and table.get("default")]
-    variables = [found.environment.get(name) for name in ("UV_DEFAULT_INDEX", "UV_INDEX_URL")]
-    url = next((str(url) for url in (*variables, *named, found.configuration.get("index-url")) if url), "")
-    return re.sub(r"//[^/@]*@", "//", url) or "the default of uv"
+    names, tables = found.environment, found.configuration.get("index", [])
+    tables = [table for table in tables if isinstance(table, dict)] if isinstance(tables, list) else []
+    first = [word for name in ("UV_INDEX", "UV_EXTRA_INDEX_URL") for word in names.get(name, "").split()]
+    first += [str(table.get("url", "")) for table in tables if not table.get("default")]
+    first += _listed(found.configuration.get("extra-index-url"))
+    last = [names.get("UV_DEFAULT_INDEX"), names.get("UV_INDEX_URL")]
+    last += [str(table.get("url", "")) for table in tables if table.get("default")]
+    last += _listed(found.configuration.get("index-url"))
+    links = [*re.split(r"[\s,]+", names.get("UV_FIND_LINKS", "")), *_listed(found.configuration.get("find-links"))]
+    if is_true(names.get("UV_NO_INDEX", "")) or found.configuration.get("no-index") is True:
+        first, default = [], "none"
+    else:
+        default = next(filter(None, last), "the default of uv")
+    rows = [*first, default, *(f"files of {link}" for link in links if link)]
+    return ", ".join(_bare(row) for row in dict.fromkeys(filter(None, rows)))
+
+
+def _listed(value: object) -> list[str]:
+    return [value] if isinstance(value, str) else [str(one) for one in value] if isinstance(value, list) else []
+
+
+def _bare(text: str) -> str:
+    """Return the URL of an index without its name and its login."""
+    return re.sub(r"//[^/@]*@", "//", re.sub(r"^[\w.-]+=(?=\w+://|/)", "", text))

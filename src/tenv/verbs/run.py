@@ -38,7 +38,7 @@ def plan_run(
             if Path(words[0]).is_dir():
                 raise UsageError(f"`{words[0]}` is a folder")
             raise UsageError(f"`{words[0]}` can't be executed", hint=f"`chmod +x {words[0]}` makes it a program")
-        raise missing_program(words[0], activation.target, environment)
+        raise missing_program(context, words[0], activation.target, environment)
     require_interpreter(program)
     return StartPlan(activation.target, (program, *words[1:]), environment)
 

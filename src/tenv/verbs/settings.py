@@ -112,10 +112,7 @@ def change_setting(context: Context, key: str, value: str | None, *, project: bo
 
     name, _, start = key.partition(".")
     if name not in _KEYS or (name == "mirrors") != bool(start):
-        hint = (
-            nearest(name, _KEYS) or "known settings: default, sync, link-mode, unpack-limit, cache-storage, mirrors.URL"
-        )
-        raise UsageError(f"unknown setting `{key}`", hint=hint)
+        raise _unknown_setting(key, value)
     file = _file(context, name, project=project)
     if name == "default" and value is not None:
         context.places.find(value)
@@ -133,6 +130,17 @@ def change_setting(context: Context, key: str, value: str | None, *, project: bo
         write_atomic(file, before)
         raise
     return file
+
+
+def _unknown_setting(key: str, value: str | None) -> UsageError:
+    """Return the error for a setting that does not exist, with the nearest one as it is typed."""
+    name, _, start = key.partition(".")
+    if name == "mirrors":
+        line = f"`tenv config mirrors.https://conda.anaconda.org {value or 'MIRROR'}` sets that of the conda channels"
+        return UsageError("`mirrors` needs the URL that is replaced", hint=line)
+    known = [f"{one}.{start or 'URL'}" if one == "mirrors" else one for one in _KEYS]
+    close = nearest(key, known) or nearest(name, _KEYS)
+    return UsageError(f"unknown setting `{key}`", hint=close or f"known settings: {', '.join(known)}")
 
 
 def _file(context: Context, name: str, *, project: bool) -> Path:

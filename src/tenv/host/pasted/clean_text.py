@@ -29,7 +29,11 @@ _ENTITIES = (("&gt;", ">"), ("&lt;", "<"), ("&nbsp;", " "), ("&quot;", '"'), ("&
 _DIGIT = re.compile(r"\d")
 """A digit of any script; numbers are converted to ASCII digits."""
 
-_STAMP = re.compile(r"^\s*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?(?: |$)")
+_STAMP = re.compile(
+    r"^\s*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]?(?: |$)(?:- \S+ - [A-Z]+ - )?"
+)
+"""The time of a line, and the logger and the level that Python's logging may put behind it."""
+
 _NUMBER = re.compile(r"^\s*(?P<number>\d{1,5})(?:[:|]|(?=[ ]|$)) ?")
 _ENOUGH = 4
 """How many lines with something in front of them make it the work of a log or a viewer."""

@@ -3,11 +3,25 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from tenv.host.pasted.clean_text import Line
 from tenv.host.pasted.values import Item, PastedEntry, PastedGpu, PasteLayout, gpu_lines, kernel, lacking, platform
 
-__all__ = ["DEVICE_QUERY", "LSHW", "LSPCI", "MODINFO", "MODULE_LINE", "SMI_LIST", "SMI_QUERY", "SMI_ROWS", "SMI_TABLE"]
+__all__ = [
+    "DEVICE_QUERY",
+    "INXI",
+    "LSHW",
+    "LSPCI",
+    "MODINFO",
+    "MODULE_LINE",
+    "PNP_DEVICES",
+    "SMI_LIST",
+    "SMI_QUERY",
+    "SMI_ROWS",
+    "SMI_TABLE",
+    "STARTED",
+]
 
 _MODULE = re.compile(
     r"NVRM(?: version)?:\s*(?:loading )?NVIDIA UNIX (?P<open>Open )?(?P<machine>\S+ )?Kernel Module\s+"
@@ -132,6 +146,50 @@ def _marketed(product: str) -> str:
 
 
 LSHW = PasteLayout("lshw", _lshw)
+
+_DEVICE_OF = re.compile(r"^\s*(?:Graphics:\s+)?(?P<label>Device-\d+|Display|OpenGL|API|Audio|Network):")
+_CARD = re.compile(r"Device-\d+: NVIDIA (?:(?P<chip>[^\[\]]+?) )?\[(?P<name>[^\]]+)\]")
+_CARD_DRIVER = re.compile(r"\bdriver: nvidia v: (?P<version>\d+(?:\.\d+)+)")
+_CARD_BUS = re.compile(rf"\bbus[- ]ID: {_ON_BUS}")
+_CARD_ID = re.compile(r"\bchip-ID: (?P<id>10de:[0-9a-f]{4})\b")
+
+
+def _inxi(lines: Sequence[Line]) -> Iterator[PastedEntry]:
+    """Yield the NVIDIA cards of ``inxi -G``, whose words for a device may be on one line or on many."""
+    starts = [index for index, line in enumerate(lines) if _DEVICE_OF.match(line.text)]
+    gpus: list[PastedGpu] = []
+    first = 0
+    for start, end in pairwise([*starts, len(lines)]):
+        block = lines[start:end]
+        if (card := _CARD.search(block[0].text)) is None:
+            continue
+        words = " ".join(line.text for line in block)
+        address, device = _CARD_BUS.search(words), _CARD_ID.search(words)
+        first = first or block[0].number
+        gpus.append(
+            PastedGpu(
+                card["name"], address=address["address"] if address else "", pci_id=device["id"] if device else ""
+            )
+        )
+        for line in block:
+            if match := _CARD_DRIVER.search(line.text):
+                yield PastedEntry(Item.DRIVER, match["version"], line.number)
+    if gpus:
+        yield PastedEntry(Item.GPUS, tuple(gpus), first)
+
+
+INXI = PasteLayout("inxi", _inxi)
+
+_PNP = re.compile(r"^\s*(?P<name>NVIDIA \S.*?)\s{2,}(?:OK\s+|Display\s+)*PCI\\VEN_10DE&DEV_[0-9A-Fa-f]{4}")
+
+
+def _pnp(lines: Sequence[Line]) -> Iterator[PastedEntry]:
+    found = [(line.number, PastedGpu(match["name"])) for line in lines if (match := _PNP.match(line.text))]
+    if found:
+        yield PastedEntry(Item.GPUS, tuple(gpu for _, gpu in found), found[0][0])
+
+
+PNP_DEVICES = PasteLayout("Get-PnpDevice", _pnp)
 
 
 _HEADER = re.compile(
@@ -340,3 +398,22 @@ def _devices(lines: Sequence[Line]) -> Iterator[PastedEntry]:
 
 
 DEVICE_QUERY = PasteLayout("deviceQuery", _devices)
+
+_STARTED = re.compile(
+    r"\bcuda:(?P<torch>\d{1,3}) (?P<name>\S.*?) : \w+\s*$|"
+    r"^\s*Device (?P<number>\d{1,3}): (?P<named>[^\",][^,]*), compute capability (?P<capability>\d{1,2}\.\d)\b"
+)
+
+
+def _started(lines: Sequence[Line]) -> Iterator[PastedEntry]:
+    """Yield the GPUs that ComfyUI and llama.cpp name when they start, each once."""
+    gpus: dict[str, tuple[int, PastedGpu]] = {}
+    for line in lines:
+        if match := _STARTED.search(line.text):
+            gpu = PastedGpu(match["name"] or match["named"], capability=match["capability"] or "")
+            gpus.setdefault(match["torch"] or match["number"], (line.number, gpu))
+    if gpus:
+        yield PastedEntry(Item.GPUS, tuple(gpu for _, gpu in gpus.values()), next(iter(gpus.values()))[0])
+
+
+STARTED = PasteLayout("the start of a program", _started)

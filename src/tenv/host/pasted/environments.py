@@ -10,6 +10,7 @@ from tenv.host.pasted.values import (
     PastedGpu,
     PasteLayout,
     Value,
+    answer,
     compiler,
     from_labels,
     gcc,
@@ -24,7 +25,7 @@ from tenv.host.pasted.values import (
     version,
 )
 
-__all__ = ["COLLECT_ENV", "CONDA_INFO", "DETECTRON2", "LIGHTNING", "MMCV", "PIP_LIST"]
+__all__ = ["COLLECT_ENV", "CONDA_INFO", "DEEPSPEED", "DETECTRON2", "JETSON", "LIGHTNING", "MMCV", "PIP_LIST"]
 
 _COLLECTED: Mapping[str, tuple[Item, Callable[[str], Value]]] = {
     "pytorch version": (Item.PYTORCH, pytorch),
@@ -224,6 +225,50 @@ def _detail(section: str, label: str, words: str, line: int) -> Iterator[PastedE
 LIGHTNING = PasteLayout("Lightning's details", _lightning)
 
 
+_DOTTED = re.compile(r"^\s*(?P<label>torch version|torch cuda version|nvcc version) \.{3,}\s*(?P<words>\S.*)$")
+_DOTTED_LABELS: Mapping[str, tuple[Item, Callable[[str], Value]]] = {
+    "torch version": (Item.PYTORCH, pytorch),
+    "torch cuda version": (Item.PYTORCH_CUDA, version),
+    "nvcc version": (Item.TOOLKIT, version),
+}
+
+
+def _deepspeed(lines: Sequence[Line]) -> Iterator[PastedEntry]:
+    for line in lines:
+        if match := _DOTTED.match(line.text):
+            item, read = _DOTTED_LABELS[match["label"]]
+            if (entry := answer(item, match["words"], line.number, read)) is not None:
+                yield entry
+
+
+DEEPSPEED = PasteLayout("ds_report", _deepspeed)
+
+_JETSON = re.compile(r"jetson[-_](stats|release)|^\W*L4T\s*:\s*\d", re.IGNORECASE)
+_JETSON_LABELS: Mapping[str, tuple[Item, Callable[[str], Value]]] = {
+    "distribution": (Item.OS, operating_system),
+    "cuda": (Item.TOOLKIT, version),
+    "python": (Item.PYTHON, version),
+}
+
+
+def _jetson(lines: Sequence[Line]) -> Iterator[PastedEntry]:
+    """Yield the values of ``jetson_release``: the module is the GPU, and its CUDA is the installed toolkit."""
+    if not any(_JETSON.search(line.text) for line in lines):
+        return
+    yield from from_labels(lines, _JETSON_LABELS)
+    gpus: dict[str, PastedEntry] = {}
+    for label, words, number in labelled(lines, ("release", "machine", "module", "model")):
+        if label in ("release", "machine"):
+            yield from kernel(f"Linux {words}", number)
+        elif "NVIDIA" in words:
+            name = re.sub(r"\s*\(.*| (Engineering|Developer)\b.*", "", words)
+            gpus.setdefault(label, PastedEntry(Item.GPUS, (PastedGpu(name),), number))
+    if gpus:
+        yield gpus.get("module") or gpus["model"]
+
+
+JETSON = PasteLayout("jetson_release", _jetson)
+
 _PACKAGE = re.compile(r"(?:^|[\s:\[',\"])__(?P<name>cuda|glibc|linux|win|osx)=(?P<version>[^=\s,'\"\]]+)")
 _AGENT = re.compile(
     r"\bLinux/(?P<kernel>\S+)(?:\s+(?P<system>[a-z]+)/(?P<release>[\d.]+))?(?:\s+glibc/(?P<glibc>\d+(\.\d+)+))?"
@@ -265,10 +310,11 @@ CONDA_INFO = PasteLayout("conda info", _conda)
 
 _FROZEN = re.compile(r"^\s*(?P<name>[A-Za-z][\w.-]*)==(?P<version>\d[\w.+!-]*)\s*$")
 _LISTED = re.compile(r"^\s*(?P<name>[A-Za-z][\w.-]*)\s+(?P<version>\d[\w.+!-]*)(?:\s+\S.*)?$")
+_COLUMNS = re.compile(r"^\s*(?P<name>[A-Za-z][\w.-]*) {2,}(?P<version>\d[\w.+!-]*)(?:\s+\S.*)?$")
 _HEADER = re.compile(r"^[\s#]*(?:Package|Name)\s+Version\b")
 _RULE = re.compile(r"^\s*-+\s+-+")
 _PACKAGES = 3
-"""How many lines such as ``name==1.0`` make a list of packages."""
+"""How many lines such as ``name==1.0``, or of two columns, make a list of packages."""
 
 
 def _pip_list(lines: Sequence[Line]) -> Iterator[PastedEntry]:
@@ -279,8 +325,9 @@ def _pip_list(lines: Sequence[Line]) -> Iterator[PastedEntry]:
     for _, found, number in torches:
         yield PastedEntry(Item.PYTORCH, found, number)
     if wheels:
-        yield PastedEntry(Item.WHEELS, ", ".join(f"{name} {found}" for name, found, _ in wheels), wheels[0][2])
-    if not any("+" in found for _, found, _ in torches):
+        named = dict.fromkeys(f"{name} {found}" for name, found, _ in wheels)
+        yield PastedEntry(Item.WHEELS, ", ".join(named), wheels[0][2])
+    if torches and not any("+" in found for _, found, _ in torches):
         for name, found, number in wheels:
             if name.startswith("nvidia-cuda-runtime"):
                 yield PastedEntry(Item.PYTORCH_CUDA, ".".join(found.split(".")[:2]), number)
@@ -288,8 +335,10 @@ def _pip_list(lines: Sequence[Line]) -> Iterator[PastedEntry]:
 
 def _packages(lines: Sequence[Line]) -> Iterator[tuple[Line, "re.Match[str]"]]:
     """Yield the rows of a list of packages; a few lines that look alike are none."""
-    frozen = [(line, match) for line in lines if (match := _FROZEN.match(line.text))]
-    yield from frozen if len(frozen) >= _PACKAGES else ()
+    headed = any(_HEADER.match(line.text) for line in lines)
+    for pattern in (_FROZEN,) if headed else (_FROZEN, _COLUMNS):  # without its head where grep took rows of a list
+        rows = [(line, match) for line in lines if (match := pattern.match(line.text))]
+        yield from rows if len(rows) >= _PACKAGES else ()
     within = False
     for line in lines:
         if _HEADER.match(line.text):

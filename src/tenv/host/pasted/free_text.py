@@ -111,6 +111,7 @@ def _prompt(lines: Sequence[Line]) -> Iterator[PastedEntry]:
 PROMPT = PasteLayout("Python's prompt", _prompt)
 
 
+_CAPABILITY = re.compile(r"\bcompute capability[\s:*]*(\d{1,2}\.\d)\b", re.IGNORECASE)
 _COUNTED = r"(?:(?P<before>\d{1,2})\s*[x\u00d7*]?\s+)?(?P<name>.*?)(?:\s*[x\u00d7*]\s*(?P<behind>\d{1,2}))?$"
 _LONGEST_NAME = 80
 _LONGEST_ENTRY = 300
@@ -133,7 +134,9 @@ def _gpus(words: str) -> tuple[PastedGpu, ...] | None:
         r"\s*\((?!nvgpu)|\s*[,;/]|\s{2,}|\s+with\s+(?!max-q)", match["name"], maxsplit=1, flags=re.IGNORECASE
     )[0].strip()
     count = int(match["before"] or match["behind"] or 1)
-    return (PastedGpu(name),) * min(max(count, 1), 16) if len(name) <= _LONGEST_NAME else None
+    stated = _CAPABILITY.search(words)
+    gpu = PastedGpu(name, capability=stated[1] if stated else "")
+    return (gpu,) * min(max(count, 1), 16) if len(name) <= _LONGEST_NAME else None
 
 
 _NVIDIA = re.compile(
@@ -150,6 +153,7 @@ _NAMES: Mapping[tuple[str, ...], tuple[Item, Callable[[str], Value]]] = {
         "gpu type",
         "gpu name",
         "gpu model and memory",
+        "hardware",
     ): (
         Item.GPUS,
         _gpus,
@@ -185,11 +189,22 @@ _WITH_GPU = re.compile(r"PyTorch version \(GPU\?\)\s*:\s*\S+ \((?P<truth>True|Fa
 _LABELS = {name: row for names, row in _NAMES.items() for name in names}
 
 
+_SIGN = re.compile(r"[:=]|^\s*\|\s*\**[A-Za-z][\w ]{1,30}\**\s*\|")
+"""A sign between a label and its words; in a table, the border behind the first cell."""
+
+_DRAWN = re.compile(r"^\s*\S+\s{3,}(?=(?:GPU|OS|Kernel)(?: Driver)?: )")
+"""The picture that neofetch draws beside its lines."""
+
+
 def _written(lines: Sequence[Line]) -> Iterator[PastedEntry]:
-    with_sign = [line for line in lines if re.search("[:=]", line.text) and len(line.text) < _LONGEST_ENTRY]
+    with_sign = [
+        Line(line.number, _DRAWN.sub("", line.text))
+        for line in lines
+        if _SIGN.search(line.text) and len(line.text) < _LONGEST_ENTRY
+    ]
     yield from (entry for entry in from_labels(with_sign, _LABELS) if entry.value is not None)
     for label, words, number in labelled(
-        with_sign, ("platform", "python platform", "kernel", "kernel version", "cuda version", *_GPUS)
+        with_sign, ("os", "platform", "python platform", "kernel", "kernel version", "cuda version", *_GPUS)
     ):
         if label not in (*_GPUS, "cuda version"):
             yield from kernel(words, number)

@@ -13,16 +13,28 @@ from tenv.host.nvidia import pci_address
 from tenv.host.pasted.clean_text import lines
 from tenv.host.pasted.drivers import (
     DEVICE_QUERY,
+    INXI,
     LSHW,
     LSPCI,
     MODINFO,
     MODULE_LINE,
+    PNP_DEVICES,
     SMI_LIST,
     SMI_QUERY,
     SMI_ROWS,
     SMI_TABLE,
+    STARTED,
 )
-from tenv.host.pasted.environments import COLLECT_ENV, CONDA_INFO, DETECTRON2, LIGHTNING, MMCV, PIP_LIST
+from tenv.host.pasted.environments import (
+    COLLECT_ENV,
+    CONDA_INFO,
+    DEEPSPEED,
+    DETECTRON2,
+    JETSON,
+    LIGHTNING,
+    MMCV,
+    PIP_LIST,
+)
 from tenv.host.pasted.free_text import COMPILER_OUTPUT, FREE_LIST, GPU_WARNING, OLD_DRIVER, PROMPT, SENTENCES
 from tenv.host.pasted.values import Item, PastedEntry, PastedGpu, Value
 from tenv.host.report import Compiler, FoundBy, Gpu, HostReport, Lead, Toolkit
@@ -38,17 +50,22 @@ LAYOUTS = (
     SMI_LIST,
     COMPILER_OUTPUT,  # a program's own answer, before reports about it
     DEVICE_QUERY,
+    STARTED,
     GPU_WARNING,
     OLD_DRIVER,
     COLLECT_ENV,
     DETECTRON2,
     MMCV,
     LIGHTNING,
+    DEEPSPEED,
+    JETSON,
     CONDA_INFO,
     PROMPT,
     PIP_LIST,
     LSPCI,  # names of the PCI database, after those of the driver
     LSHW,
+    INXI,
+    PNP_DEVICES,
     FREE_LIST,
     SENTENCES,
 )

@@ -154,7 +154,7 @@ _OF_GPUS = re.compile(
 _APART = 3
 """How many lines may separate the GPUs of one list."""
 
-_UUID = re.compile(r"\s*\((UUID|arch|GPU-).*$", re.IGNORECASE)
+_UUID = re.compile(r"\s*(\((UUID|arch|GPU-)|\[(Discrete|Integrated)\]).*$", re.IGNORECASE)
 
 
 def lacking(words: str) -> bool:
@@ -205,7 +205,7 @@ def gcc(words: str) -> str | None:
 def operating_system(words: str) -> str | None:
     """Return the name of a system without its architecture."""
     name = re.sub(r"\s*\((x86_64|amd64|aarch64|arm64|ppc64le|64-bit)\)\s*$", "", words.strip().strip("`'\""))
-    return re.sub(r"(?<=[a-z])(?=\d)", " ", name) if name and re.search(r"[A-Za-z]", name) else None
+    return re.sub(r"(?<!win)(?<=[a-z])(?=\d)", " ", name) if name and re.search(r"[A-Za-z]", name) else None
 
 
 def platform(words: str) -> str | None:
@@ -230,7 +230,7 @@ def kernel(words: str, line: int) -> Iterator[PastedEntry]:
         yield PastedEntry(Item.PLATFORM, found, line)
     if re.search("microsoft|WSL", words, re.IGNORECASE) and not re.search(r"\bwindows\b", words, re.IGNORECASE):
         yield PastedEntry(Item.WSL, True, line)
-    elif re.search(r"\d+\.\d+\S*-\S|windows", words, re.IGNORECASE):
+    elif re.search(r"\d+\.\d+\S*-\S|windows|\bwin(32|64)\b", words, re.IGNORECASE):
         yield PastedEntry(Item.WSL, False, line)
 
 

@@ -13,7 +13,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.user_folders import user_home
 from tenv.core.versions import Version
 
-__all__ = ["Interpreter", "inspect", "search"]
+__all__ = ["Interpreter", "inspect", "search", "search_unselected"]
 
 _SECONDS = 20.0
 _NAME = re.compile(r"\w[\w.+-]*(/envs/\w[\w.+-]*)?")
@@ -57,6 +57,20 @@ def search(minors: Sequence[str], environment: Mapping[str, str]) -> list[Interp
                 return [python, *others]
             others.append(python)
     return others
+
+
+def search_unselected(minor: str, environment: Mapping[str, str]) -> Interpreter | None:
+    """Return a Python of a minor among all versions of pyenv, best with headers; None without one.
+
+    `tenv host` lists them. One that pyenv does not select is used where the other choice is a download.
+    """
+    folders = [Path(folder) for folder in environment.get("PATH", os.defpath).split(os.pathsep) if folder]
+    versions = [folder.parent / "versions" for folder in folders if folder.name == "shims"]
+    programs = [one for folder in versions for one in sorted(folder.glob(f"*/bin/python{minor}"), reverse=True)]
+    found = [
+        python for one in programs if (python := inspect(one, environment)) and python.version.major_minor == minor
+    ]
+    return max(found, key=lambda python: python.headers, default=None)
 
 
 def _programs(minors: Sequence[str], environment: Mapping[str, str]) -> Iterator[list[Path]]:
