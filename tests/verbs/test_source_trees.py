@@ -246,9 +246,7 @@ def test_the_hint_for_a_file_in_place_of_a_folder_works(
     make_wheel(wheels, "vision", "3.0")
     name = next(wheels.glob("*.whl")).name
     project.edit('alpha  = ">=1"', f'vision = {{ path = "{wheels}/{name}" }}')
-    said = project.fails(5, "no-solution", "lock", "tiny")
-    assert f"{wheels}/{name} is not a folder" in said
-    assert f"`vision = \"*\"` asks for a wheel by its name, and `UV_FIND_LINKS='{wheels}'`" in said
+    project.ok("lock", "tiny")
     (wheels / "vision-3.0.tar.gz").touch()
     project.edit(name, "vision-3.0.tar.gz")
     assert "the folder that vision-3.0.tar.gz unpacks to" in project.fails(5, "no-solution", "lock", "tiny")

@@ -128,7 +128,7 @@ def _lock(subject: Subject, lost: list[str]) -> str:
         if declared:  # under a short name, as pixi writes it: pixi matches platforms by their declarations
             packages = [f"__{name}={version}" for name, version in declared.items()]
             entry = {"name": f"p{number}", "subdir": platform, "virtual-packages": packages}
-        wheels = tuple(_pypi_row(subject, wheel) for wheel in subject.wheels(platform))
+        wheels = tuple(_pypi_row(subject, platform, wheel) for wheel in subject.wheels(platform))
         platforms[platform] = (entry, (*conda_rows(data, subject.lock.target, platform), *wheels))
     lost += not_known(subject)
     channels = tuple(str(row["url"]) for row in environment.get("channels", []))
@@ -152,7 +152,7 @@ def conda_rows(data: Mapping[str, Any], environment: str, platform: str) -> tupl
     return tuple(known[row["conda"]] for row in listed if "conda" in row)
 
 
-def _pypi_row(subject: Subject, wheel: Wheel) -> dict[str, Any]:
+def _pypi_row(subject: Subject, platform: str, wheel: Wheel) -> dict[str, Any]:
     found = subject.located[wheel.sha256]
     row: dict[str, Any] = {
         "pypi": found.url,
@@ -160,6 +160,8 @@ def _pypi_row(subject: Subject, wheel: Wheel) -> dict[str, Any]:
         "version": wheel.version,
         "sha256": wheel.sha256,
     }
+    if wheel.index and (index := subject.manifest.on(platform).index(wheel.index.key)):
+        row["index"] = index.address  # a row without one is of the first index of the environment
     if found.requires_dist:
         row["requires_dist"] = list(found.requires_dist)
     if found.requires_python:

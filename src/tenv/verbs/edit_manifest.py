@@ -98,8 +98,9 @@ def _added(
     target, requests = _own(context, name), tuple(typed)
     key = key or _kind(target.manifest, requests)
     section = _NAMES[key]
-    if section != _NAMES["wheels"] and (tree := next((row for row in requests if row.tree), None)):
-        raise UsageError(f"{tree.name} is built from a source tree, which stands in [{_NAMES['wheels']}] alone")
+    if section != _NAMES["wheels"] and (row := next((row for row in requests if row.is_placed), None)):
+        what = "is built from a source tree" if row.tree else "is one wheel"
+        raise UsageError(f"{row.name} {what}, which stands in [{_NAMES['wheels']}] alone")
     for request, text in typed.items():
         require_range(request, text, key)
     read = read_regular(target.file)
@@ -191,7 +192,7 @@ def _kind(manifest: Manifest, requests: Sequence[TypedRequest]) -> str:
     """
     if any(request.channel for request in requests):
         return "conda"
-    if any(request.tree for request in requests):
+    if any(request.is_placed for request in requests):
         return "wheels"
     for key in _NAMES:
         known = set(map(normalize, _everywhere(manifest, key)))
@@ -234,12 +235,16 @@ def _put(document: Any, section: str, request: TypedRequest, home: Path) -> str:
         if tree.path:
             given["path"] = Path(os.path.relpath(tree.folder, home)).as_posix()
         old = None
-    elif isinstance(old, dict) and set(old) & {"git", "path"}:
+    elif file := request.file:
+        given |= {"url": file.url} if file.url else {"path": Path(os.path.relpath(file.file, home)).as_posix()}
+        given |= {"sha256": file.sha256} if file.sha256 else {}
+        old = None
+    elif isinstance(old, dict) and set(old) & {"git", "path", "url"}:
         old = None
     if isinstance(old, dict):
         for name, value in given.items():
             old[name] = value
-    elif len(given) > 1 or request.tree:
+    elif len(given) > 1 or request.is_placed:
         inline = tomlkit.inline_table()
         inline.update(given)
         table[key] = inline

@@ -16,7 +16,9 @@ from tenv.locks.lock_features import take
 from tenv.locks.lock_file import read_lock
 from tenv.project.context import Context
 from tenv.sources.interface import differences
+from tenv.sources.wheels.index_requests import located as located_wheels
 from tenv.sources.wheels.urls import find_wheels
+from tenv.targets.manifest import with_features
 from tenv.targets.search import Origin, Target, sister_hint
 from tenv.targets.sections import SECTIONS
 from tenv.toolchain.discover import discover
@@ -93,7 +95,10 @@ def export(context: Context, request: ExportRequest) -> Written:
         carried, home = _carried(context, target, request), _home(context, target, request)
         subject = replace(subject, carried=carried, base=request.base, home=home)
     if chosen.needs_urls(subject):
-        wheels = {platform: subject.wheels(platform) for platform in subject.platforms}
+        whole = with_features(target.manifest)
+        wheels = {
+            platform: located_wheels(subject.wheels(platform), whole.on(platform)) for platform in subject.platforms
+        }
         glibc = target.manifest.requirements.glibc
         found, indexes = find_wheels(context.uv(), wheels, glibc, context.progress, metadata=chosen.needs_metadata)
         located = {key: Located(w.url, w.requires_dist, w.requires_python, w.known) for key, w in found.items()}

@@ -11,7 +11,7 @@ from tenv.core.versions import same_release
 from tenv.core.wheel_platforms import marker_values
 from tenv.environment.integrity import check
 from tenv.locks.lock import Lock, LockedFile, LockedTree
-from tenv.sources.interface import Access, Chosen, Problem, Source, SourceCache, Work, section_of
+from tenv.sources.interface import Access, Chosen, Need, Problem, Source, SourceCache, Work, section_of
 from tenv.sources.wheels.installed import Wheels
 from tenv.sources.wheels.unpacked_size import check_directories
 from tenv.targets.manifest import Manifest, with_features
@@ -60,8 +60,9 @@ class WheelSource(Source):
         return (*lock.wheels_for(platform, minor), *lock.trees_for(platform, minor))
 
     def asked(self, request: Any) -> str:
-        """Return the accepted versions of a wheel, or the request for a source tree."""
-        return str(request.tree or request.version)
+        """Return the accepted versions of a wheel, with its index, or the request for a source tree or a file."""
+        index = f" of {request.index}" if request.index else ""
+        return f"{request.tree or request.file or request.version}{index}"
 
     def note(self, file: LockedFile) -> tuple[str, ...]:
         """Return the entry of a file in the state; that of a source tree has its origin, too."""
@@ -130,7 +131,11 @@ class WheelWork(Work):
         return not [*folder_differences(lock, here, self.job.platform)]
 
     def _wheels(self) -> "tuple[Wheel, ...]":
-        return self.job.lock.wheels_for(self.job.platform, self.job.plan.minor)
+        from tenv.sources.wheels.index_requests import located  # late: as above
+
+        job = self.job
+        wheels = job.lock.wheels_for(job.platform, job.plan.minor)
+        return located(wheels, with_features(job.target.manifest).on(job.platform))
 
     def _locate(self) -> "Mapping[str, TreeRequest]":
         """Return the source trees to build: those that are new, changed or damaged."""
@@ -147,6 +152,20 @@ class WheelWork(Work):
             tree for tree in trees if had.get(tree.name) != tree.note or tree.name in broken or tree.name not in there
         ]
         return locate(job.context, with_features(job.target.manifest).on(job.platform), new)
+
+    def needs(self) -> "Iterator[Need]":
+        """Yield the wheels to install; one that is in uv's cache is not downloaded."""
+        job, kind = self.job, self.source.section.kind
+        if _KEY not in job.plan.changed or job.plan.python is None:
+            return
+        if not job.plan.python.path.is_absolute():  # one that uv downloads
+            yield Need(
+                "python", str(job.plan.python.version), "python", None, "the server of uv's Pythons", cached=False
+            )
+        new = [wheel for wheel in self._wheels() if not job.plan.keeps(_KEY, wheel.name)]
+        cached = job.uv.cached(new)
+        for wheel in new:
+            yield Need(wheel.name, wheel.version, kind, wheel.size, "the index of wheels", wheel.sha256 in cached)
 
     def stage(self) -> "Collection[str]":
         """Refuse wheels that unpack to more than the limits, and build source trees, while the prefix is unchanged.
@@ -204,8 +223,8 @@ class WheelWork(Work):
         job, plan = self.job, self.job.plan
         before, damaged = there.versions(), plan.broken(_KEY)
         if wheels or not plan.own_python:
-            size = Bytes(sum(wheel.size or 0 for wheel in wheels))
-            job.context.progress.step("downloading and installing", size)
+            size = sum(need.size or 0 for need in self.needs() if not need.cached)
+            job.context.progress.step("downloading and installing", Bytes(size))
         if damaged:
             job.uv.forget(damaged)
             for info in there.distributions():

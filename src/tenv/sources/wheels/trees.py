@@ -6,7 +6,6 @@ platform is made on any other. Where the ``pyproject.toml`` holds all of it, no 
 """
 
 import contextlib
-import shlex
 import sys
 import tempfile
 import zipfile
@@ -18,7 +17,7 @@ from urllib.parse import quote
 
 from tenv.core.errors import LockStaleError, NoSolutionError
 from tenv.core.files import read_regular
-from tenv.core.names import info_of, is_wheel, pure_wheel
+from tenv.core.names import info_of, pure_wheel
 from tenv.core.versions import Version
 from tenv.locks.lock import Lock, LockedTree
 from tenv.locks.wheel_requirement import requirement_of
@@ -170,10 +169,7 @@ def static_metadata(name: str, request: TreeRequest) -> ProjectMetadata | None:
     if not folder.is_dir():
         what = "is not a folder" if folder.exists() else "does not exist"
         hint = "`path` is relative to the folder of the manifest"
-        if folder.is_file() and is_wheel(folder.name):
-            home = shlex.quote(str(folder.parent))
-            hint = f'`{name} = "*"` asks for a wheel by its name, and `UV_FIND_LINKS={home}` names its folder'
-        elif folder.is_file():
+        if folder.is_file():
             hint = f"`path` takes the folder that {folder.name} unpacks to"
         raise NoSolutionError(f"{name}: {folder} {what}", hint=hint)
     where = f"{name} in {folder}"
