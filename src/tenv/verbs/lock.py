@@ -1,5 +1,6 @@
 """Lock a target: keep the existing lock, or write a new one with the files that the sources select in turn."""
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from tenv.checks.lock_verdict import JudgedLock, judge_lock
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.checks.rules.toolkit import check_lock
 from tenv.core.dataclass import dataclass
-from tenv.core.errors import LockCorruptError, LockMissingError, NoSolutionError, UsageError
+from tenv.core.errors import LockCorruptError, LockMissingError, NoSolutionError, TenvError, UsageError
 from tenv.core.files import write_atomic
 from tenv.core.names import normalize
 from tenv.core.toml_reader import nearest
@@ -109,7 +110,9 @@ def lock_target(
     if old and not stale and upgrade == ():
         lock, text = old, old.text
     else:
-        _, text = solve(Problem(context, target.manifest, old, upgrade, replace(limits, afresh=start is not None)))
+        above = _lock_above(context, target) if old is None and upgrade == () else None
+        afresh = replace(limits, afresh=start is not None)
+        _, text = solve(Problem(context, target.manifest, old, upgrade, afresh, above))
         lock = parse_lock(text, str(path), target.name)
     findings = _judge(lock)
     if outside and old and old.text == text and not path.exists():
@@ -119,6 +122,17 @@ def lock_target(
         project = context.places.project
         write_atomic(path, text, within=project if project and project in path.parents else None)
     return Locked(lock, path, changed, tuple(stale), findings, old)
+
+
+def _lock_above(context: Context, target: Target) -> Lock | None:
+    """Return the lock of the nearest parent of a target that has one; None without one."""
+    from tenv.locks.lock_file import read_lock  # late: only for a target without a lock
+
+    for file in target.files[1:]:
+        with contextlib.suppress(TenvError):
+            parent = context.places.find(file.stem)
+            return read_lock(parent.lock_file, parent.name)
+    return None
 
 
 def _is_changed(path: Path, text: bytes, judged: JudgedLock | None) -> bool:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
@@ -35,6 +36,9 @@ class ArchiveSource(Source):
     def choose(self, problem: Problem, chosen: Chosen) -> None:
         """Select the archives of every platform; raises the errors of `ArchiveChooser.lock`."""
         if not problem.wants(_KEY):
+            return
+        if rows := _taken_over(problem):
+            chosen.files[_KEY] = rows
             return
         from tenv.sources.archives.choose import ArchiveChooser  # late: only to select archives
         from tenv.sources.archives.gathering import fetcher_of
@@ -102,6 +106,20 @@ class ArchiveSource(Source):
 
 
 SOURCE: Source = ArchiveSource()
+
+
+def _taken_over(problem: Problem) -> "dict[str, tuple[Archive, ...]]":
+    """Return the archives of the parent's lock where they satisfy the target; empty otherwise.
+
+    The lock has the addresses and digests, so that no server is asked about them again.
+    """
+    manifest, lock = problem.manifest, problem.above
+    if lock is None or problem.limits.trust_first_use:
+        return {}
+    rows = {on: tuple(replace(row, features=()) for row in lock.archives.get(on, ())) for on in manifest.platforms}
+    lock = replace(lock, archives=rows)
+    faults = (fault for on in manifest.platforms for fault in SOURCE.differences(lock, manifest.on(on), on))
+    return rows if next(faults, None) is None else {}
 
 
 class ArchiveWork(Work):

@@ -104,6 +104,7 @@ class Uv(UvProgram):
                 ways,
                 lambda held, kept: self._choose(name, manifest, python, (*limits, *held), kept, exclude_newer, what),
             )
+            self._require_held(rows, pins, name, python, manifest.name)
             return [row for row in rows if normalize(row["name"]) not in elsewhere]
 
         older: list[str] = []
@@ -116,6 +117,22 @@ class Uv(UvProgram):
                 return dict(choose_wheel(row, tags, python) for row in rows)
             older += newer
         return dict(choose_wheel(row, tags, python) for row in ask(names[-1]))
+
+    def _require_held(
+        self, rows: Iterable[Mapping[str, Any]], pins: Iterable[Wheel], platform: str, python: str, target: str
+    ) -> None:
+        """Raise NoSolutionError for a locked version that has moved only because no index in use has its file."""
+        chosen = {normalize(row["name"]): row.get("version", "") for row in rows}
+        for pin in pins:
+            if chosen.get(pin.name, pin.version) == pin.version:
+                continue
+            done = self._pinned([f"{pin.name}=={pin.version}"], python, platform=platform)
+            if done.status and type(self.error(done.stderr, "")) is NoSolutionError:
+                raise NoSolutionError(
+                    f"no index in use has {pin.file}, which the lock of {target} holds",
+                    hint=f"name an index that has it in UV_INDEX or pip.conf; `tenv update {target} {pin.name}` "
+                    f"selects {pin.name} {chosen[pin.name]}",
+                )
 
     def _choose(
         self,
