@@ -151,6 +151,7 @@ class Day:
         return found
 
 
+@pytest.mark.long
 def test_the_words_of_tenv_do_what_the_page_says(project: Project) -> None:
     (project.folder / "manifests" / "cpu.toml").write_text(CPU)
     project.manifest.unlink()

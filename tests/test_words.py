@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.wording import PATTERNS, SEVERAL, kinds_of_text, rates
+
 ROOT = Path(__file__).parent.parent
 STYLE = ROOT / "docs" / "STYLE.md"
 
@@ -83,3 +85,33 @@ def test_banned_words_are_found_in_strings_comments_and_docstrings() -> None:
     module = '"""Told of\n    it."""\nx = f"what a\\nperson {1} says"  # nobody  says\ntold = "told"\ny = "in person"\n'
     assert [fault.split("`")[1] for fault in faults("x", prose(module))] == ["Told", "a person", "nobody says"]
     assert [fault.split("`")[1] for fault in faults("x", docstrings(module))] == ["Told"]
+
+
+MOST = {
+    "docstrings": {"mouth and ear": 0.7, "what": 0.6, "German order": 0.7, "that of": 1.0, SEVERAL: 0.9},
+    "messages": {"mouth and ear": 0.6, "what": 1.6, "German order": 0.3, "that of": 0.6},
+    "pages": {"mouth and ear": 1.3, "what": 4.4, "German order": 0.3, "that of": 0.8},
+}
+"""The most of each pattern in 1,000 words, slightly above the rates of 2026-11; pages have titles `What …`."""
+
+
+def test_patterns_of_wording_stay_as_rare_as_they_are() -> None:
+    texts = {**kinds_of_text(ROOT / "src"), "pages": kinds_of_text(ROOT / "docs")["pages"]}
+    found = {kind: rates(texts[kind]) for kind in MOST}
+    assert [
+        (kind, name, found[kind][name])
+        for kind, most in MOST.items()
+        for name in most
+        if found[kind][name] > most[name]
+    ] == []
+
+
+def test_a_pattern_is_counted_outside_of_code_alone() -> None:
+    row = rates(["What it says is `what` a\nprogram tells.", "No host is to be found, since there is none: <what>."])
+    assert row["words"] == 17
+    assert {name: round(row[name] * 17 / 1000) for name in PATTERNS} == {
+        "mouth and ear": 2,
+        "what": 1,
+        "German order": 2,
+        "that of": 0,
+    }

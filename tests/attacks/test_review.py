@@ -115,6 +115,7 @@ def test_settings_that_a_clone_brings_do_not_make_it_safe(project: Project) -> N
     assert "ran-what-was-planted" not in said.splitlines()
 
 
+@pytest.mark.long
 def test_values_that_double_do_not_fill_the_memory(project: Project) -> None:
     rows = ['A0 = "xxxxxxxxxxxxxxxx"', *(f'A{n} = "$A{n - 1}$A{n - 1}"' for n in range(1, 40))]
     project.manifest.write_text("\n".join([project.manifest.read_text(), "[activation.env]", *rows, ""]))
@@ -207,6 +208,7 @@ def test_a_clone_does_not_name_the_python(project: Project) -> None:
     assert not _traces(project)
 
 
+@pytest.mark.long
 def test_a_bare_repository_within_a_clone_runs_nothing(project: Project) -> None:
     """git takes a folder with HEAD, objects and refs for a repository, and its `config` comes with the clone."""
     inner = project.folder / "inner"

@@ -43,6 +43,7 @@ def repository(workshop: Workshop) -> Workshop:
     return workshop
 
 
+@pytest.mark.long
 def test_the_status_is_that_of_the_command_in_the_environment(repository: Workshop) -> None:
     code = "import sys, torch; sys.exit(7 if torch.__version__ == '2.9.0a0' else 1)"
     ended = bisect(repository, "--", "python", "-c", code)
@@ -52,6 +53,7 @@ def test_the_status_is_that_of_the_command_in_the_environment(repository: Worksh
     assert (ended.status, "builds and imports" in ended.err) == (0, True)
 
 
+@pytest.mark.long
 def test_what_fails_by_the_commit_is_bad_and_by_the_machine_is_skipped(
     repository: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,10 +1,14 @@
 """The step `checkout`: which submodules are missing, by their files and by git."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tenv.targets.search import find_places
 from tests.builds.conftest import Workshop, codes
 from tests.support.projects import call
 from tests.support.small_torch import make_git
@@ -76,3 +80,37 @@ def test_a_submodule_with_other_files_than_pytorch_looks_for_is_not_called_empty
     (workshop.checkout / "third_party/fmt/CMakeLists.txt").rename(workshop.checkout / "third_party/fmt/Eigen")
     (finding,) = checkout_step(workshop)["findings"]
     assert finding["message"].startswith("has none of CMakeLists.txt, Makefile, setup.py, LICENSE, ")
+
+
+def test_check_and_build_agree_about_submodules_that_only_setup_py_would_fetch(workshop: Workshop) -> None:
+    (workshop.checkout / "third_party/fmt/CMakeLists.txt").unlink()
+    setup = workshop.checkout / "setup.py"
+    setup.write_text(f"{setup.read_text()}# check_submodules: print(' --- Trying to initialize submodules')\n")
+    make_git(workshop.checkout)
+    assert codes(checkout_step(workshop)) == ("TE611",)
+    ended = call("check", "tiny", "--pytorch", str(workshop.checkout), "--json", "--build-only")
+    (finding,) = [row for row in json.loads(ended.out)["findings"] if row["code"] == "TE611"]
+    assert (finding["severity"], ended.status) == ("error", 1)
+    assert "setup.py would fetch them, and `tenv build` does not" in finding["message"]
+    text = workshop.project.manifest.read_text()
+    workshop.project.manifest.write_text(f'{text}[activation.env]\nUSE_SYSTEM_LIBS = "1"\n')
+    assert codes(checkout_step(workshop)) == ()
+    assert "TE611" not in call("check", "tiny", "--pytorch", str(workshop.checkout), "--json").out
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("version", ["1.12.1", "2.4.0"])
+def test_a_machine_without_a_gpu_gets_a_target_for_the_cpu_and_the_name_of_one_with_cuda(
+    workshop: Workshop, version: str
+) -> None:
+    (workshop.checkout / "version.txt").write_text(f"{version}\n")
+    (workshop.checkout / "pyproject.toml").unlink()
+    workshop.project.manifest.unlink()
+    ended = call("plan", "auto", "--pytorch", str(workshop.checkout), "--json")
+    assert ended.data["target"] == "cpu-2.7"
+    (finding,) = [row for row in json.loads(ended.out)["findings"] if row["code"] == "TE911"]
+    named = re.match(r"`tenv build (cuda\S+) ", finding["fix"])
+    assert named
+    accepted = find_places(workshop.checkout).find(named[1]).manifest.pytorch
+    assert accepted is not None
+    assert version in accepted

@@ -47,12 +47,14 @@ def test_the_libraries_get_an_index_and_nothing_is_linked_again(workshop: Worksh
     assert ".gdb_index" in sections(library)
 
 
+@pytest.mark.long
 def test_a_build_without_debug_information_gets_none(workshop: Workshop, adder: Path) -> None:
     adder.write_text("#!/bin/sh\nexit 1\n")
     found = step(workshop.build(), "build")
     assert codes(found, "note") == ()
 
 
+@pytest.mark.long
 def test_a_program_that_fails_is_a_note_and_leaves_the_library(workshop: Workshop, adder: Path) -> None:
     adder.write_text("#!/bin/sh\necho 'gdb: out of memory' >&2\nexit 1\n")
     data = workshop.build("--debug")

@@ -68,6 +68,7 @@ def overlaps(found: list[tuple[float, float]]) -> bool:
 
 
 @needs_flock
+@pytest.mark.long
 def test_heavy_sources_come_one_after_the_other_where_there_is_one_place(job: BuildJob, tmp_path: Path) -> None:
     task_costs.set_places(job, 1)
     assert not overlaps(run(job, tmp_path, [f"flash_fwd_{number}.cu.o" for number in range(3)]))

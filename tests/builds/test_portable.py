@@ -45,6 +45,7 @@ def linked(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> Workshop:
     return workshop
 
 
+@pytest.mark.long
 def test_a_portable_wheel_finds_other_wheels_by_their_place(linked: Workshop, tmp_path: Path) -> None:
     out = tmp_path / "out"
     data = linked.build("--portable", "--wheel", str(out))

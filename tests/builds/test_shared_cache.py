@@ -135,6 +135,7 @@ def test_the_build_says_what_came_out_of_a_shared_cache(cached: Workshop) -> Non
         (2, "cache_miss", ""),
     ],
 )
+@pytest.mark.long
 def test_the_estimate_after_the_canary_counts_on_the_cache(
     cached: Workshop, monkeypatch: pytest.MonkeyPatch, counted: int, result: str, words: str
 ) -> None:
@@ -145,6 +146,7 @@ def test_the_estimate_after_the_canary_counts_on_the_cache(
     assert words in " ".join(said.split())
 
 
+@pytest.mark.long
 def test_a_storage_that_the_cache_does_not_know_is_a_note(cached: Workshop) -> None:
     call("config", "cache-storage", "s3://bucket")
     found = step(cached.build(), "build")
@@ -180,6 +182,7 @@ def test_what_ccache_noted_counts_for_this_build_alone(tmp_path: Path) -> None:
     assert noted_use(log) == CacheUse(2, 1, frozenset(("b.c", "c.c")), frozenset(("a.c",)))
 
 
+@pytest.mark.long
 def test_no_compilation_reads_the_variables_of_include_folders(
     cached: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

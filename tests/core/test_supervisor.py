@@ -73,6 +73,7 @@ def test_the_server_of_a_cache_outlives_a_build_and_nothing_else_does(notes: Pat
     assert not _gone(found["left"])
 
 
+@pytest.mark.long
 def test_what_takes_too_long_ends_with_all_that_it_started(notes: Path) -> None:
     done = process.run(["/bin/sh", "-c", DEEP, str(notes)], family=True, timeout=3)
     assert isinstance(done, process.Missing)
@@ -94,6 +95,7 @@ def test_an_ended_program_leaves_its_daemons_alone(notes: Path) -> None:
     assert not _gone(ids(notes)["left"])
 
 
+@pytest.mark.long
 def test_what_a_build_backend_starts_ends_with_a_killed_create(project: Project, notes: Path) -> None:
     project.edit('native = "*"\n', "")
     tree = write_tree(project.folder / "vision")
@@ -110,6 +112,7 @@ def test_what_a_build_backend_starts_ends_with_a_killed_create(project: Project,
     until(lambda: all(map(_gone, ids(notes).values())), seconds=20)
 
 
+@pytest.mark.long
 def test_an_interrupted_build_has_the_time_to_put_its_files_away(notes: Path) -> None:
     """Ninja waits for its compilers, and removes what they have half-written: it has longer than other programs."""
     # The signal comes once to the group and once by the supervisor; a trap would run again meanwhile.

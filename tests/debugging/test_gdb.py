@@ -83,6 +83,7 @@ def test_run_and_shell_print_what_they_would_start(created: Project, monkeypatch
     assert not Path(file).parent.exists()
 
 
+@pytest.mark.long
 def test_what_goes_wrong_later_is_reported_before(with_gdb: Project) -> None:
     (with_gdb.folder / "torch").mkdir()
     (with_gdb.folder / "torch" / "__init__.py").write_text("")
@@ -93,6 +94,7 @@ def test_what_goes_wrong_later_is_reported_before(with_gdb: Project) -> None:
     assert "was made from the environment of tiny and has none of its packages" in err
 
 
+@pytest.mark.long
 def test_the_script_of_the_checkout_is_loaded(with_gdb: Project) -> None:
     script = with_gdb.folder / "tools" / "gdb" / "pytorch-gdb.py"
     script.parent.mkdir(parents=True)
@@ -120,6 +122,7 @@ def test_what_can_t_be_debugged(with_gdb: Project, words: tuple[str, ...], statu
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
+@pytest.mark.long
 def test_a_process_is_found_by_name_and_the_others_are_named(with_gdb: Project) -> None:
     code = "import os, sys; os.fork() or (sys.stdin.read(), os._exit(0)); print(flush=True); sys.stdin.read()"
     words = [sys.executable, "-c", code, "a-mark-of-gdb"]

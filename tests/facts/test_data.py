@@ -21,19 +21,22 @@ DATA = Path(__file__).parent.parent.parent / "src" / "tenv" / "facts" / "data"
 NAMES = list(LAYOUTS)
 NOT_CONFIRMED = {
     "cuda_driver": 3,
-    "cuda_gpu_arch": 28,
-    "gpu_driver": 12,
+    "cuda_gpu_arch": 29,
+    "gpu_driver": 14,
     "gpu_pci": 0,
     "cuda_host_compiler": 13,
     "created_targets": 0,
     "cuda_parts": 0,
     "libstdcxx": 1,
     "pytorch_build": 2,
-    "pytorch_tried": 3,
+    "pytorch_switches": 0,
+    "pytorch_tried": 4,
+    "torch_headers": 0,
     "cusparselt": 0,
     "cudnn": 0,
     "cuda_redist": 0,
     "magma": 1,
+    "torch_wheels": 0,
     "build_failures": 40,
 }
 """How many rows of each file are not confirmed: a row that changes its mark changes this number, too."""
@@ -377,3 +380,20 @@ def test_a_name_without_numbers_stands_in_no_text_with_numbers() -> None:
     for device in load_facts().gpu_pci.devices:
         if _numbers(device.name):
             assert all(_numbers(name) for name in _names(device.name)), device.name
+
+
+def test_torch_wheels_are_found_by_release_and_by_cuda(facts: Facts) -> None:
+    table = facts.torch_wheels
+    newest = table.wheel(Version("2.9"), "linux-64")
+    assert newest
+    assert (str(newest.version), newest.local, str(newest.cuda), newest.cxx11_abi) == ("2.9.1", "cu128", "12.8", True)
+    exact = table.wheel(Version("2.9.0"), "linux-aarch64")
+    assert exact
+    assert (exact.local, exact.cuda, exact.gpu_code) == ("cpu", None, ())
+    assert table.wheel(Version("1.0"), "linux-64") is None
+    of_13 = table.of_cuda(Version("13.0"), "linux-64")
+    assert of_13
+    assert str(of_13.version) == "2.14.1"
+    assert {(row.version.major_minor, row.least_cxx) for row in table.wheels if row.version >= Version("2.13")} == {
+        *(("2.13", 17), ("2.14", 20), ("2.15", 20))
+    }

@@ -29,6 +29,7 @@ that may not be executed, and an LD that names a compiler.
 """
 
 import io
+import itertools
 import json
 import random
 import re
@@ -36,7 +37,7 @@ import runpy
 import textwrap
 import tomllib
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -125,22 +126,35 @@ AROUND: tuple[Callable[[int, str], str], ...] = (
 )
 
 
-@pytest.mark.parametrize("around", range(len(AROUND)))
-def test_what_stands_around_lines_does_not_hide_the_cause(around: int, table: BuildFailureTable) -> None:
+def hidden(ways: Sequence[Callable[[int, str], str]], table: BuildFailureTable) -> list[str]:
+    """Return the logs whose cause is lost when their lines are framed, each in the next of these ways."""
     wrong = []
-    for log in FAILURES:
-        found = diagnose([AROUND[around](*numbered) for numbered in enumerate(lines(log))], table)
+    for log, around in zip(FAILURES, itertools.cycle(ways)):
+        found = diagnose(itertools.starmap(around, enumerate(lines(log))), table)
         if (found.cause and found.cause.failure.name) != notes(log)["expected"]:
             wrong.append(log.stem)
-    assert wrong == []
+    return wrong
 
 
-def test_hours_of_a_build_before_the_failure_do_not_hide_it(table: BuildFailureTable) -> None:
+def test_a_frame_around_lines_does_not_hide_the_cause(table: BuildFailureTable) -> None:
+    assert hidden(AROUND, table) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("around", range(len(AROUND)))
+def test_no_frame_around_lines_hides_a_cause(around: int, table: BuildFailureTable) -> None:
+    assert hidden([AROUND[around]], table) == []
+
+
+@pytest.mark.parametrize(
+    ("start", "step"), [(0, 5), *(pytest.param(start, 5, marks=pytest.mark.long) for start in range(1, 5))]
+)
+def test_hours_of_a_build_before_the_failure_do_not_hide_it(start: int, step: int, table: BuildFailureTable) -> None:
     before = [f"[{number}/6000] Building CXX object caffe2/x{number}.cpp.o" for number in range(300)]
     before += ["/x/a.cpp:1:2: warning: unused variable 'error' [-Wunused-variable]"] * 20
     after = ["[301/6000] Building CXX object caffe2/y.cpp.o", "ninja: build stopped: subcommand failed."]
     shown = set()
-    for log in FAILURES:
+    for log in FAILURES[start::step]:
         found = diagnose([*before, *lines(log), *after], table)
         if named(found) != (notes(log)["expected"], notes(log)["line"] + len(before)):
             shown.add(log.stem)

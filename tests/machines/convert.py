@@ -17,7 +17,19 @@ from tenv.facts.tables import load_facts
 from tenv.host.toolkit_content import FUNCTIONS
 from tests.support.found_by import led_json
 
-__all__ = ["CASES", "FRESH", "INDEPENDENT", "LATER", "NOVEMBER", "Case", "cases", "host_report", "manifest", "project"]
+__all__ = [
+    "CASES",
+    "FRESH",
+    "INDEPENDENT",
+    "LATER",
+    "NOVEMBER",
+    "WINTER",
+    "Case",
+    "cases",
+    "host_report",
+    "manifest",
+    "project",
+]
 
 Case = dict[str, Any]
 
@@ -30,6 +42,8 @@ INDEPENDENT = Path(__file__).parent / "independent"
 """Machines that were gathered after that by someone who had not read the rules."""
 NOVEMBER = Path(__file__).parent / "november"
 """Machines over all causes that were gathered when the rules had been mended on all others."""
+WINTER = Path(__file__).parent / "winter"
+"""Machines, most of them of 2025 and 2026, that were gathered after the rules had been mended on all of these."""
 UNSTATED = "the thread does not say"
 
 _TARGET = "machine"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from tests.machines.convert import FRESH, INDEPENDENT, LATER, NOVEMBER, Case, cases, host_report, project
+from tests.machines.convert import FRESH, INDEPENDENT, LATER, NOVEMBER, WINTER, Case, cases, host_report, project
 from tests.support.projects import Ended, call
 
 __all__ = ["Answer", "Outcome", "judge", "report", "score"]
@@ -197,7 +197,7 @@ def _fault(answer: Answer) -> str:
 
 if __name__ == "__main__":
     chosen = sys.argv[1:]
-    apart = {"later": LATER, "independent": INDEPENDENT, "fresh": FRESH, "november": NOVEMBER}
+    apart = {"later": LATER, "independent": INDEPENDENT, "fresh": FRESH, "november": NOVEMBER, "winter": WINTER}
     known = [*cases(), *(case for name, folder in apart.items() if name in chosen for case in cases(folder))]
     wanted = [case for case in known if not chosen or case["cause"] in chosen]
     sys.stdout.write(report(score(wanted), wanted))

@@ -9,11 +9,11 @@ import pytest
 
 from tenv.host.interface import Fact
 from tenv.host.report_json import from_json
-from tests.machines.convert import FRESH, INDEPENDENT, LATER, NOVEMBER, Case, cases, host_report, manifest
+from tests.machines.convert import FRESH, INDEPENDENT, LATER, NOVEMBER, WINTER, Case, cases, host_report, manifest
 from tests.machines.score import Answer, Outcome, judge, report
 
 ALL = list(cases())
-NEW = [*cases(LATER), *cases(INDEPENDENT), *cases(FRESH), *cases(NOVEMBER)]
+NEW = [*cases(LATER), *cases(INDEPENDENT), *cases(FRESH), *cases(NOVEMBER), *cases(WINTER)]
 TESTS = Path(__file__).parent.parent
 CAUSES = (
     *("checkout", "clang", "cmake", "compat", "container", "driver-cuda", "gcc", "glibc", "gpu-driver", "gpu-toolkit"),

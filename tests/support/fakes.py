@@ -18,7 +18,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Self
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 __all__ = [
     "MINORS",
@@ -245,9 +245,13 @@ class Index(Service):
         where: A pattern for the paths that fail.
         asked: Every path that was asked for.
         login: The user and the password without which nothing is served; empty for none.
+        bare: Whether its pages have no digests.
+        whole: Whether it has no metadata beside the files.
     """
 
     login = ""
+    bare = False
+    whole = False
 
     def __init__(self, folder: Path, port: int = 0) -> None:
         super().__init__(_Pages, port)
@@ -279,10 +283,11 @@ class Index(Service):
         """Return the status and the body for a path while all is well."""
         kind, _, name = path.strip("/").partition("/")
         if kind == "simple" and name:
-            page = _page([wheel for wheel in self.wheels() if _normalized(wheel.name.split("-")[0]) == name])
+            there = [wheel for wheel in self.wheels() if _normalized(wheel.name.split("-")[0]) == name]
+            page = _page(there, digests=not self.bare, metadata=not self.whole)
             return (200, page) if page else (404, b"no such project")
         file = self.folder / name.removesuffix(".metadata")
-        if kind == "files" and file.is_file():
+        if kind == "files" and file.is_file() and not (self.whole and name.endswith(".metadata")):
             return 200, _read_metadata(file) if name.endswith(".metadata") else file.read_bytes()
         return 404, b"no such file"
 
@@ -341,11 +346,12 @@ class _Pages(Answers):
                 return
 
 
-def _page(wheels: Sequence[Path]) -> bytes:
+def _page(wheels: Sequence[Path], *, digests: bool, metadata: bool) -> bytes:
     rows = []
     for wheel in wheels:
         digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
-        link = f'href="../../files/{wheel.name}#sha256={digest}" data-core-metadata="true"'
+        fragment = f"#sha256={digest}" if digests else ""
+        link = f'href="../../files/{quote(wheel.name)}{fragment}"' + (' data-core-metadata="true"' if metadata else "")
         rows.append(f"<a {link}>{wheel.name}</a><br>")
     return ("<!DOCTYPE html><html><body>" + "\n".join(rows) + "</body></html>").encode() if rows else b""
 

@@ -202,7 +202,8 @@ def generate():
     if (folder / "CMakeCache.txt").exists() and (folder / "build.ninja").exists():
         return
     given = [f"-D{n}={v}" for n, v in os.environ.items() if n.startswith(("USE_", "BUILD_", "CMAKE_"))]
-    build_type = "Debug" if os.environ.get("DEBUG") == "1" else "Release"
+    build_type = "RelWithDebInfo" if os.environ.get("REL_WITH_DEB_INFO") == "1" else "Release"
+    build_type = "Debug" if os.environ.get("DEBUG") == "1" else build_type
     fixed = [f"-DCMAKE_INSTALL_PREFIX={ROOT / 'torch'}", f"-DPython_EXECUTABLE={sys.executable}"]
     words = ["cmake", "-GNinja", *fixed, f"-DCMAKE_BUILD_TYPE={build_type}", *given, str(ROOT)]
     if subprocess.run(words, cwd=folder).returncode:

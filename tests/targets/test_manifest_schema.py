@@ -34,6 +34,7 @@ magma-cuda121 = { version = "2.6.1", channel = "pytorch", build = "*_1" }
 gone = false
 [pypi-dependencies]
 Num_Py = { version = "*", extras = ["b", "a"] }
+torch = { version = "2.9.*", index = "pytorch-cu128" }
 [archives]
 cusparselt = "0.5.2.1"
 cuda = { version = "auto", components = ["nvcc"] }
@@ -50,8 +51,19 @@ extra = "1"
 USE_MPI = "0"
 PATH = { prepend = ["$TENV_PREFIX/opt/bin"] }
 OLD = { unset = true }
+[[index]]
+name = "pytorch-cu128"
+url = "https://h/cu128"
+format = "simple"
+explicit = true
+[pypi-options]
+index-url = "https://h/simple"
+extra-index-urls = ["https://h/more"]
+find-links = [{ path = "links" }, { url = "https://h/page.html" }]
 [build]
 cache = "sccache"
+[platform.linux-64.pypi-dependencies]
+pure = { url = "https://h/pure-1.0-py3-none-any.whl" }
 """
 
 
@@ -123,6 +135,12 @@ TYPOS = [
     ('PATH = { prepend = ["$TENV_PREFIX/opt/bin"] }', 'PATH = "/x"', "activation.env.PATH"),
     ("{ unset = true }", "{ unset = false }", "activation.env.OLD.unset"),
     ('cache = "sccache"', 'cache = "scache"', "build.cache"),
+    ('index = "pytorch-cu128"', 'idnex = "pytorch-cu128"', "pypi-dependencies.torch.idnex"),
+    ('format = "simple"', 'format = "html"', "index.0.format"),
+    ('url = "https://h/cu128"', 'uri = "https://h/cu128"', "index.0.uri"),
+    ("extra-index-urls", "extra-index-url", "pypi-options.extra-index-url"),
+    ('{ path = "links" }', '{ folder = "links" }', "pypi-options.find-links.0.folder"),
+    ('url = "https://h/pure', 'url = "ftp://h/pure', "platform.linux-64.pypi-dependencies.pure.url"),
 ]
 
 

@@ -1,7 +1,10 @@
 """Packages at addresses, and of folders that are not there: refused with the reason and a way, in `add` and imports."""
 
+import hashlib
+
 import pytest
 
+from tests.support.fakes import make_wheel
 from tests.support.projects import Project
 
 WHY = "a package at an address can't be locked"
@@ -10,7 +13,7 @@ ADDRESSES = [
     "git+ssh://git@example.org/it.git@v1",
     "it @ git+https://example.org/it.git@0123abc ; python_version > '3'",
     "it @ git+http://example.org/it.git",
-    "it[extra] @ https://example.org/it-1.0-py3-none-any.whl",
+    "it[extra] @ https://example.org/it-1.0.zip",
     "it@file:///srv/it",
     "hg+http://example.org/it",
     "https://example.org/it-1.0.tar.gz",
@@ -98,3 +101,18 @@ def test_plain_requests_are_none(text: str) -> None:
     from tenv.targets.tree_request import names_source
 
     assert not names_source(text)
+
+
+def test_add_takes_one_wheel_at_an_address_or_in_a_folder(project: Project) -> None:
+    near = make_wheel(project.folder / "dist", "near", "1.0")
+    there = project.index.folder / next(path.name for path in project.index.wheels() if path.name.startswith("beta-"))
+    url = project.index.url.replace("/simple", f"/files/{there.name}")
+    digest = hashlib.sha256(there.read_bytes()).hexdigest()
+    project.ok("add", "tiny", f"./dist/{near.name}", f"beta @ {url}#sha256={digest}")
+    text = project.manifest.read_text()
+    assert f'near = {{path = "../dist/{near.name}"}}' in text
+    assert f'beta = {{url = "{url}", sha256 = "{digest}"}}' in text
+    assert "is a wheel of near, not of far" in project.fails(2, "usage", "add", "tiny", f"far @ ./dist/{near.name}")
+    assert "does not exist" in project.fails(2, "usage", "add", "tiny", "./dist/far-1.0-py3-none-any.whl")
+    project.ok("add", "tiny", "beta>=1")
+    assert 'beta = ">=1"' in project.manifest.read_text()

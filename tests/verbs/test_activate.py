@@ -66,6 +66,7 @@ def test_the_active_environment_of_that_name_elsewhere_is_named_and_not_taken(
     assert "--prefix" not in locked.fails(8, "environment-missing", *words)
 
 
+@pytest.mark.long
 def test_run_becomes_the_program_with_its_status(created: Project) -> None:
     ended = created.run("run", "tiny", "--", "sh", "-c", 'echo "$TENV_TARGET $VIRTUAL_ENV"; exit 7')
     assert (ended.status, ended.out) == (7, f"tiny {created.prefix}\n")
@@ -159,6 +160,7 @@ def test_a_failing_activation_fails_in_the_shell_that_evaluates_it(shell: str, w
     assert "error[" in done.stderr
 
 
+@pytest.mark.long
 def test_a_failing_activation_prints_no_script_for_others(locked: Project) -> None:
     ended = {
         name: locked.run("activate", "tiny", "--shell", name) for name in ("bash", "fish", "elvish", "xonsh", "csh")

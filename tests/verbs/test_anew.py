@@ -16,6 +16,7 @@ def _without_network(project: Project, folder: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("UV_CACHE_DIR", str(folder))
 
 
+@pytest.mark.long
 def test_what_was_there_is_back_when_a_file_can_not_be_fetched(
     created: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

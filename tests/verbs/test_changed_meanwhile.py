@@ -18,6 +18,7 @@ from tenv.project.context import Context
 from tenv.verbs.lock_standing import note_current
 from tests.support.fakes import make_wheel
 from tests.support.projects import Project, call, finish, held, until
+from tests.support.rarely import first_fast
 
 if TYPE_CHECKING:
     import subprocess
@@ -79,13 +80,14 @@ def test_a_manifest_that_is_edited_while_create_waits_is_read_again(created: Pro
     assert call("create", "tiny", "--locked").status == 0
 
 
+@pytest.mark.long
 def test_with_locked_an_edit_of_the_manifest_is_refused_after_the_wait(created: Project, other: str) -> None:
     assert while_waiting(created, lambda: created.edit('alpha  = ">=1"', 'alpha  = "==2.0"'), "--locked") == 7
     assert alpha(created) == "1.0"
     created.fails(7, "lock-stale", "create", "tiny", "--locked")
 
 
-@pytest.mark.parametrize("mode", [(), ("--locked",), ("--frozen",)], ids=str)
+@pytest.mark.parametrize("mode", first_fast([(), ("--locked",), ("--frozen",)]), ids=str)
 def test_a_lock_that_is_replaced_while_create_waits_is_read_again(
     mode: tuple[str, ...], created: Project, other: str
 ) -> None:
@@ -94,6 +96,7 @@ def test_a_lock_that_is_replaced_while_create_waits_is_read_again(
     assert created.ok("activate", "tiny").err == ""
 
 
+@pytest.mark.long
 def test_an_environment_that_another_process_has_made_meanwhile_is_taken(created: Project) -> None:
     before = created.state_file.stat().st_mtime_ns
     assert while_waiting(created, lambda: None) == 0
@@ -101,16 +104,20 @@ def test_an_environment_that_another_process_has_made_meanwhile_is_taken(created
 
 
 USES = [
+    (("activate", "tiny"), 0),
+    (("run", "tiny", "--", "true"), 0),
     (("list",), 0),
     (("list", "--check"), 1),
-    (("activate", "tiny"), 0),
     (("env", "tiny"), 0),
-    (("run", "tiny", "--", "true"), 0),
     (("verify", "tiny", "--no-probes"), 1),
 ]
 
 
-@pytest.mark.parametrize(("words", "status"), USES, ids=lambda value: value[0] if isinstance(value, tuple) else "")
+@pytest.mark.parametrize(
+    ("words", "status"),
+    first_fast(USES, 2, several=True),
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
 def test_a_lock_of_the_same_size_and_time_is_seen(
     words: tuple[str, ...], status: int, created: Project, other: str
 ) -> None:
@@ -121,6 +128,7 @@ def test_a_lock_of_the_same_size_and_time_is_seen(
 
 
 @pytest.mark.parametrize("words", [("run", "tiny", "--", "true"), ("activate", "tiny"), ("env", "tiny")])
+@pytest.mark.long
 def test_a_lock_of_the_same_size_and_time_is_refused_where_locked(
     words: tuple[str, ...], created: Project, other: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,12 +194,14 @@ def test_a_lock_that_is_replaced_while_create_works_is_not_noted_as_current(
 # The settings of a project.
 
 
+@pytest.mark.long
 def test_a_pipe_in_the_place_of_tenv_toml_stops_no_command(created: Project) -> None:
     os.mkfifo(created.folder / "tenv.toml")
     for words in (("list",), ("activate", "tiny"), ("run", "tiny", "--", "true"), ("create", "tiny")):
         assert finish(created.start(*words), 60).status == 0
 
 
+@pytest.mark.long
 def test_the_last_key_of_a_long_tenv_toml_counts(created: Project, other: str) -> None:
     (created.folder / "tenv.toml").write_text('default = "tiny"\n' + "# more\n" * 1000 + "sync = true\n")
     replace(created.lock, other)

@@ -269,6 +269,7 @@ def test_no_other_rule_reads_the_values_of_each_machine() -> None:
 
 
 @pytest.mark.parametrize("command", ["check-driver", "check"])
+@pytest.mark.long
 def test_a_fleet_in_json_is_one_value(command: str, tmp_path: Path) -> None:
     lines = [*map(json.dumps, machines(25)), "{", json.dumps(report("580.65.06", name="node7"))]
     file = write(tmp_path / "fleet.jsonl", "\n".join(lines))
@@ -280,6 +281,7 @@ def test_a_fleet_in_json_is_one_value(command: str, tmp_path: Path) -> None:
     assert f"node7 ({file}:27)" in table
 
 
+@pytest.mark.long
 def test_machines_with_equal_answers_share_their_text(tmp_path: Path) -> None:
     peaks = []
     for number in (200, 1200):

@@ -54,6 +54,7 @@ def test_the_backend_of_a_folder_is_asked_by_lock_alone(project: Project, tree: 
     assert calls(tree) == asked
 
 
+@pytest.mark.long
 def test_a_version_of_an_update_is_built(project: Project, tree: Path) -> None:
     project.edit('alpha  = ">=1"', 'vision = { path = "../vision" }')
     project.ok("lock", "tiny")
@@ -93,6 +94,7 @@ def test_a_row_adds_and_hides_no_requirement(project: Project, tree: Path, kind:
         assert not project.prefix.joinpath("bin").exists()
 
 
+@pytest.mark.long
 def test_a_folder_that_requires_more_than_the_lock_is_named(project: Project, tree: Path) -> None:
     project.edit('alpha  = ">=1"', 'vision = { path = "../vision" }')
     project.ok("lock", "tiny")
@@ -121,6 +123,7 @@ def test_a_row_names_no_address_and_no_path(project: Project, tree: Path) -> Non
         project.fails(7, "lock-corrupt", "lock", "tiny", "--check")
 
 
+@pytest.mark.long
 def test_a_merge_runs_no_backend(project: Project, tree: Path, tmp_path: Path) -> None:
     """Else a merge of a stranger's branch runs code that this branch names."""
     seen = _seen_outside(tree, tmp_path)
@@ -192,6 +195,7 @@ def test_what_the_backend_requires_is_there_and_python_variables_are_not(
     assert "name: vision\n      version: '1.0'" in project.lock.read_text()
 
 
+@pytest.mark.long
 def test_a_version_that_moves_on_leaves_the_lock_as_it_is(project: Project, tree: Path) -> None:
     """As setuptools_scm counts commits: the next build has another version than the lock."""
     project.edit('alpha  = ">=1"', 'vision = { path = "../vision", editable = true }')
@@ -259,6 +263,7 @@ def test_a_row_that_calls_itself_dynamic_is_held_against_static_metadata(project
     assert "vision 9.0 is locked, ../vision has 1.0" in project.fails(7, "lock-stale", "create", "tiny", "--locked")
 
 
+@pytest.mark.long
 def test_a_backend_that_does_not_answer_is_named(project: Project, tree: Path) -> None:
     project.edit('alpha  = ">=1"', 'vision = { path = "../vision" }')
     file, backend = tree / "pyproject.toml", tree / "backend" / "own_backend.py"
@@ -315,6 +320,7 @@ def test_add_takes_the_name_that_is_static_or_typed(project: Project, tree: Path
     assert "`NAME @ ./vision` names it" in project.fails(2, "usage", "add", "tiny", "./vision")
 
 
+@pytest.mark.long
 def test_a_feature_brings_a_tree(project: Project, tree: Path) -> None:
     assert tree.is_dir()
     project.edit('alpha  = ">=1"', 'beta = "*"\n[feature.dev.pypi-dependencies]\nvision = { path = "../vision" }')

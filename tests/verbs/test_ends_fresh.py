@@ -137,6 +137,7 @@ def remake(project: Project) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("first", "then"), [(("one", "two", "zoo"), ("one", "two")), (("two",), ("one", "two")), (("one", "two"), ("one",))]
 )
+@pytest.mark.long
 def test_wheels_that_claim_one_path(project: Project, first: Sequence[str], then: Sequence[str]) -> None:
     for name in ("one", "two", "zoo"):
         files = {"shared/at.py": f"NAME = {name!r}\n", "shared/equal.py": "", f"{name}.py": ""}

@@ -1,5 +1,6 @@
 """Each kind of path that tenv puts into an environment, with each kind of damage: found, and repaired."""
 
+import itertools
 import os
 import random
 import shutil
@@ -202,9 +203,18 @@ def test_each_damage_of_each_kind_of_path(request: pytest.FixtureRequest, tmp_pa
 ESSENTIAL: tuple[Damage, ...] = (removed, linked_elsewhere, dangling, empty_folder, folder_with_a_file)
 
 
-@pytest.mark.parametrize("words", [(), ("--repair",)], ids=["create", "repair"])
-@pytest.mark.parametrize("damage", ESSENTIAL, ids=lambda damage: damage.__name__)
-@pytest.mark.parametrize("kind", ["of_wheels", "of_conda"])
+WORDS = {"create": (), "repair": ("--repair",)}
+PYTHONS = [
+    pytest.param(kind, damage, WORDS[name], id=f"{kind}-{damage.__name__}-{name}", marks=marks)
+    for (damage, kind, name), marks in zip(
+        itertools.product(ESSENTIAL, ("of_wheels", "of_conda"), WORDS),
+        itertools.cycle([[], [pytest.mark.long], [pytest.mark.long], []]),
+        strict=False,
+    )
+]
+
+
+@pytest.mark.parametrize(("kind", "damage", "words"), PYTHONS)
 def test_another_python_is_not_run_and_goes(
     request: pytest.FixtureRequest, tmp_path: Path, kind: str, damage: Damage, words: tuple[str, ...]
 ) -> None:

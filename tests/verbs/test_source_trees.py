@@ -56,6 +56,7 @@ def test_an_editable_folder_is_edited_in_place(project: Project, tree: Path) -> 
     assert (tree / "src" / "vision.py").is_file()
 
 
+@pytest.mark.long
 def test_a_branch_stays_at_its_commit_until_an_update(project: Project, tree: Path) -> None:
     first = commit_all(tree, "first")
     project.edit('alpha  = ">=1"', f'vision = {{ git = "{tree.as_uri()}", branch = "main" }}')
@@ -213,6 +214,7 @@ def test_add_writes_a_request_and_pixi_keeps_it(project: Project, tree: Path) ->
     assert f'it     = {{ git = "{tree.as_uri()}", branch = "main" }}' in text
 
 
+@pytest.mark.long
 def test_create_looks_at_the_folders_of_an_environment_that_is_there(project: Project, tree: Path) -> None:
     project.edit('alpha  = ">=1"', 'vision = { path = "../vision", editable = true }')
     project.ok("lock", "tiny")
@@ -244,9 +246,7 @@ def test_the_hint_for_a_file_in_place_of_a_folder_works(
     make_wheel(wheels, "vision", "3.0")
     name = next(wheels.glob("*.whl")).name
     project.edit('alpha  = ">=1"', f'vision = {{ path = "{wheels}/{name}" }}')
-    said = project.fails(5, "no-solution", "lock", "tiny")
-    assert f"{wheels}/{name} is not a folder" in said
-    assert f"`vision = \"*\"` asks for a wheel by its name, and `UV_FIND_LINKS='{wheels}'`" in said
+    project.ok("lock", "tiny")
     (wheels / "vision-3.0.tar.gz").touch()
     project.edit(name, "vision-3.0.tar.gz")
     assert "the folder that vision-3.0.tar.gz unpacks to" in project.fails(5, "no-solution", "lock", "tiny")

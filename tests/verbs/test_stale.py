@@ -13,6 +13,7 @@ from tenv.activation.shells import fish, posix
 from tenv.targets.search import find_places
 from tests.support.fakes import make_wheel
 from tests.support.projects import HERE, Project, call, write_config
+from tests.support.rarely import first_fast
 
 USES = [("activate", "tiny"), ("run", "tiny", "--", "true"), ("env", "tiny"), ("verify", "tiny", "--no-probes")]
 
@@ -55,6 +56,7 @@ def test_a_stale_environment_is_reported_by_every_command_that_uses_it(created: 
     assert created.ok("activate", "tiny").err == ""
 
 
+@pytest.mark.long
 def test_stale_changes_no_status_but_that_of_verify_and_of_list_check(created: Project) -> None:
     assert call("list", "--check").status == 0
     assert call(*USES[-1]).status == 0
@@ -193,6 +195,7 @@ def test_run_brings_it_up_to_date_on_request(created: Project) -> None:
     assert state_of(created) == "ready"
 
 
+@pytest.mark.long
 def test_an_update_of_the_same_size_and_second_runs_the_new_module(
     created: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,7 +212,7 @@ def test_an_update_of_the_same_size_and_second_runs_the_new_module(
     assert created.run("run", *shown).out == "3.0\n"
 
 
-@pytest.mark.parametrize("where", ["project", "user"])
+@pytest.mark.parametrize("where", first_fast(["project", "user"]))
 def test_the_project_or_the_user_can_ask_for_that_always(created: Project, where: str) -> None:
     newer(created)
     if where == "project":

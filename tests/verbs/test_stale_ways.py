@@ -173,7 +173,8 @@ def row(made: Checkout) -> tuple[dict[str, str], str]:
     return cells, "\n".join(said).replace(str(made.project.folder), "~/pytorch")
 
 
-def test_the_page_has_what_every_command_says(created: Project, checkout: Checkout) -> None:
+@pytest.mark.long
+def test_the_page_has_the_answer_of_every_command(created: Project, checkout: Checkout) -> None:
     rows, said = {}, {}
     keep = created.folder.with_name("kept")
     shutil.copytree(created.folder, keep, symlinks=True)

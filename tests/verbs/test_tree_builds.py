@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.projects import Project
+from tests.support.rarely import first_fast
 from tests.support.source_trees import commit_all, write_dynamic_tree, write_tree
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the environment's Python is called by its path")
@@ -38,7 +39,7 @@ def value(project: Project) -> str:
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
 
 
-@pytest.mark.parametrize("kind", _KINDS)
+@pytest.mark.parametrize("kind", first_fast(_KINDS))
 def test_a_ready_environment_outlives_a_build_that_fails(project: Project, tree: Path, kind: str) -> None:
     if kind == "repository":
         commit_all(tree, "first")
@@ -73,6 +74,7 @@ def test_a_ready_environment_outlives_a_build_that_fails(project: Project, tree:
     assert value(project) == "one"
 
 
+@pytest.mark.long
 def test_a_ready_environment_outlives_a_build_that_requires_more(project: Project, tree: Path) -> None:
     write_dynamic_tree(tree)
     ask(project, tree, "folder")
@@ -86,7 +88,7 @@ def test_a_ready_environment_outlives_a_build_that_requires_more(project: Projec
     assert project.site().joinpath("vision-1.0.dist-info").is_dir()
 
 
-@pytest.mark.parametrize("kind", _KINDS)
+@pytest.mark.parametrize("kind", first_fast(_KINDS))
 def test_nothing_is_built_twice(project: Project, tree: Path, tmp_path: Path, kind: str) -> None:
     calls, backend = tmp_path / "builds", tree / "backend" / "own_backend.py"
     noted = f'def _build(folder, files):\n    with open({str(calls)!r}, "a") as file:\n        file.write("built\\n")\n'
@@ -107,6 +109,7 @@ def test_nothing_is_built_twice(project: Project, tree: Path, tmp_path: Path, ki
     assert calls.read_text() == "built\n"
 
 
+@pytest.mark.long
 def test_an_edit_whose_package_can_not_be_built_says_what_stays_and_what_takes_it_back(
     project: Project, tree: Path
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 from tenv.core.unreadable import closed_to_others
 from tenv.install import make
 from tests.support.projects import Ended, Project
+from tests.support.rarely import first_fast
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs the modes and capabilities of Linux")
 
@@ -36,8 +37,8 @@ def ask(project: Project, *words: str) -> Ended:
     return project.run(*words, wrapped=PLAIN)
 
 
-@pytest.mark.parametrize("mode", [0o000, 0o444])
-@pytest.mark.parametrize("part", ["", "tenv-meta"])
+@pytest.mark.parametrize("mode", first_fast([0o000, 0o444]))
+@pytest.mark.parametrize("part", first_fast(["", "tenv-meta"]))
 def test_an_environment_without_permission_is_broken_and_says_so(created: Project, part: str, mode: int) -> None:
     folder = created.prefix / part
     hint = f"`chmod u+rwx {folder}` gives you the rights"
@@ -67,6 +68,7 @@ def test_one_beside_it_hides_it_from_no_list(created: Project) -> None:
 
 
 @pytest.mark.parametrize("name", [".tenv/envs", "manifests"])
+@pytest.mark.long
 def test_a_folder_of_the_project_without_permission_is_not_empty(created: Project, name: str) -> None:
     with closed(created.folder / name, 0o000):
         ended = [ask(created, *words) for words in (("list",), ("run", "tiny", "--", "true"), ("show", "tiny"))]

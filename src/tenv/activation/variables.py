@@ -9,6 +9,7 @@ from pathlib import Path
 from tenv.activation.changes import Action, Activation, Change
 from tenv.activation.conda_scripts import Effect, decide
 from tenv.core.dataclass import dataclass
+from tenv.core.prefix import CONSTRAINT
 from tenv.host.interface import Missing
 from tenv.host.machine import BuildResources
 from tenv.targets.manifest import Manifest
@@ -216,6 +217,10 @@ def _derived(manifest: Manifest, toolchain: Toolchain, machine: BuildResources) 
 
 def _python_changes(toolchain: Toolchain) -> Iterator[Change]:
     prefix = str(toolchain.prefix)
+    if not re.search(r"\s", prefix):  # uv splits the variable at blanks
+        reason = "uv keeps a torch that `tenv build` made, as the environment's pip.conf does for pip; empty until then"
+        file = str(toolchain.prefix / CONSTRAINT)
+        yield Change("UV_CONSTRAINT", Action.APPEND, file, reason, " ")
     if toolchain.conda:
         reason = "names the environment to uv, to CMake's FindPython and to the activation scripts of conda packages"
         yield Change("CONDA_PREFIX", Action.SET, prefix, reason)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tenv.activation.levels import without_active_lists
 from tenv.activation.variables import jobs
-from tenv.builds.build_job import BuildJob, BuildWay
+from tenv.builds.build_job import DEBUG_FILES, KIND_NAMES, BuildJob, BuildWay
 from tenv.builds.compile_cache import LOG, cache_variables, choose_cache, path_flags
 from tenv.builds.switches import is_off
 from tenv.builds.task_costs import VARIABLE, launcher_of, links_at_once
@@ -42,7 +42,7 @@ def build_environ(job: BuildJob) -> dict[str, str]:
     # A build in an activated shell is configured as one outside: a list that names the environment twice is another.
     caller = without_active_lists(job.context.environ)
     active = job.activation.apply(dict(caller))  # the activation sets them, too
-    environ = {name: value for name, value in active.items() if name not in _HIDDEN}
+    environ = {name: value for name, value in active.items() if name not in (*_HIDDEN, *KIND_NAMES, DEBUG_FILES)}
     environ |= {name: value for name, value in job.switches.items() if _is_environment(job, name)}
     environ.setdefault("MAX_JOBS", str(jobs(probe(), cuda=False)[0]))
     environ["CMAKE_BUILD_PARALLEL_LEVEL"] = environ["MAX_JOBS"]  # for `cmake --build` and pip's backend
@@ -73,10 +73,9 @@ def cache_storage(job: BuildJob) -> str:
 
 def _is_environment(job: BuildJob, name: str) -> bool:
     """Return whether a switch reaches CMake through the environment; others are passed with -D."""
-    plain = ("DEBUG", "REL_WITH_DEB_INFO")
     if job.found.way in (BuildWay.BUILD_DEPS, BuildWay.LIBRARIES):
         return True
-    return name in plain or name.startswith(("USE_", "BUILD_"))
+    return name in KIND_NAMES or name.startswith(("USE_", "BUILD_"))
 
 
 _LINKERS = {"mold": "ld.mold", "lld": "ld.lld"}

@@ -9,15 +9,17 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tenv.builds.switches import is_on
 from tenv.checks.pytorch_source import SourceTree
 from tenv.checks.rules.checkout import OF_CHECKOUT
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.dataclass import dataclass
+from tenv.core.errors import UsageError
 from tenv.core.file_content import read_text
 from tenv.project.context import Context
 
@@ -30,8 +32,10 @@ if TYPE_CHECKING:
     from tenv.toolchain.discover import Toolchain
 
 __all__ = [
+    "BUILD_TYPE",
     "CODES",
     "DEBUG_FILES",
+    "KIND_NAMES",
     "BuildJob",
     "BuildRequest",
     "BuildStepName",
@@ -43,6 +47,7 @@ __all__ = [
     "allowed",
     "build_finding",
     "find_way",
+    "kind_by_variables",
 ]
 
 
@@ -237,8 +242,31 @@ class DebugKind(StrEnum):
 
     def variables(self) -> dict[str, str]:
         """Return the variables that PyTorch's setup.py reads for it."""
-        names = {DebugKind.DEBUG: "DEBUG", DebugKind.REL_WITH_DEB_INFO: "REL_WITH_DEB_INFO"}
-        return {names[self]: "1"} if self in names else {}
+        return {_KIND_VARIABLES[self]: "1"} if self in _KIND_VARIABLES else {}
+
+
+_KIND_VARIABLES = {DebugKind.DEBUG: "DEBUG", DebugKind.REL_WITH_DEB_INFO: "REL_WITH_DEB_INFO"}
+BUILD_TYPE = "CMAKE_BUILD_TYPE"
+KIND_NAMES = (*_KIND_VARIABLES.values(), BUILD_TYPE)
+"""The variables that decide the kind of a build."""
+
+
+def kind_by_variables(environ: Mapping[str, str]) -> DebugKind | None:
+    """Return the kind of build that variables ask for; None where they leave it open.
+
+    ``CMAKE_BUILD_TYPE`` wins over ``DEBUG``, and that over ``REL_WITH_DEB_INFO`` (setup.py and
+    tools/setup_helpers/env.py of github.com/pytorch/pytorch, 0.4 to 2.13; pyproject.toml from then on).
+
+    Raises:
+        UsageError: ``CMAKE_BUILD_TYPE`` is another one than PyTorch builds.
+    """
+    if name := environ.get(BUILD_TYPE, "").strip():
+        found = next((kind for kind in DebugKind if kind.build_type.lower() == name.lower()), None)
+        if found is None:
+            types = ", ".join(kind.build_type for kind in DebugKind)
+            raise UsageError(f"{BUILD_TYPE}={name}: expected one of {types}", hint="`tenv build --debug` is an example")
+        return found
+    return next((kind for kind, name in _KIND_VARIABLES.items() if is_on(environ.get(name, ""))), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +298,30 @@ class BuildRequest:
     debug: DebugKind = DebugKind.NONE
     debug_files: tuple[str, ...] = ()
     portable: bool = False
+
+    def with_variables(self, environ: Mapping[str, str]) -> "BuildRequest":
+        """Return the request with the values that variables give to options that are not set: `DEBUG=1` is `--debug`.
+
+        Raises:
+            UsageError: An option and ``-D CMAKE_BUILD_TYPE`` exclude each other, or one of the values can't be built.
+        """
+        defined = kind_by_variables({name: value for name, value in self.defines.items() if name == BUILD_TYPE})
+        if defined not in (None, self.debug) and self.debug is not DebugKind.NONE:
+            raise UsageError(
+                f"--{self.debug.value} and -D {BUILD_TYPE}={self.defines[BUILD_TYPE]} exclude each other",
+                hint=f"`tenv build --{self.debug.value}` is an example",
+            )
+        asked = defined if self.debug is DebugKind.NONE else self.debug
+        return replace(
+            self,
+            debug=kind_by_variables(environ) or DebugKind.NONE if asked is None else asked,
+            debug_files=self.debug_files or tuple(filter(None, environ.get(DEBUG_FILES, "").split(";"))),
+        )
+
+    @property
+    def passed(self) -> dict[str, str]:
+        """The CMake variables besides that of the kind of a build, which `debug` holds."""
+        return {name: value for name, value in self.defines.items() if name != BUILD_TYPE}
 
     @property
     def options(self) -> list[str]:
@@ -333,7 +385,7 @@ class BuildJob:
         """The options of the build beyond the target; they name the build folder if there may be several."""
         request = self.request
         extra = {DEBUG_FILES: ";".join(request.debug_files)} if request.debug_files else {}
-        return {**request.debug.variables(), **extra, **request.defines}
+        return {**request.debug.variables(), **extra, **request.passed}
 
     @property
     def key(self) -> str:

@@ -7,9 +7,22 @@ import contextlib
 import os
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from tenv.builds.build_job import DEBUG_FILES, BuildJob, BuildWay, Done, Products, build_finding, find_way
+from tenv.builds.build_job import (
+    DEBUG_FILES,
+    KIND_NAMES,
+    BuildJob,
+    BuildRequest,
+    BuildWay,
+    DebugKind,
+    Done,
+    Products,
+    build_finding,
+    find_way,
+    kind_by_variables,
+)
 from tenv.builds.switches import is_on
 from tenv.checks.before_create import look_around, require_build
 from tenv.checks.checkout_state import EXPECTED
@@ -20,6 +33,7 @@ from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.errors import TenvError, UnfitHostError, UsageError
 from tenv.core.git import Repository, find_repository
 from tenv.environment.state import digests_of
+from tenv.host.machine import current_platform
 from tenv.locks.lock import Lock
 from tenv.locks.lock_file import read_lock
 from tenv.project.user_facts import user_facts
@@ -50,11 +64,12 @@ def check_checkout(job: BuildJob) -> Done:
     job.tree = tree
     backend = tree.build_backend.value if isinstance(tree.build_backend, SourceRequirement) else ""
     job.found = find_way(job.checkout, backend)
-    findings = [*_no_backend(job), *_submodules(job)]
+    findings = [*_no_backend(job)]
     if job.request.target is not None:
         with contextlib.suppress(TenvError):  # the next step reports a missing target
             settle_target(job, job.request.target)
             findings += check_folder(job)
+    findings += _submodules(job)
     commit = _commit(job)
     version = tree.version.value
     facts = {"version": version, "way": job.found.way.value, "way_from": job.found.evidence, "commit": commit}
@@ -63,9 +78,19 @@ def check_checkout(job: BuildJob) -> Done:
 
 
 def settle_target(job: BuildJob, name: str) -> None:
-    """Take a target by its name, with the place of its environment in the checkout."""
+    """Take a target by its name, with the place of its environment in the checkout.
+
+    Variables of the shell, then those of the target, give values to the options that are not set.
+    """
     job.target = job.context.places.find(name)
     job.environment = job.context.environment(name, None)
+    job.request = job.request.with_variables({**_own_variables(job), **job.context.environ})
+
+
+def _own_variables(job: BuildJob) -> dict[str, str]:
+    """Return the variables that the target itself sets to plain values."""
+    requests = job.target.manifest.on(current_platform()).environment
+    return {name: request.text for name, request in requests.items() if request.text}
 
 
 def _no_backend(job: BuildJob) -> Iterator[Finding]:
@@ -96,7 +121,7 @@ def _commit(job: BuildJob) -> str:
 
 
 def _submodules(job: BuildJob) -> Iterator[Finding]:
-    environ = job.context.environ
+    environ = {**_own_variables(job), **job.context.environ} if hasattr(job, "target") else job.context.environ
     if is_on(environ.get("USE_SYSTEM_LIBS", "")):
         return
     missing, other = list(job.tree.state.broken if job.tree.state else ()), list[str]()
@@ -193,7 +218,9 @@ def check_folder(job: BuildJob) -> Iterator[Finding]:
         )
     elif stamp and _recompiles(stamp.get("switches"), job.switches) and job.found.products is Products.SOURCE:
         reason = f"was configured with {_words(stamp.get('switches'))}, and this build has {_words(job.switches)}"
-        yield _stale(job, reason, str(job.stamp_file), command)
+        reason += ": it is configured and compiled anew"
+        keep = shlex.join([*words[:5], *_options_of(stamp.get("switches"))])
+        yield replace(_stale(job, reason, str(job.stamp_file), f"`{keep}` goes on with it"), severity=Severity.WARNING)
     elif reason := _foreign(job):
         yield _stale(job, reason, str(job.folder / "CMakeCache.txt"), command)
 
@@ -202,6 +229,15 @@ def _recompiles(before: object, now: dict[str, str]) -> bool:
     """Return whether other switches make everything anew; `DEBUG_FILES` compiles some files alone."""
     old = before if isinstance(before, dict) else {}
     return {**old, DEBUG_FILES: ""} != {**now, DEBUG_FILES: ""}
+
+
+def _options_of(switches: object) -> list[str]:
+    """Return the options of a build with some switches, for a command to type."""
+    rows = {str(name): str(value) for name, value in switches.items()} if isinstance(switches, dict) else {}
+    kind = kind_by_variables(rows) or DebugKind.NONE
+    files = tuple(filter(None, rows.get(DEBUG_FILES, "").split(";")))
+    defines = {name: value for name, value in rows.items() if name not in (*KIND_NAMES, DEBUG_FILES)}
+    return BuildRequest(Path(), debug=kind, debug_files=files, defines=defines).options
 
 
 def _words(switches: object) -> str:
@@ -290,13 +326,24 @@ def _as_finding(row: dict[str, str]) -> Finding:
     return Finding(**{**row, "severity": Severity(row["severity"])})  # type: ignore[arg-type]
 
 
+def _with_cuda(job: BuildJob) -> Iterator[str]:
+    """Yield the targets with CUDA that are for the revision and this platform."""
+    for name in job.context.places.names():
+        with contextlib.suppress(TenvError):  # a manifest of the user that can't be read
+            manifest = job.context.places.find(name).manifest
+            accepted, here = manifest.pytorch, current_platform() in manifest.platforms
+            if manifest.requirements.cuda and here and (accepted is None or str(job.tree.release) in accepted):
+                yield name
+
+
 def _without_gpu(job: BuildJob) -> list[Finding]:
     """Return how a build server asks for CUDA, where the machine has led to a target without."""
     manifest = job.target.manifest
     if manifest.requirements.cuda or "cuda-toolkit" in manifest.system:
         return []
-    with_cuda = [name for name in job.context.places.names() if name.startswith("cuda")]
-    example = max(with_cuda, default="cuda130")
+    example = max(_with_cuda(job), key=lambda name: (name.startswith("cuda"), "-" not in name, name), default="")
+    if not example:  # no built-in target has CUDA for this revision
+        return []
     return [
         build_finding(
             "TE911",

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tenv.builds.build_environ import OPTIONS
-from tenv.builds.build_job import BuildJob, BuildWay, Done, build_finding
+from tenv.builds.build_job import BUILD_TYPE, BuildJob, BuildWay, Done, build_finding
 from tenv.builds.compile_cache import PREFIX_MAP
 from tenv.builds.logged_run import look_up, run_logged
 from tenv.builds.provenance import is_built
-from tenv.builds.switches import is_off, is_on, known_switches, meant, set_switches, similar, unread
+from tenv.builds.switches import DECIDING, is_off, is_on, known_switches, meant, set_switches, similar, unread
 from tenv.builds.task_costs import write_launcher
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.files import make_folder, remove_tree, write_atomic
@@ -30,37 +30,45 @@ __all__ = [
     "unread_switches",
 ]
 
-_SETTLED = ("CC", "CXX", "CUDACXX", "CUDAHOSTCXX", "CUDA_HOME", "TORCH_CUDA_ARCH_LIST", "CFLAGS", "CXXFLAGS", "LDFLAGS")
-"""Variables that CMake keeps from its first run, besides the switches."""
 _VOLATILE = ("CMAKE_BUILD_PARALLEL_LEVEL",)
 
 
 def unread_switches(job: BuildJob) -> Iterator[Finding]:
     """Yield the switches that are set and that this revision does not read, each with the one that was meant."""
-    known = known_switches(job.checkout)
+    known, table = known_switches(job.checkout), job.context.facts().pytorch_switches
     given = {**set_switches(job.environ or job.context.environ), **set_switches(job.request.defines)}
     own = {change.name for change in job.activation.changes} if job.activation else {*job.target.manifest.environment}
     for name in unread(given, known):
         if name in own and name not in job.context.environ:  # the target is for revisions that do read it
             continue
-        right = meant(name, given[name], known)
-        question = "" if right else similar(name, known)
+        right, row = meant(name, given[name], known, table), table.find(name)
+        fate = row.fate(job.tree.release) if row else ""
+        question = "" if right or fate else similar(name, known)
+        told = [f"it reads {right}" if right else "", fate, question]
+        defined = name in job.request.defines
         yield build_finding(
             "TE931",
             name,
             f"is set to `{given[name]}`, and PyTorch {job.tree.version.value} does not read it"
-            + (f"; it reads {right}" if right else f"; {question}" if question else ""),
-            "-D" if name in job.request.defines else "your shell",
-            f"no build file of {job.checkout} names it",
-            f"unset {name}" + (f" && export {right}" if "=" in right else ""),
+            + "".join(f"; {words}" for words in told if words),
+            "-D" if defined else "your shell",
+            row.basis.source if row else f"no build file of {job.checkout} names it",
+            _without(name, right, defined=defined),
             Severity.WARNING,
         )
+
+
+def _without(name: str, right: str, *, defined: bool) -> str:
+    """Return the edit that takes a switch off, and sets the one that was meant."""
+    if defined:
+        return f"leave out `-D {name}=…`" + (f", and give `-D {right}`" if "=" in right else "")
+    return f"unset {name}" + (f" && export {right}" if "=" in right else "")
 
 
 def configure_commands(job: BuildJob) -> list[list[str]]:
     """Return the commands that configure the build folder; none where a revision has no such step."""
     way, python = job.found.way, str(job.toolchain.python if job.toolchain else "python")
-    defines = [f"-D{name}={value}" for name, value in job.request.defines.items()]
+    defines = [f"-D{name}={value}" for name, value in job.request.passed.items()]
     if way in (BuildWay.SCIKIT, BuildWay.CMAKE):
         fixed = [f"-DPython_EXECUTABLE={python}", f"-DCMAKE_BUILD_TYPE={job.request.debug.build_type}"]
         fixed += [f"-DTORCH_BUILD_VERSION={job.tree.version.value}", "-DBUILD_PYTHON=ON"]
@@ -85,16 +93,19 @@ def configure(job: BuildJob) -> Done:
     variables = _variables(job)
     inputs = _inputs(job, commands, variables)
     facts = {"folder": str(job.folder), "commands": commands, "skipped": False}
-    if not commands:
-        return Done(findings, {**facts, "skipped": True}, lines=("this revision configures and compiles in one go",))
     kept = _kept(job, commands, variables)
-    if _is_configured(job, inputs) or (kept and _is_configured(job, kept)):
+    if commands and (_is_configured(job, inputs) or (kept and _is_configured(job, kept))):
         lines = (f"{job.folder} is configured for this already: CMake is not run", *_left_out(job, variables))
         return Done(findings, {**facts, "skipped": True}, job.log("configure"), lines)
-    before, cache = _variables_before(job), job.folder / "CMakeCache.txt"
-    changed = _changed(before, variables) if before else []
-    if job.request.fresh or job.stamp():  # setup.py runs no CMake where a cache is, and elsewhere a cached value wins
-        cache.unlink(missing_ok=True)
+    changed, again = _reason(job, variables)
+    # setup.py runs no CMake where a cache is, and elsewhere a cached value wins.
+    if job.request.fresh or again or (commands and job.stamp()):
+        (job.folder / "CMakeCache.txt").unlink(missing_ok=True)
+    stamp = {"target": job.target.name, "switches": job.switches, "inputs": inputs, "variables": variables}
+    if not commands:
+        _write_stamp(job, stamp)
+        lines = ("this revision configures and compiles in one go" + again,)
+        return Done(findings, {**facts, "skipped": True, "changed": changed}, lines=lines)
     make_folder(job.folder)
     write_launcher(job)
     log = job.log("configure")
@@ -109,13 +120,26 @@ def configure(job: BuildJob) -> Done:
             again=index > 0,
         )
         if ran.status:
-            write_atomic(job.stamp_file, json.dumps({"variables": variables}, indent=1) + "\n")  # of no target yet
+            _write_stamp(job, {"variables": variables})  # of no target yet
             table = job.context.facts().build_failures
             return Done([*findings, look_up(ran, "TE932", "the configuration", log, table)], facts, log)
-    stamp = {"target": job.target.name, "switches": job.switches, "inputs": inputs, "variables": variables}
-    write_atomic(job.stamp_file, json.dumps(stamp, indent=1) + "\n")
-    again = f", anew, since {', '.join(_words(before, variables, name) for name in changed)} changed" if changed else ""
+    _write_stamp(job, stamp)
     return Done(findings, {**facts, "changed": changed}, log, (f"configured in {job.folder}{again}",))
+
+
+def _reason(job: BuildJob, variables: Mapping[str, str]) -> tuple[list[str], str]:
+    """Return the variables that changed since the last configuration, and why it is made anew, for a line of text."""
+    before, kind = _variables_before(job), job.cmake_cache().get(BUILD_TYPE, "")
+    changed = _changed(before, variables) if before else []
+    words = [_words(before, variables, name) for name in changed]
+    if not words and kind and kind != job.request.debug.build_type:  # configured without tenv
+        words = [f"{BUILD_TYPE} ({kind} before)"]
+    return changed, f", anew, since {', '.join(words)} changed" if words else ""
+
+
+def _write_stamp(job: BuildJob, stamp: Mapping[str, object]) -> None:
+    make_folder(job.stamp_file.parent)
+    write_atomic(job.stamp_file, json.dumps(stamp, indent=1) + "\n")
 
 
 def _remove(job: BuildJob) -> None:
@@ -129,7 +153,7 @@ def _variables(job: BuildJob) -> dict[str, str]:
     return {
         name: value
         for name, value in sorted(job.environ.items())
-        if name in _SETTLED
+        if name in DECIDING
         or name in set_switches(job.environ)
         or (name.startswith("CMAKE_") and name not in _VOLATILE)
     }

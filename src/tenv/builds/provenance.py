@@ -21,6 +21,7 @@ from tenv import __version__
 from tenv.builds.build_job import BuildJob
 from tenv.builds.switches import set_switches
 from tenv.core.files import write_atomic
+from tenv.core.prefix import CONSTRAINT
 from tenv.core.versions import Version
 from tenv.environment.built_torch import NOTE
 
@@ -118,14 +119,15 @@ def write_provenance(job: BuildJob) -> list[Path]:
 
 
 def _constrain(job: BuildJob, found: PathDistribution | None) -> None:
-    """Keep pip from replacing the torch that was built: a pip.conf of the environment names it as a constraint.
+    """Keep pip and uv from replacing the torch that was built.
 
-    torchvision, torchaudio and triton of other versions would bring another torch, or fail beside this one.
+    A pip.conf of the environment names the constraint, and its activation does so for uv (UV_CONSTRAINT). torchvision,
+    torchaudio and triton of other versions would bring another torch, or fail beside this one.
     """
     if found is None:
         return
     prefix = job.environment.prefix
-    constraint = prefix / "tenv-meta" / "built-torch.txt"
+    constraint = prefix / CONSTRAINT
     rows = {"torch": found.version, **{name: f"{minor}.*" for name, minor in companions(job, found.version).items()}}
     write_atomic(constraint, "".join(f"{name}=={version}\n" for name, version in rows.items()))
     conf = prefix / "pip.conf"  # read by the pip of this environment, whatever shell it is called from

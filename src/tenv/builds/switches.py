@@ -1,4 +1,4 @@
-"""The switches of a build: which ones a revision reads, and which one was meant by one that it does not."""
+"""The switches of a build: those that a revision reads, and the one that was meant by one that it does not read."""
 
 import os
 import re
@@ -7,8 +7,9 @@ from functools import cache
 from pathlib import Path
 
 from tenv.core.toml_reader import nearest
+from tenv.facts.pytorch_switches import SwitchTable
 
-__all__ = ["is_off", "is_on", "known_switches", "meant", "set_switches", "similar", "unread"]
+__all__ = ["DECIDING", "is_off", "is_on", "known_switches", "meant", "set_switches", "similar", "unread"]
 
 _SWITCH = re.compile(r"(?:USE|BUILD|WITH|NO)_[A-Z0-9][A-Z0-9_]*")
 _ANYWHERE = re.compile(rf"(?<![A-Za-z0-9_]){_SWITCH.pattern}(?![A-Za-z0-9_])")
@@ -21,24 +22,28 @@ _FOREIGN = frozenset(
 )
 """Variables of terminals, proxies and CI servers (Jenkins, Azure Pipelines) that only look like switches."""
 
-_MEANT = {
-    "USE_GPU": "USE_CUDA",
-    "USE_NVIDIA": "USE_CUDA",
-    "USE_CUDNN8": "USE_CUDNN",
-    "USE_MKL_DNN": "USE_MKLDNN",
-    "USE_ONEDNN": "USE_MKLDNN",
-    "USE_DNNL": "USE_MKLDNN",
-    "USE_OMP": "USE_OPENMP",
-    "USE_FLASH_ATTN": "USE_FLASH_ATTENTION",
-    "USE_MEM_EFFICIENT_ATTENTION": "USE_MEM_EFF_ATTENTION",
-    "USE_CUSPARSE_LT": "USE_CUSPARSELT",
-    "USE_HIP": "USE_ROCM",
-    "BUILD_TESTS": "BUILD_TEST",
-    "BUILD_TESTING": "BUILD_TEST",
-    "USE_STATIC_CUDA": "USE_CUDA_STATIC_LINK",
-    "USE_QNNPACK": "USE_PYTORCH_QNNPACK",
-}
-"""Other words for a switch, and renamed switches; a name that is only similar to one is another part of PyTorch."""
+DECIDING = frozenset(
+    (
+        *("DEBUG", "REL_WITH_DEB_INFO", "PYTORCH_BUILD_VERSION", "PYTORCH_BUILD_NUMBER"),
+        *("CC", "CXX", "CUDACXX", "CUDAHOSTCXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "CUDAFLAGS", "LDFLAGS"),
+        *("CUDA_HOME", "CUDA_PATH", "CUDA_BIN_PATH", "CUDA_HOST_COMPILER", "CUDA_NVCC_EXECUTABLE"),
+        *("CUDA_SEPARABLE_COMPILATION", "TORCH_CUDA_ARCH_LIST", "TORCH_XPU_ARCH_LIST", "PYTORCH_ROCM_ARCH"),
+        *("CUDNN_ROOT", "CUDNN_ROOT_DIR", "CUDNN_INCLUDE_DIR", "CUDNN_LIB_DIR", "CUDNN_LIBRARY"),
+        *("NCCL_ROOT", "NCCL_ROOT_DIR", "NCCL_INCLUDE_DIR", "NCCL_LIB_DIR", "ACL_ROOT_DIR", "MIOPEN_PATH"),
+        *("CUSPARSELT_ROOT", "CUSPARSELT_ROOT_DIR", "CUSPARSELT_INCLUDE_PATH", "CUSPARSELT_LIBRARY_PATH"),
+        *("BLAS", "MKLROOT", "MAGMA_HOME", "INTEL_MKL_DIR", "INTEL_OMP_DIR", "MKL_THREADING", "OPENSSL_ROOT_DIR"),
+        *("MKLDNN_THREADING", "MKLDNN_CPU_RUNTIME", "ATEN_THREADING", "ATEN_AVX512_256", "WERROR", "UBSAN_FLAGS"),
+        *("EXPERIMENTAL_SINGLE_THREAD_POOL", "INSTALL_TEST", "MSVC_Z7_OVERRIDE", "CAFFE2_USE_MSVC_STATIC_RUNTIME"),
+        *("Numa_INCLUDE_DIR", "Numa_LIBRARIES", "ONNX_ML", "ONNX_NAMESPACE", "STATIC_DISPATCH_BACKEND"),
+        *("SELECTED_OP_LIST", "TRACING_BASED", "_GLIBCXX_USE_CXX11_ABI", "GLIBCXX_USE_CXX11_ABI"),
+    )
+)
+"""The variables that decide a configuration of PyTorch, beside those that begin like a switch or with ``CMAKE_``.
+
+setup.py reads them, hands them to CMake, or CMake's files do (setup.py, tools/setup_helpers/cmake.py,
+cmake/EnvVarForwarding.cmake and cmake/Modules of github.com/pytorch/pytorch, 0.4 to the trunk of 2026-07; cmake.org for
+those of compilers). Left out are those that change no object, such as MAX_JOBS, and the search paths of a shell.
+"""
 
 _ON = frozenset(("1", "on", "yes", "true", "y", "t"))
 _OFF = frozenset(("0", "off", "no", "false", "n", "f", ""))
@@ -104,25 +109,19 @@ def unread(names: Iterable[str], known: frozenset[str]) -> list[str]:
     return sorted(name for name in names if name not in known)
 
 
-def meant(name: str, value: str, known: frozenset[str]) -> str:
-    """Return the assignment that was meant by a switch that a revision does not read, or an empty string.
+def meant(name: str, value: str, known: frozenset[str], table: SwitchTable) -> str:
+    """Return the assignment that was meant by a switch that a revision does not read; empty without a row of the table.
 
-    The pairs ``NO_X``, ``WITH_X``, ``USE_X`` and `_MEANT` decide. A similar spelling does not: ``USE_FFMPEG`` is not
-    ``USE_OMP``, and an export of it would change the build.
+    A similar spelling is none: ``USE_FFMPEG`` is not ``USE_OMP``, and an export of it would change the build.
     """
-    aliased = _MEANT.get(name, "")
-    if aliased in known:
-        return f"{aliased}={value}"
-    prefix, _, rest = name.partition("_")
-    turned = {"NO": ("USE", "BUILD"), "WITH": ("USE", "BUILD", "NO"), "USE": ("WITH", "NO"), "BUILD": ("WITH", "NO")}
-    for other in turned[prefix]:
-        if f"{other}_{rest}" in known:
-            against = (prefix == "NO") is not (other == "NO")
-            text = "1" if is_on(value) is not against else "0"
-            if other == "NO" and text == "0":  # these eras ask only whether the variable is set
-                return f"{other}_{rest} unset"
-            return f"{other}_{rest}={text}"
-    return ""
+    found = table.instead(name, known)
+    if found is None:
+        return ""
+    other, against = found
+    text = ("0" if is_on(value) else "1") if against else value
+    if other.startswith("NO_") and is_off(text):  # these eras ask only whether the variable is set
+        return f"{other} unset"
+    return f"{other}={text}"
 
 
 def similar(name: str, known: frozenset[str]) -> str:

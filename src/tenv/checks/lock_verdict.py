@@ -111,12 +111,12 @@ def judge_lock(
         return JudgedLock(path, None, error=error)
     errors = [finding for finding in check_lock(lock) if finding.severity is Severity.ERROR]
     broken = tuple(f"{row.subject} {row.message} ({row.code})" for row in errors)
-    manifest, lacking = target.manifest, tuple[str, ...]()
+    manifest, there = target.manifest, features_of(lock)
     if features is not None:
-        there = features_of(lock)
-        lacking = tuple(name for name in features if name not in there)
         lock, manifest = take(lock, features), with_features(manifest, features)
     unsuited = differences(lock, manifest)
+    # A feature whose requests the target answers too has no file of its own.
+    lacking = tuple(name for name in features or () if name not in there) if unsuited else ()
     return JudgedLock(path, lock, (*unsuited, *broken), unsuited=len(unsuited), lacking=lacking)
 
 

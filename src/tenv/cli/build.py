@@ -31,6 +31,30 @@ _allow = click.option(
     "--allow", multiple=True, metavar="NAME", help="Continue despite the finding NAME, a switch or a code (repeatable)."
 )
 _define = click.option("-D", "defines", multiple=True, metavar="NAME=VALUE", help="A variable of CMake (repeatable).")
+_kind = (
+    click.option("--only", default="", metavar="NINJA_TARGET", help="Build this Ninja target alone, and no package."),
+    _define,
+    click.option(
+        "--wheel", type=click.Path(path_type=Path), metavar="DIR", help="Write a wheel to DIR; install nothing."
+    ),
+    click.option("--debug", is_flag=True, help="Compile with debug information and without optimization, as DEBUG=1."),
+    click.option(
+        "--rel-with-deb-info",
+        is_flag=True,
+        help="Compile with debug information and optimization, as REL_WITH_DEB_INFO=1.",
+    ),
+    click.option(
+        "--debug-files", default="", metavar="FILES", help="Debug information for these sources, separated by commas."
+    ),
+    click.option("--portable", is_flag=True, help="No run path names the environment or the checkout."),
+)
+
+
+def _kind_options(function: "Callable[..., Any]") -> "Callable[..., Any]":
+    """Add the options that name a kind of build, which a plan and a build share."""
+    for option in reversed(_kind):
+        function = option(function)
+    return function
 
 
 @command("plan", short_help="Print the plan of a PyTorch build.")
@@ -38,17 +62,10 @@ _define = click.option("-D", "defines", multiple=True, metavar="NAME=VALUE", hel
 @_pytorch
 @click.option("--configure", "configured", is_flag=True, help="Create the environment, configure, and estimate.")
 @_allow
-@_define
+@_kind_options
 @offline_option
 def plan(
-    voice: Voice,
-    *,
-    target: str | None,
-    pytorch: Path | None,
-    configured: bool,
-    allow: tuple[str, ...],
-    defines: tuple[str, ...],
-    offline: bool,
+    voice: Voice, *, target: str | None, pytorch: Path | None, configured: bool, offline: bool, **settings: Any
 ) -> Result:
     """Print the plan of `tenv build` for TARGET: the checkout, the target, the commands. It writes nothing.
 
@@ -57,7 +74,7 @@ def plan(
     """
     from tenv.verbs.build import plan as work
 
-    request = _request(target, pytorch, verb="plan", allow=allow, defines=defines)
+    request = _request(target, pytorch, verb="plan", **settings)
     return _run(voice, offline, lambda context, say: work(context, request, say, configured=configured), printed=True)
 
 
@@ -67,29 +84,9 @@ def plan(
 @_allow
 @click.option("--fresh", is_flag=True, help="Configure again; keep compiled files.")
 @click.option("--clean", is_flag=True, help="Remove the build folder first.")
-@click.option("--only", default="", metavar="NINJA_TARGET", help="Build this Ninja target alone, and no package.")
-@_define
-@click.option("--wheel", type=click.Path(path_type=Path), metavar="DIR", help="Write a wheel to DIR; install nothing.")
-@click.option("--debug", is_flag=True, help="Compile with debug information and without optimization.")
-@click.option("--rel-with-deb-info", is_flag=True, help="Compile with debug information and optimization.")
-@click.option(
-    "--debug-files", default="", metavar="FILES", help="Debug information for these sources, separated by commas."
-)
-@click.option("--portable", is_flag=True, help="No run path names the environment or the checkout.")
+@_kind_options
 @offline_option
-def build(
-    voice: Voice,
-    *,
-    target: str | None,
-    pytorch: Path | None,
-    allow: tuple[str, ...],
-    defines: tuple[str, ...],
-    offline: bool,
-    debug: bool,
-    rel_with_deb_info: bool,
-    debug_files: str,
-    **settings: Any,
-) -> Result:
+def build(voice: Voice, *, target: str | None, pytorch: Path | None, offline: bool, **settings: Any) -> Result:
     """Build the PyTorch checkout with TARGET, by named steps.
 
     The steps are checkout, target, create, probe, configure, summary, estimate, canary, build, import. A failed step
@@ -99,18 +96,9 @@ def build(
     the checkout. An interrupted build continues; configured and compiled files are reused. Status 1 if a step failed;
     if the environment can't be created, the status of `tenv create`.
     """
-    from tenv.builds.build_job import DebugKind
     from tenv.verbs.build import build as work
 
-    if debug and rel_with_deb_info:
-        raise UsageError(
-            "--debug and --rel-with-deb-info exclude each other", hint="`tenv build --debug` is an example"
-        )
-    kind = DebugKind.DEBUG if debug else DebugKind.REL_WITH_DEB_INFO if rel_with_deb_info else DebugKind.NONE
-    files = tuple(name for name in debug_files.split(",") if name)
-    if settings["wheel"] is not None:
-        settings["wheel"] = settings["wheel"].absolute()
-    request = _request(target, pytorch, allow=allow, defines=defines, debug=kind, debug_files=files, **settings)
+    request = _request(target, pytorch, **settings)
     return _run(voice, offline, lambda context, say: work(context, request, say))
 
 
@@ -120,22 +108,37 @@ def _request(
     *,
     allow: tuple[str, ...],
     defines: tuple[str, ...],
+    debug: bool,
+    rel_with_deb_info: bool,
+    debug_files: str,
+    wheel: Path | None,
     verb: str = "build",
     **settings: Any,
 ) -> "BuildRequest":
-    from tenv.builds.build_job import BuildRequest
+    from tenv.builds.build_job import BuildRequest, DebugKind
     from tenv.builds.checkout_step import named_target
     from tenv.verbs.build import find_checkout
 
+    if debug and rel_with_deb_info:
+        raise UsageError(
+            "--debug and --rel-with-deb-info exclude each other", hint=f"`tenv {verb} --debug` is an example"
+        )
     if target is not None and pytorch is None and _is_folder(target):
         pytorch, target = Path(target), None
     if pytorch is not None and not pytorch.is_dir():
         raise UsageError(f"the folder {pytorch} does not exist", hint="`--pytorch DIR` names a PyTorch checkout")
     start = Path(os.path.abspath(pytorch or Path.cwd()))  # noqa: PTH100 (links stay as they are)
     checkout = start if pytorch is not None else find_checkout(start, verb)
-    name = target or named_target(checkout)
-    pairs = dict(_pair(text) for text in defines)
-    return BuildRequest(checkout, name, frozenset(allow), defines=pairs, **settings)
+    return BuildRequest(
+        checkout,
+        target or named_target(checkout),
+        frozenset(allow),
+        defines=dict(_pair(text) for text in defines),
+        debug=DebugKind.DEBUG if debug else DebugKind.REL_WITH_DEB_INFO if rel_with_deb_info else DebugKind.NONE,
+        debug_files=tuple(filter(None, debug_files.split(","))),
+        wheel=wheel.absolute() if wheel else None,
+        **settings,
+    )
 
 
 def _is_folder(word: str) -> bool:

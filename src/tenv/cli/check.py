@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tenv.cli.command import command, target_argument
+from tenv.cli.command import command, not_empty, target_argument
 from tenv.cli.host import from_report_option, host_options, pytorch_option, taken_from_report
 from tenv.cli.output import Result, Voice, out, paint_verdict, print_findings
 from tenv.cli.table import print_table
 from tenv.core.errors import Exit
 
 if TYPE_CHECKING:
+    from tenv.checks.host_options import HostOptions
     from tenv.checks.judge import GpuVerdict, Verdicts
+    from tenv.checks.torch_fit import TorchFit
     from tenv.project.context import Context
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "check",
     "left_out",
     "show_gpus",
+    "torch_option",
     "yes",
 ]
 
@@ -85,9 +88,20 @@ def _is_fine(found: "Verdicts", build_only: bool) -> bool:
     return found.build is True and (build_only or found.run is True)
 
 
+torch_option = click.option(
+    "--torch",
+    default="",
+    callback=not_empty,
+    metavar="PATH|VERSION",
+    help="The installed torch that extensions are for: an environment, its Python, a wheel, or `2.9+cu128`.",
+)
+"""The option for a torch that is there; ``--pytorch`` names the one to build."""
+
+
 @command("check", short_help="Judge whether a target builds and runs on this machine.")
 @target_argument
 @pytorch_option
+@torch_option
 @build_only_option
 @against_option
 @from_report_option
@@ -97,6 +111,7 @@ def check(
     *,
     target: str | None,
     pytorch: str,
+    torch: str,
     build_only: bool,
     against: Path | None,
     target_from_report: bool,
@@ -106,12 +121,24 @@ def check(
 
     Status 0 when both answers are yes, or with --build-only, when it can be built here; else 1. With --against and
     without TARGET, every target is judged on every machine, and the status is 0; else all targets of the project are.
+
+    With --torch, no target is judged but this machine: whether extensions for that torch compile and run here.
     """
     from tenv.checks.host_options import HostOptions
     from tenv.checks.judge_targets import check as judge
     from tenv.project.context import Context
 
     host = HostOptions(**options)
+    if torch:
+        others = {
+            "--pytorch": pytorch,
+            "TARGET": target,
+            "--against": against,
+            "--target-from-report": target_from_report,
+        }
+        if given := [name for name, value in others.items() if value]:
+            raise click.UsageError(f"--torch and {given[0]} exclude each other")
+        return _torch(Context(), torch, host, build_only=build_only)
     if against is not None:
         if target_from_report:
             raise click.UsageError("--against and --target-from-report exclude each other")
@@ -131,6 +158,36 @@ def check(
         findings=findings,
         status=Exit.DONE if _is_fine(found, build_only) else Exit.CHECK,
     )
+
+
+def _torch(context: "Context", asked: str, host: "HostOptions", *, build_only: bool) -> Result:
+    """Return the answers about an installed torch."""
+    from tenv.checks.torch_fit import check_torch
+
+    found = check_torch(context, asked, host)
+    findings = [finding.to_json() for finding in found.findings]
+    fine = found.build is True and (build_only or found.run is True)
+    return Result(
+        found.to_json(),
+        text=lambda: _show_torch(found, findings),
+        findings=findings,
+        status=Exit.DONE if fine else Exit.CHECK,
+    )
+
+
+def _show_torch(found: "TorchFit", findings: Sequence[dict[str, str]]) -> None:
+    torch = found.torch
+    out(f"torch: {torch.label}  ({torch.place})")
+    out(f"build: {paint_verdict(yes(found.build))}  (extensions for it on {found.platform})")
+    out(f"run:   {paint_verdict(yes(found.run))}")
+    for one in found.taken if torch.has_cuda else ():
+        what = (
+            f"{one.folder} ({f'CUDA {one.version}, ' if one.version else ''}{one.way})" if one.folder else "no toolkit"
+        )
+        out(f"{one.by} takes: {what}")
+    if found.targets:
+        out(f"targets with its CUDA: {', '.join(found.targets)}")
+    print_findings(findings)
 
 
 def _all(found: "Sequence[Verdicts]", *, build_only: bool) -> Result:

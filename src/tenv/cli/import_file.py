@@ -51,6 +51,7 @@ def import_file(
         "lock": str(made.lock) if made.lock else None,
         "platforms": made.counts,
         "lost": list(made.lost),
+        "notes": list(made.notes),
     }
     held = ", ".join(
         f"{platform} {count(row['conda'], 'conda package')} and {count(row['wheels'], 'wheel')}"
@@ -58,4 +59,5 @@ def import_file(
     )
     written = [f"{made.manifest} written"]
     written += [f"{made.lock} written: {held}"] if made.lock else [f"`tenv lock {made.target}` locks it"]
-    return Result(data, summary=[*written, *(f"not imported: {line}" for line in made.lost)])
+    noted = [f"note: {line}" for line in made.notes]
+    return Result(data, summary=[*written, *(f"not imported: {line}" for line in made.lost), *noted])

@@ -11,6 +11,7 @@ from tenv.core.files import storage_errors
 
 __all__ = [
     "ARCHIVES",
+    "CONSTRAINT",
     "ID_FILE",
     "LOCK_NOTE",
     "MARKER",
@@ -32,6 +33,9 @@ __all__ = [
 
 META = "tenv-meta"
 """The folder in a prefix with tenv's records."""
+
+CONSTRAINT = f"{META}/built-torch.txt"
+"""The versions that pip and uv keep, relative to the prefix; empty until a torch was built."""
 
 MARKER = f"{META}/state.json"
 """The file that only tenv creates; it marks an environment."""

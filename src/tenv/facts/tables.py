@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from tenv.facts.library_releases import CudnnTable, CusparseltTable, MagmaTable
     from tenv.facts.libstdcxx import LibstdcxxTable
     from tenv.facts.pytorch_build import PytorchBuildTable
+    from tenv.facts.pytorch_switches import SwitchTable
     from tenv.facts.pytorch_tried import CreatedTargetTable, PytorchTriedTable
+    from tenv.facts.torch_headers import TorchHeadersTable
+    from tenv.facts.torch_wheels import TorchWheelTable
 
 __all__ = ["Facts", "default_overrides", "load_facts"]
 
@@ -109,11 +112,25 @@ class Facts:
         return read(self.data("pytorch_build"))
 
     @cached_property
+    def pytorch_switches(self) -> "SwitchTable":
+        """The switches that some revisions of PyTorch read and others do not."""
+        from tenv.facts.pytorch_switches import read
+
+        return read(self.data("pytorch_switches"))
+
+    @cached_property
     def pytorch_tried(self) -> "PytorchTriedTable":
         """The known failures of PyTorch revisions."""
         from tenv.facts.pytorch_tried import read
 
         return read(self.data("pytorch_tried"))
+
+    @cached_property
+    def torch_headers(self) -> "TorchHeadersTable":
+        """The parts of CUDA that the headers of torch include."""
+        from tenv.facts.torch_headers import read
+
+        return read(self.data("torch_headers"), self.torch_wheels)
 
     @cached_property
     def cusparselt(self) -> "CusparseltTable":
@@ -149,6 +166,13 @@ class Facts:
         from tenv.facts.library_releases import read_magma
 
         return read_magma(self.data("magma"))
+
+    @cached_property
+    def torch_wheels(self) -> "TorchWheelTable":
+        """The torch wheels of the default index."""
+        from tenv.facts.torch_wheels import read
+
+        return read(self.data("torch_wheels"))
 
 
 def load_facts(overrides: Sequence[Path] = ()) -> Facts:

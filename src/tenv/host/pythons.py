@@ -8,7 +8,7 @@ the Python that runs tenv.
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tenv.core.files import open_regular
@@ -18,7 +18,7 @@ from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.places import Places, environment_of, exists, is_file, is_folder
 from tenv.host.report import FoundPython
 
-__all__ = ["PYTHONS", "probe"]
+__all__ = ["PYTHONS", "header_of", "probe"]
 
 _PROGRAM = re.compile(r"python(3\.\d{1,2})(d|-dbg|-debug|)")
 """A debug build has a name of its own in Debian (python3.11-dbg) and Fedora (python3.11d)."""
@@ -104,10 +104,21 @@ def _asked(program: str, places: Places) -> FoundPython | None:
     return FoundPython(program, Version(version), is_file(Path(include) / "Python.h"))
 
 
+def header_of(prefix: Path, minor: str, abis: Iterable[str] = ("", "m", "t")) -> Path | None:
+    """Return the ``Python.h`` of a minor below a prefix; None where there is none.
+
+    Args:
+        prefix: The folder above ``bin`` and ``include``; on Windows the Python's own.
+        minor: Such as ``3.12``.
+        abis: The letters after the minor that are accepted; ``t`` is a Python without a global lock.
+    """
+    named = (prefix / f"include/python{minor}{abi}/Python.h" for abi in abis)
+    return next((file for file in (*named, prefix / "Include/Python.h") if is_file(file)), None)
+
+
 def _has_headers(program: Path, minor: str, *, debug: bool) -> bool:
-    prefix = program.parent.parent
     abis = [abi for abi in _ABIS if abi.startswith("d") is debug]
-    return any(is_file(prefix / f"include/python{minor}{abi}/Python.h") for abi in abis)
+    return header_of(program.parent.parent, minor, abis) is not None
 
 
 def _is_debug(program: Path, minor: str) -> bool:

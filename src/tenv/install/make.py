@@ -23,7 +23,7 @@ from tenv.core.errors import EnvironmentBrokenError, NetworkError, StorageError,
 from tenv.core.file_stamps import set_executable
 from tenv.core.files import flush, remove_tree, storage_errors, write_atomic
 from tenv.core.folder_size import folder_size
-from tenv.core.prefix import MARKER, META, clear, files_in
+from tenv.core.prefix import CONSTRAINT, MARKER, META, clear, files_in
 from tenv.core.progress import Joined
 from tenv.core.size_text import format_bytes
 from tenv.core.unreadable import closed_to_others
@@ -334,6 +334,8 @@ def _activate(job: Creation) -> None:
         job.manifest, job.toolchain, job.machine, chosen_archs(job), effects, job.context.environ.get("HOME", "")
     )
     watches = tuple(watch for work in job.works for watch in work.watches())
+    if not (job.prefix / CONSTRAINT).exists():  # uv refuses a constraint that is not there
+        write_atomic(job.prefix / CONSTRAINT, "", within=job.prefix)
     _store_activation(job.environment, replace(activation, watches=watches))
 
 

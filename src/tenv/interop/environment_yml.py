@@ -6,13 +6,15 @@ the lock (`--requests`: the manifest's requests). An import reads requests, with
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from tenv.core.errors import FormatError, ManifestError
 from tenv.core.names import channel_urls, channel_word
+from tenv.core.versions import CondaRange
 from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject, load_yaml, text_of
-from tenv.interop.requests import add_line, channel_words, conda_request, left_out, words_of
+from tenv.interop.pip_lines import PipLines
+from tenv.interop.requests import channel_words, conda_request, left_out, words_of
 from tenv.targets.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
 from tenv.targets.variable_requests import VariableRequest, reserved
 
@@ -25,6 +27,7 @@ _SELECTORS = {
     "unix": ("linux-64", "linux-aarch64"),
     "linux64": ("linux-64",),
     "aarch64": ("linux-aarch64",),
+    "x86_64": ("linux-64", "win-64"),
     "win": ("win-64",),
     "win64": ("win-64",),
     "osx": (),
@@ -116,21 +119,22 @@ def read_environment(source: GivenFile) -> Imported:
     channels = [str(word) for word in _list(source, data, "channels")]
     platforms = _platforms(source, data, lost)
     conda: dict[str, dict[str, CondaRequest]] = {platform: {} for platform in platforms}
-    wheels: dict[str, dict[str, WheelRequest]] = {platform: {} for platform in platforms}
-    selectors = _selectors(text_of(source, ManifestError))
+    selectors = _Selectors(text_of(source, ManifestError), platforms, lost)
     pip: list[str] = []
     for item in _list(source, data, "dependencies"):
         if isinstance(item, str):
             name, request, rest = _parsed(source, item, conda_request)
-            _add(conda, _where(selectors, item, platforms), name, request)
+            _add(conda, selectors.where(item), name, request, lost)
             lost += [f"of `{name}` tenv can't request {rest}"] if rest else []
         elif isinstance(item, dict) and list(item) == ["pip"]:
-            pip += _pip(source, item["pip"], lost)
+            pip += _pip(source, item["pip"])
         else:
             raise ManifestError(f"{source.path}: dependencies: expected a package or a `pip:` list, got {item!r:.100}")
+    lines = PipLines(platforms, source.path.parent, lost, _minor(conda))
     for line in pip:  # last, since their markers may depend on the Python
-        where = _where(selectors, line, platforms)
-        _parsed(source, line, lambda text, where=where: add_line(wheels, text, where, _minor(conda), lost))
+        where = selectors.where(line)
+        _parsed(source, line, lambda text, where=where: lines.add(text, where, source.path.parent))
+    lines.finish()
     variables = data.get("variables") or {}
     if not isinstance(variables, dict):
         raise ManifestError(f"{source.path}: variables: expected a mapping")
@@ -145,11 +149,13 @@ def read_environment(source: GivenFile) -> Imported:
         platforms=platforms,
         channels=words_of([word for word in channels if word != "nodefaults"], platforms),
         dependencies=conda,
-        wheels=wheels,
+        wheels={platform: lines.tables.get(platform, {}) for platform in platforms},
+        indexes=tuple(lines.indexes),
         environment=dict.fromkeys(platforms, environment),
     )
     lost.append("an environment.yml has no hashes, so no lock is written: `tenv lock` writes one")
-    return Imported(str(data.get("name") or ""), draft, None, tuple(dict.fromkeys(lost)))
+    name = str(data.get("name") or "")
+    return Imported(name, draft, None, tuple(dict.fromkeys(lost)), tuple(dict.fromkeys(lines.notes)))
 
 
 def _minor(conda: Mapping[str, Mapping[str, CondaRequest]]) -> str:
@@ -183,25 +189,48 @@ def _platforms(source: GivenFile, data: Mapping[str, Any], lost: list[str]) -> t
     return taken
 
 
-def _selectors(text: str) -> dict[str, str]:
-    """Return the selectors in comments after dependencies, such as ``- gcc  # [linux]``."""
-    rows = re.finditer(r"^\s*-\s*(?P<item>.+?)\s+#\s*\[(?P<word>\w+)\]\s*$", text, re.MULTILINE)
-    return {row["item"].strip("'\""): row["word"] for row in rows}
+class _Selectors:
+    """The selectors in comments after dependencies, such as ``- gcc  # [linux]``, in the order of the file."""
+
+    def __init__(self, text: str, platforms: tuple[str, ...], lost: list[str]) -> None:
+        self._platforms, self._lost = platforms, lost
+        self._words: dict[str, list[str]] = {}
+        for row in re.finditer(
+            r"^\s*-\s+(?P<item>[^#\n]+?)(?:\s+#\s*(?:\[(?P<word>[^\]\n]+)\])?[^\n]*)?$", text, re.MULTILINE
+        ):
+            self._words.setdefault(row["item"].strip("'\""), []).append((row["word"] or "").strip())
+
+    def where(self, item: str) -> tuple[str, ...]:
+        """Return the platforms of the next line of an item; the same line may stand there several times."""
+        words = self._words.get(item.strip()) or [""]
+        word = words.pop(0) if len(words) > 1 else words[0]
+        if not word:
+            return self._platforms
+        found = _selected(word)
+        if found is None:
+            self._lost.append(f"the selector `[{word}]` of `{item}`: the request is for all platforms")
+            return self._platforms
+        if found and not set(found) & set(self._platforms):
+            self._lost.append(f"`{item}`, which is for {', '.join(found)} alone (`--platform` adds it)")
+        return tuple(name for name in self._platforms if name in found)
 
 
-def _where(selectors: Mapping[str, str], item: str, platforms: tuple[str, ...]) -> tuple[str, ...]:
-    word = selectors.get(item)
-    return platforms if word is None else tuple(name for name in _SELECTORS.get(word, platforms) if name in platforms)
+def _selected(word: str) -> tuple[str, ...] | None:
+    """Return the platforms of a selector; None for one that names something else."""
+    found = set(PLATFORMS)
+    for part in word.split(" and "):
+        name = part.strip().removeprefix("not ").strip()
+        here = {platform for one in name.split(" or ") for platform in _SELECTORS.get(one.strip(), ("?",))}
+        if "?" in here:
+            return None
+        found &= here if name == part.strip() else set(PLATFORMS) - here
+    return tuple(name for name in PLATFORMS if name in found)
 
 
-def _pip(source: GivenFile, lines: Any, lost: list[str]) -> Iterator[str]:
+def _pip(source: GivenFile, lines: Any) -> list[str]:
     if not isinstance(lines, list):
         raise ManifestError(f"{source.path}: dependencies: expected a list below `pip:`")
-    for line in lines:
-        if str(line).startswith(("-", ".", "/")) or "://" in str(line).partition(";")[0].partition(" @ ")[0]:
-            lost.append(f"pip's `{line}` is not imported")
-        else:
-            yield str(line)
+    return [re.sub(r"\s+#.*", "", str(line)) for line in lines]
 
 
 def _parsed(source: GivenFile, text: str, parse: Any) -> Any:
@@ -211,9 +240,26 @@ def _parsed(source: GivenFile, text: str, parse: Any) -> Any:
         raise ManifestError(f"{source.path}: dependencies: `{text[:100]}`: {error}") from error
 
 
-def _add(tables: dict[str, dict[str, Any]], platforms: tuple[str, ...], name: str, request: Any) -> None:
+def _add(
+    tables: dict[str, dict[str, CondaRequest]],
+    platforms: tuple[str, ...],
+    name: str,
+    request: CondaRequest,
+    lost: list[str],
+) -> None:
+    """Add a request; conda takes two of one name together."""
     for platform in platforms:
-        tables[platform][name] = request
+        before = tables[platform].get(name)
+        tables[platform][name] = _both(name, before, request, lost) if before and before != request else request
+
+
+def _both(name: str, one: CondaRequest, other: CondaRequest, lost: list[str]) -> CondaRequest:
+    versions = [str(request.version) for request in (one, other) if str(request.version) != "*"]
+    version = ",".join(dict.fromkeys(versions)) or "*"
+    if "|" in version or (one.build and other.build) or (one.channel and other.channel not in ("", one.channel)):
+        lost.append(f"`{name}` is requested twice, and the second request counts: {other}")
+        return other
+    return CondaRequest(CondaRange(version), one.channel or other.channel, one.build or other.build)
 
 
 FORMAT = Format(

@@ -4,12 +4,18 @@ tenv's lock contains such a lock; an export adds the wheels as ``pypi:`` entries
 (https://pixi.prefix.dev/latest/reference/pixi_manifest/, "Multi Platform") and its lock files of version 7.
 """
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
+from urllib.parse import parse_qs
 
 from tenv.core.errors import FormatError, LockCorruptError
 from tenv.core.names import CondaFile, channel_of, channel_word, file_at, normalize
+from tenv.core.untrusted import place_fault
+from tenv.core.versions import Range
 from tenv.core.yaml_reader import load
 from tenv.interop.interface import (
     Draft,
@@ -22,11 +28,13 @@ from tenv.interop.interface import (
     load_yaml,
     minor_of,
 )
-from tenv.interop.pixi_workspace import Workspace, read_workspace, render_workspace
+from tenv.interop.pixi_text import render_workspace
+from tenv.interop.pixi_workspace import Workspace, read_workspace
 from tenv.interop.requests import asked_wheels, channel_words, left_out, not_known, other_channels, top_level, wheel_at
-from tenv.locks.lock import Wheel
+from tenv.locks.lock import LockedTree, Wheel
 from tenv.rattler_api.lockfile import to_current
-from tenv.targets.manifest import CondaRequest, Manifest
+from tenv.targets.manifest import CondaRequest, Manifest, WheelRequest, with_features
+from tenv.targets.tree_request import TreeRequest, git_fault
 
 __all__ = ["FORMAT", "conda_rows", "lock_text", "virtual_packages"]
 
@@ -51,8 +59,9 @@ def lock_text(
     platforms: Mapping[str, tuple[Mapping[str, Any], tuple[Mapping[str, Any], ...]]],
     options: Mapping[str, Any],
     indexes: tuple[str, ...] = (),
+    more: Mapping[str, Mapping[str, tuple[Mapping[str, Any], ...]]] = MappingProxyType({}),
 ) -> str:
-    """Return the text of a pixi lock with one environment, written by rattler.
+    """Return the text of a pixi lock, written by rattler.
 
     Args:
         environment: The environment's name.
@@ -60,18 +69,22 @@ def lock_text(
         platforms: By conda platform: its entry in the lock, and the rows of its packages.
         options: The solve options.
         indexes: The package indexes of its wheels.
+        more: The rows of further environments, by environment and conda platform.
 
     Raises:
         ValueError: rattler rejects it.
     """
     import yaml  # late: 15 ms
 
-    packages: dict[str, Mapping[str, Any]] = {}
-    lists = {}
-    for entry, rows in platforms.values():
-        keys = [_key(row) for row in rows]
-        packages |= {url: row for (_, url), row in zip(keys, rows, strict=True)}
-        lists[entry["name"]] = [{kind: url} for kind, url in keys]
+    packages: dict[tuple[str, str], Mapping[str, Any]] = {}
+    environments: dict[str, Any] = {}
+    for name, tables in {environment: {platform: rows for platform, (_, rows) in platforms.items()}, **more}.items():
+        lists = {}
+        for platform, rows in tables.items():
+            keyed = {_key(row): row for row in rows}
+            packages |= {key: row for key, row in keyed.items() if key not in packages}
+            lists[platforms[platform][0]["name"]] = [{kind: url} for kind, url in keyed]
+        environments[name] = lists
     body: dict[str, Any] = {"channels": [{"url": url.rstrip("/") + "/"} for url in channels]}
     if indexes:
         body["indexes"] = list(indexes)
@@ -80,7 +93,7 @@ def lock_text(
     lock = {
         "version": 7,
         "platforms": [dict(entry) for entry, _ in platforms.values()],
-        "environments": {environment: {**body, "packages": lists}},
+        "environments": {name: {**body, "packages": lists} for name, lists in environments.items()},
         "packages": [dict(row) for row in packages.values()],
     }
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -102,7 +115,7 @@ def _export(subject: Subject) -> Exported:
             "lock` writes one from pixi.toml"
         )
         return Exported(files, tuple(lost))
-    if any(subject.lock.trees.values()):
+    if any((subject.whole or subject.lock).trees.values()):
         lost.append("pixi.lock is not written, since packages are built from source trees: `pixi lock` writes one")
         return Exported(files, tuple(lost))
     try:
@@ -115,23 +128,30 @@ def _export(subject: Subject) -> Exported:
 def _lock(subject: Subject, lost: list[str]) -> str:
     data = _own(subject)
     environment = data["environments"].get(subject.lock.target, {})
+    entries: dict[str, dict[str, Any]] = {}
     platforms = {}
     for number, platform in enumerate(subject.platforms, 1):
         declared = virtual_packages(subject.manifest, platform)
-        entry: dict[str, Any] = {"name": platform}
+        entries[platform] = {"name": platform}
         if declared:  # under a short name, as pixi writes it: pixi matches platforms by their declarations
             packages = [f"__{name}={version}" for name, version in declared.items()]
-            entry = {"name": f"p{number}", "subdir": platform, "virtual-packages": packages}
-        wheels = tuple(_pypi_row(subject, wheel) for wheel in subject.wheels(platform))
-        platforms[platform] = (entry, (*conda_rows(data, subject.lock.target, platform), *wheels))
+            entries[platform] = {"name": f"p{number}", "subdir": platform, "virtual-packages": packages}
+        platforms[platform] = (entries[platform], _rows(subject, data, platform))
+    more = {
+        name: {platform: _rows(subject.with_feature(name), data, platform) for platform in subject.platforms}
+        for name in subject.manifest.features
+    }
     lost += not_known(subject)
     channels = tuple(str(row["url"]) for row in environment.get("channels", []))
-    indexes = subject.indexes if _wheels(subject) else ()
-    return lock_text("default", channels, platforms, environment.get("options", {}), indexes)
+    indexes = subject.indexes if any(map(subject.wheels, subject.platforms)) else ()
+    return lock_text("default", channels, platforms, environment.get("options", {}), indexes, more)
 
 
-def _wheels(subject: Subject) -> list[Wheel]:
-    return [wheel for platform in subject.platforms for wheel in subject.wheels(platform)]
+def _rows(subject: Subject, data: Mapping[str, Any], platform: str) -> tuple[Mapping[str, Any], ...]:
+    """Return the rows of an environment: the packages of the target, and those of its feature if it has one."""
+    there = {package.url for package in subject.lock.conda.get(platform, ())}
+    conda = (row for row in conda_rows(data, subject.lock.target, platform) if row["conda"] in there)
+    return (*conda, *(_pypi_row(subject, platform, wheel) for wheel in subject.wheels(platform)))
 
 
 def _own(subject: Subject) -> dict[str, Any]:
@@ -146,7 +166,7 @@ def conda_rows(data: Mapping[str, Any], environment: str, platform: str) -> tupl
     return tuple(known[row["conda"]] for row in listed if "conda" in row)
 
 
-def _pypi_row(subject: Subject, wheel: Wheel) -> dict[str, Any]:
+def _pypi_row(subject: Subject, platform: str, wheel: Wheel) -> dict[str, Any]:
     found = subject.located[wheel.sha256]
     row: dict[str, Any] = {
         "pypi": found.url,
@@ -154,6 +174,8 @@ def _pypi_row(subject: Subject, wheel: Wheel) -> dict[str, Any]:
         "version": wheel.version,
         "sha256": wheel.sha256,
     }
+    if wheel.index and (index := with_features(subject.manifest).on(platform).index(wheel.index.key)):
+        row["index"] = index.address  # a row without one is of the first index of the environment
     if found.requires_dist:
         row["requires_dist"] = list(found.requires_dist)
     if found.requires_python:
@@ -198,15 +220,17 @@ def _read_lock(source: GivenFile) -> Imported:
     environment = data["environments"][name]
     lost = _others(data, name)
     places = _platforms(source, data, environment, lost)
-    part = _part(data, environment, places, lost)
-    workspace = read_workspace(source.path.with_name("pixi.toml"))
+    part = _part(data, environment, places, lost, source.path.parent)
+    names = ("pixi.toml", "pyproject.toml")
+    workspace = next(filter(None, (read_workspace(source.path.with_name(name)) for name in names)), None)
     if workspace and name not in workspace.environments():  # it has changed since
         lost.append(f"{workspace.path.name} has no environment `{name}`: the requests come from the lock alone")
         workspace = None
     asked = workspace.draft(source, name, lost, tuple(places)) if workspace else None
     draft = asked or _derive(data, environment, places, part)
-    draft = _completed(draft, part, lost)
-    return Imported(_name(workspace, name), draft, part, tuple(dict.fromkeys(lost)))
+    notes: list[str] = []
+    draft = _completed(draft, part, source.path.parent, lost, notes)
+    return Imported(_name(workspace, name), draft, part, tuple(dict.fromkeys(lost)), tuple(dict.fromkeys(notes)))
 
 
 def _environment(source: GivenFile, data: Mapping[str, Any]) -> str:
@@ -241,34 +265,63 @@ def _platforms(
 
 
 def _part(
-    data: Mapping[str, Any], environment: Mapping[str, Any], places: Mapping[str, Mapping[str, Any]], lost: list[str]
+    data: Mapping[str, Any],
+    environment: Mapping[str, Any],
+    places: Mapping[str, Mapping[str, Any]],
+    lost: list[str],
+    home: Path,
 ) -> ForeignLock:
     known = {_key(row): row for row in data["packages"] if "conda" in row or "pypi" in row}
-    conda, wheels = {}, {}
+    conda, wheels, trees, left = {}, {}, {}, dict[str, str]()
     for platform, entry in places.items():
         listed = environment["packages"][entry["name"]]
         rows = [known[key] for row in listed if (key := next(iter(row.items()))) in known]
         lost += [f"a package that is built from source can't be locked: {v}" for r in listed for k, v in r.items()
                  if k not in ("conda", "pypi")]  # fmt: skip
         conda[platform] = tuple(row for row in rows if "conda" in row)
-        wheels[platform] = tuple(_wheels_of(rows, conda[platform], lost))
+        minor = next((minor_of(version) for name, version, _ in _conda_names(conda[platform]) if name == "python"), "")
+        files = [_pypi_file(row, minor, home) for row in rows if "pypi" in row]
+        wheels[platform] = tuple(file for file in files if isinstance(file, Wheel))
+        trees[platform] = tuple(file for file in files if isinstance(file, LockedTree))
+        left |= dict(file for file in files if isinstance(file, tuple))
+    lost += [f"{name} can't be locked, since it is {reason}" for name, reason in left.items()]
     channels = tuple(str(row["url"]) for row in environment.get("channels", []))
-    return ForeignLock(channels, conda, wheels, environment.get("options", {}))
+    return ForeignLock(channels, conda, wheels, environment.get("options", {}), trees, left)
 
 
-def _wheels_of(rows: list[Mapping[str, Any]], conda: tuple[Mapping[str, Any], ...], lost: list[str]) -> Iterator[Wheel]:
-    minor = next((minor_of(version) for name, version, _ in _conda_names(conda) if name == "python"), "")
-    for row in rows:
-        if "pypi" not in row:
-            continue
-        url, name = str(row["pypi"]), str(row["name"])
-        size = row.get("size")
-        version, sha256 = str(row.get("version", "")), str(row.get("sha256", ""))
-        wheel = wheel_at(url, name, version, sha256, size if isinstance(size, int) else None, (minor,))
-        if wheel is None or not minor:
-            lost.append(f"{name} can't be locked, since it is not a wheel with a hash: {url}")
-        else:
-            yield replace(wheel, requires=tuple(map(str, row.get("requires_dist") or ())))
+def _pypi_file(row: Mapping[str, Any], minor: str, home: Path) -> Wheel | LockedTree | tuple[str, str]:
+    """Return the file of a row; the name and the reason if tenv can't lock it."""
+    url, name, size = str(row["pypi"]), normalize(str(row["name"])), row.get("size")
+    version, sha256 = str(row.get("version", "")), str(row.get("sha256", ""))
+    requires = tuple(map(_without_address, row.get("requires_dist") or ()))
+    if not minor:
+        return name, "not locked with a Python from conda"
+    if wheel := wheel_at(
+        url.partition("#")[0], name, version, sha256, size if isinstance(size, int) else None, (minor,)
+    ):
+        return replace(wheel, requires=requires)
+    if tree := _tree_of(url, home):
+        keys: dict[str, Any] = {**tree.given()}
+        return LockedTree(name, version or "0", (minor,), requires, tree.commit, dynamic=True, **keys)
+    return name, f"not a wheel with a hash: {url}"
+
+
+def _tree_of(url: str, home: Path) -> TreeRequest | None:
+    """Return the source tree of a row; None for another one, or a folder that is not there."""
+    if url.startswith("git+"):
+        address, _, commit = url.removeprefix("git+").partition("#")
+        address, _, query = address.partition("?")
+        below = parse_qs(query).get("subdirectory", [""])[0]
+        found = TreeRequest(git=address, rev=commit, subdirectory=below)
+        return None if git_fault(address) or not found.commit or place_fault(below) else found
+    if "://" in url or file_at(url).endswith((".whl", ".gz", ".zip")) or not (home / url).is_dir():
+        return None
+    return TreeRequest(path=url, base=home)
+
+
+def _without_address(line: object) -> str:
+    """Return a requirement without an address: the row of that package has it."""
+    return re.sub(r"\s*@\s*[^;]+", " ", str(line)).strip() if "@" in str(line) else str(line)
 
 
 def _conda_names(rows: tuple[Mapping[str, Any], ...]) -> list[tuple[str, str, list[str]]]:
@@ -281,7 +334,9 @@ def _conda_names(rows: tuple[Mapping[str, Any], ...]) -> list[tuple[str, str, li
     return found
 
 
-def _top_level(rows: tuple[Mapping[str, Any], ...]) -> dict[str, CondaRequest]:
+def _top_level(rows: tuple[Mapping[str, Any], ...], name: str = "") -> dict[str, CondaRequest]:
+    """Return the probable requests behind some packages, or the request for one of them."""
+    rows = tuple(row for row in rows if _conda_names((row,))[0][0] == name) if name else rows
     names = _conda_names(rows)
     places = [str(row.get("channel") or channel_of(str(row["conda"]))).rstrip("/") for row in rows]
     channels = {name: place for (name, _, _), place in zip(names, places, strict=True)}
@@ -316,24 +371,52 @@ def _virtual(places: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     return found
 
 
-def _completed(draft: Draft, part: ForeignLock, lost: list[str]) -> Draft:
-    """Return a draft that requests Python on every platform with wheels."""
-    dependencies = {}
+def _completed(draft: Draft, part: ForeignLock, home: Path, lost: list[str], notes: list[str]) -> Draft:
+    """Return a draft that requests Python on every platform with wheels, and source trees at their locked commits.
+
+    What conda supplies in place of a requested wheel is no request for a wheel.
+    """
+    conda, wheels = {}, dict[str, dict[str, WheelRequest]]()
     for platform in draft.platforms:
-        asked = dict(draft.dependencies.get(platform, {}))
-        if part.wheels.get(platform) and "python" not in asked:
+        asked, given = dict(draft.dependencies.get(platform, {})), _supplied(part.conda[platform])
+        trees = {tree.name: tree for tree in part.trees.get(platform, ())}
+        if (part.wheels.get(platform) or trees) and "python" not in asked:
             found = _top_level(part.conda[platform])
             asked |= {name: request for name, request in found.items() if name == "python"}
-        dependencies[platform] = asked
-    for name in sorted({name for table in draft.wheels.values() for name, asked in table.items() if asked.tree}):
-        why = "is built from a source tree, whose row of a pixi.lock is not imported"
-        lost.append(f"`{name}` {why}: `tenv import` of the pixi.toml takes its request")
-    known = {platform: {normalize(wheel.name) for wheel in wheels} for platform, wheels in part.wheels.items()}
-    wheels = {
-        platform: {name: request for name, request in draft.wheels.get(platform, {}).items() if name in known[platform]}
-        for platform in draft.platforms
-    }
-    return replace(draft, dependencies=dependencies, wheels=wheels)
+        locked = {wheel.name for wheel in part.wheels.get(platform, ())} | trees.keys()
+        wheels[platform] = {}
+        for name, request in draft.wheels.get(platform, {}).items():
+            if name in given and name not in locked:
+                notes.append(f"{name} is locked from conda, as {given[name]}")
+                asked.setdefault(given[name], _top_level(part.conda[platform], given[name])[given[name]])
+            elif request.tree and name not in locked:
+                lost.append(f"`{name}` is built from a source tree, of which the lock has no row")
+            else:
+                wheels[platform][name] = request
+        for name, tree in trees.items():
+            wheels[platform][name] = _at_commit(tree, wheels[platform].get(name), home, notes)
+        conda[platform] = asked
+    return replace(draft, dependencies=conda, wheels=wheels)
+
+
+def _at_commit(tree: LockedTree, request: WheelRequest | None, home: Path, notes: list[str]) -> WheelRequest:
+    """Return the request for a source tree at its locked commit, or for the folder that is requested."""
+    if tree.path and request and request.tree:
+        return request
+    if tree.commit and not (request and request.tree and request.tree.commit == tree.commit):
+        notes.append(f"{tree.name} is requested at its locked commit {tree.commit[:12]}")
+    return WheelRequest(Range("*"), request.extras if request else (), replace(tree.request, base=home))
+
+
+def _supplied(rows: tuple[Mapping[str, Any], ...]) -> dict[str, str]:
+    """Return the conda packages by the name that they have on the package index."""
+    found = {normalize(name): name for name, _, _ in _conda_names(rows)}
+    for row, (name, _, _) in zip(rows, _conda_names(rows), strict=True):
+        words = [str(word) for word in row.get("purls") or ()]
+        found |= {
+            normalize(word.removeprefix("pkg:pypi/").partition("?")[0]): name for word in words if ":pypi/" in word
+        }
+    return found
 
 
 FORMAT = Format(
@@ -345,4 +428,5 @@ FORMAT = Format(
     ),
     needs_urls=Subject.has_conda_python,
     needs_metadata=True,
+    features=True,
 )

@@ -15,6 +15,7 @@ from tenv.core.versions import Version
 from tenv.targets.manifest import Manifest, with_features
 from tenv.targets.sections import SECTIONS
 from tenv.targets.tree_request import TREE_KEYS, TreeRequest
+from tenv.targets.wheel_origin import Index
 
 __all__ = [
     "ANY_VERSION",
@@ -59,12 +60,15 @@ class Wheel:
     Attributes:
         name: The normalized name.
         version: The version.
-        file: The file name, without a URL, since any index may serve it.
+        file: The file name.
         sha256: The sha256 of its bytes in hex.
         size: Its size in bytes; None if unknown.
         python: The Python minors that use it, lowest first.
         requires: The requirements in its metadata; None if unknown.
         features: The features of the target that bring it; empty for a part of the target itself.
+        index: The index of the manifest that it comes from; None for any index in use, or for a single file.
+        url: Its address, as in the manifest; empty for a wheel of an index.
+        path: The file, relative to the folder of the manifest; empty for a wheel of an index.
     """
 
     name: str
@@ -75,6 +79,14 @@ class Wheel:
     python: tuple[str, ...]
     requires: tuple[str, ...] | None = None
     features: tuple[str, ...] = ()
+    index: Index | None = None
+    url: str = ""
+    path: str = ""
+
+    @property
+    def origin(self) -> str:
+        """Where it comes from, for people; empty for the indexes in use."""
+        return self.url or self.path or (f"the index {self.index}" if self.index else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +285,12 @@ class Lock:
 
     def __hash__(self) -> int:
         return hash((self.target, self.platforms, self.manifest))
+
+    @property
+    def indexes(self) -> tuple[Index, ...]:
+        """The indexes that its wheels come from, by name."""
+        found = {row.index.key: row.index for rows in self.wheels.values() for row in rows if row.index}
+        return tuple(found[key] for key in sorted(found))
 
     def files(self, key: str, platform: str) -> Sequence[LockedFile]:
         """Return the files of one source on a platform, for all Python minors."""

@@ -10,12 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 from tenv.core.names import normalize
+from tenv.core.versions import Version
 from tenv.core.wheel_platforms import marker_values
 from tenv.locks.lock import Archive, CondaPackage, Lock, LockedTree, Wheel
 from tenv.locks.wheel_answers import LockedWheel, python_packages, reach
 from tenv.targets.manifest import Manifest
 
-__all__ = ["divide", "features_of", "take"]
+__all__ = ["divide", "division_faults", "features_of", "take"]
 
 Files = Mapping[str, Mapping[str, tuple[Any, ...]]]
 
@@ -119,6 +120,58 @@ def _divide_archives(archives: tuple[Archive, ...], asked: Mapping[str, Mapping[
         return () if "" in found else tuple(found)
 
     return tuple(replace(archive, features=bringing(archive)) for archive in archives)
+
+
+def division_faults(lock: Lock, manifest: Manifest) -> list[str]:
+    """Return where the features that a lock notes at its files are not those that bring them, one sentence each.
+
+    An edit of a feature may ask for a file that is in the lock already, for the target or for another feature: then
+    only these notes change.
+
+    Args:
+        lock: The lock, which satisfies the manifest with all of its features.
+        manifest: The manifest, with its features.
+    """
+    had: Files = {"conda": lock.conda, "wheels": lock.wheels, "archives": lock.archives, "trees": lock.trees}
+    whole = {
+        key: {platform: tuple(_without_features(rows)) for platform, rows in files.items()}
+        for key, files in had.items()
+    }
+    now = divide(manifest, whole)
+    return [
+        f"{platform}: {name} is brought by {_brought_by(right)}, the lock has it for {_brought_by(noted)}"
+        for key, files in had.items()
+        for platform in files
+        for name, noted, right in _moved(files[platform], now[key][platform])
+    ]
+
+
+def _without_features(rows: Iterable[Any]) -> Iterator[Any]:
+    """Yield rows without their features; rows of one wheel for different features become one."""
+    merged: dict[Any, set[str]] = {}
+    for row in rows:
+        bare = replace(row, features=(), python=()) if isinstance(row, Wheel) else replace(row, features=())
+        merged.setdefault(bare, set()).update(getattr(row, "python", ()))
+    for bare, minors in merged.items():
+        yield replace(bare, python=tuple(sorted(minors, key=Version))) if isinstance(bare, Wheel) else bare
+
+
+def _moved(
+    before: Iterable[Any], after: Iterable[Any]
+) -> Iterator[tuple[str, tuple[str, ...] | None, tuple[str, ...] | None]]:
+    """Yield the name of each file whose features differ, with those before and after; once for all Pythons."""
+
+    def by_file(rows: Iterable[Any]) -> dict[tuple[str, str], tuple[str, ...]]:
+        return {(row.name, minor): row.features for row in rows for minor in getattr(row, "python", ()) or ("",)}
+
+    had, now = by_file(before), by_file(after)
+    yield from dict.fromkeys((key[0], had.get(key), now.get(key)) for key in had if had.get(key) != now.get(key))
+
+
+def _brought_by(features: tuple[str, ...] | None) -> str:
+    if not features:
+        return "the target"
+    return ("feature " if len(features) == 1 else "features ") + ", ".join(features)
 
 
 def features_of(lock: Lock) -> tuple[str, ...]:

@@ -20,11 +20,13 @@ from tenv.core.names import is_sha256
 from tenv.core.toml_reader import Table
 from tenv.core.untrusted import name_fault, text_fault
 from tenv.core.yaml_reader import load
-from tenv.locks.lock import Archive, Lock, OtherFile, Wheel
+from tenv.locks.lock import Archive, Lock, OtherFile
 from tenv.locks.lock_rows import (
+    index_row,
     read_archives,
     read_channels,
     read_conda,
+    read_indexes,
     read_others,
     read_requests,
     read_requirements,
@@ -33,19 +35,21 @@ from tenv.locks.lock_rows import (
     require_plain,
     require_platforms,
     tree_row,
+    wheel_row,
 )
 from tenv.targets.sections import SECTIONS
 
 __all__ = ["parse_lock", "read_lock", "read_lock_bytes", "render_lock"]
 
 _SCHEMA = 6
-"""The number of the form of the ``tenv:`` mapping. Any change of the form raises it."""
+"""The number of the form of the ``tenv:`` mapping. From the first release on, any change of the form raises it."""
 _PIXI_VERSION = 7
 _CONDA_FEATURES = "conda-features"
 _TREES = "source-trees"
+_INDEXES = "indexes"
 _KEYS = (
     *("schema", "written-by", "target", "manifest", "requirements", "requests", "wheels", "archives"),
-    *(_CONDA_FEATURES, _TREES),
+    *(_CONDA_FEATURES, _TREES, _INDEXES),
 )
 _OTHERS = tuple(section.key for section in SECTIONS if section.keys and section.noun)
 _CONFLICT = re.compile(rb"^(<<<<<<<|=======|>>>>>>>|\|\|\|\|\|\|\|)( |\r?$)", re.MULTILINE)
@@ -79,8 +83,10 @@ def render_lock(lock: Lock, conda: str) -> bytes:
             platform: {section: {n: _row(r) for n, r in items.items()} for section, items in sections.items()}
             for platform, sections in lock.requests.items()
         },
-        "wheels": {platform: [_wheel_row(wheel) for wheel in rows] for platform, rows in lock.wheels.items()},
+        "wheels": {platform: [wheel_row(wheel) for wheel in rows] for platform, rows in lock.wheels.items()},
     }
+    if lock.indexes:
+        ours[_INDEXES] = [index_row(index) for index in lock.indexes]
     if any(lock.archives.values()):
         ours["archives"] = {
             platform: [_archive_row(archive) for archive in archives] for platform, archives in lock.archives.items()
@@ -112,18 +118,6 @@ def _archive_row(archive: Archive) -> dict[str, Any]:
 def _other_row(file: OtherFile) -> dict[str, Any]:
     row = {"name": file.name, "version": file.version, "sha256": file.sha256, "size": file.size, **file.values}
     return {name: value for name, value in row.items() if value not in ("", None)}
-
-
-def _wheel_row(wheel: Wheel) -> dict[str, Any]:
-    row: dict[str, Any] = {"name": wheel.name, "version": wheel.version, "file": wheel.file, "sha256": wheel.sha256}
-    if wheel.size is not None:
-        row["size"] = wheel.size
-    row["python"] = wheel.python
-    if wheel.requires is not None:
-        row["requires"] = list(wheel.requires)
-    if wheel.features:
-        row["features"] = wheel.features
-    return row
 
 
 def read_lock(path: Path, target: str) -> Lock:
@@ -215,11 +209,12 @@ def _read(whole: Table, ours: Table, raw: bytes, target: str) -> Lock:
     packages = environment.table("packages")
     for table in (archives, requests, packages, features):
         require_platforms(table, platforms)
+    indexes = read_indexes(ours)
     conda = {on: read_conda(whole, packages, on, features.table(on)) for on in platforms}
     found = Lock(
         target=name,
         platforms=platforms,
-        wheels={platform: read_wheels(wheels, platform) for platform in platforms},
+        wheels={platform: read_wheels(wheels, platform, indexes) for platform in platforms},
         requirements=read_requirements(ours.table("requirements")),
         requests={platform: read_requests(table) for platform, table in requests.tables()},
         manifest=ours.required_text("manifest"),
@@ -233,6 +228,8 @@ def _read(whole: Table, ours: Table, raw: bytes, target: str) -> Lock:
         header=_read_header(whole, name),
         others={key: rows for key in _OTHERS if (rows := read_others(ours.table(key), platforms))},
     )
+    if idle := [key for key in indexes if key not in {index.key for index in found.indexes}]:
+        raise ours.fail(_INDEXES, f"no wheel comes from `{idle[0]}`")
     for platform in platforms:
         own = found.conda_python(platform)
         served = [row.python for row in found.wheels[platform]]

@@ -5,11 +5,12 @@ A valid row names no path outside the prefix and no URL other than http or https
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
-from tenv.core.names import CondaFile, Digest, WheelFile, channel_of, is_channel, normalize
+from tenv.core.names import CondaFile, Digest, WheelFile, channel_of, file_at, is_channel, normalize
 from tenv.core.toml_reader import Table
 from tenv.core.untrusted import address_fault, conda_file_fault, login_fault, name_fault, place_fault, text_fault
 from tenv.core.versions import Range, Version, is_release, same_release
@@ -18,11 +19,14 @@ from tenv.locks.wheel_requirement import requirement_of
 from tenv.targets.manifest import PLATFORMS
 from tenv.targets.sections import SECTIONS
 from tenv.targets.tree_request import REVISIONS, TREE_KEYS, commit_fault, git_fault, reference_fault
+from tenv.targets.wheel_origin import FLAT, INDEX_FORMATS, Index, file_url_fault, index_fault, path_fault
 
 __all__ = [
+    "index_row",
     "read_archives",
     "read_channels",
     "read_conda",
+    "read_indexes",
     "read_others",
     "read_requests",
     "read_requirements",
@@ -31,11 +35,14 @@ __all__ = [
     "require_plain",
     "require_platforms",
     "tree_row",
+    "wheel_row",
 ]
 
 _KINDS = ("tar.gz", "tar.xz", "tar.bz2", "zip", "7z", "conda")
 _TRUST = ("manifest", "facts", "redist", "first-use")
-_WHEEL_KEYS = ("name", "version", "file", "sha256", "size", "python", "requires", "features")
+_ORIGIN_KEYS = ("index", "url", "path")
+_WHEEL_KEYS = ("name", "version", "file", "sha256", "size", "python", "requires", "features", *_ORIGIN_KEYS)
+_INDEX_KEYS = ("name", "url", "format")
 _ARCHIVE_KEYS = (
     "name",
     "version",
@@ -96,13 +103,58 @@ def read_requests(table: Table) -> dict[str, dict[str, list[str]]]:
     return found
 
 
-def read_wheels(table: Table, platform: str) -> tuple[Wheel, ...]:
+def index_row(index: Index) -> dict[str, str]:
+    """Return the row of an index in a lock."""
+    row = {"name": index.name, "url": index.url, "format": FLAT if index.flat else ""}
+    return {key: value for key, value in row.items() if value}
+
+
+def read_indexes(table: Table) -> dict[str, Index]:
+    """Return the indexes that the wheels of a lock come from, by name, or by address for one without a name."""
+    found: dict[str, Index] = {}
+    for row in table.rows("indexes"):
+        row.only(_INDEX_KEYS)
+        name, form = row.text("name"), row.text("format")
+        index = Index(row.required_text("url"), name, flat=form == FLAT)
+        if fault := index_fault(index.url) or ("ends with a slash" if index.url.endswith("/") else ""):
+            raise row.fail("url", fault)
+        if name and (fault := name_fault(name)):
+            raise row.fail("name", fault)
+        if form and form not in INDEX_FORMATS:
+            raise row.fail("format", f"is none of {', '.join(INDEX_FORMATS)}")
+        if index.key in found:
+            raise row.fail("name", f"`{index.key}` is there twice")
+        found[index.key] = index
+    return found
+
+
+def wheel_row(wheel: Wheel) -> dict[str, Any]:
+    """Return the row of a wheel in a lock."""
+    row: dict[str, Any] = {"name": wheel.name, "version": wheel.version, "file": wheel.file, "sha256": wheel.sha256}
+    if wheel.size is not None:
+        row["size"] = wheel.size
+    origin = {"index": wheel.index.key if wheel.index else "", "url": wheel.url, "path": wheel.path}
+    row |= {key: value for key, value in origin.items() if value}
+    row["python"] = wheel.python
+    if wheel.requires is not None:
+        row["requires"] = list(wheel.requires)
+    if wheel.features:
+        row["features"] = wheel.features
+    return row
+
+
+def read_wheels(table: Table, platform: str, indexes: Mapping[str, Index] = MappingProxyType({})) -> tuple[Wheel, ...]:
     """Return the wheels of one platform; a Python minor has at most one wheel of a name.
 
     The requirements of all wheels are known, or of none: a row without them hides packages that nothing requires.
+
+    Args:
+        table: The wheels by platform.
+        platform: The platform.
+        indexes: The indexes of the lock, by name or address.
     """
     rows = list(table.rows(platform))
-    wheels = tuple(_wheel(row) for row in rows)
+    wheels = tuple(_wheel(row, indexes) for row in rows)
     if any(wheel.requires is not None for wheel in wheels):
         for row, wheel in zip(rows, wheels, strict=True):
             if wheel.requires is None:
@@ -183,8 +235,11 @@ def _once(table: Table, platform: str, keys: Iterable[tuple[str, ...]]) -> None:
         raise table.fail(platform, f"holds {min(twice)} twice")
 
 
-def _wheel(row: Table) -> Wheel:
+def _wheel(row: Table, indexes: Mapping[str, Index]) -> Wheel:
     row.only(_WHEEL_KEYS)
+    index = row.text("index")
+    if index and index not in indexes:
+        raise row.fail("index", f"`{index}` is not among the indexes of the lock")
     wheel = Wheel(
         name=row.required_text("name"),
         version=row.required_text("version"),
@@ -194,6 +249,9 @@ def _wheel(row: Table) -> Wheel:
         python=row.strings("python"),
         requires=row.strings("requires") if "requires" in row.data else None,
         features=_features(row),
+        index=indexes.get(index),
+        url=row.text("url"),
+        path=row.text("path"),
     )
     if any(text_fault(text) for text in wheel.requires or ()):
         raise row.fail("requires", "holds characters that can't be printed")
@@ -206,7 +264,21 @@ def _wheel(row: Table) -> Wheel:
         raise row.fail("file", f"`{wheel.file}` is not a wheel of {wheel.name} {wheel.version}")
     if not wheel.python or not all(map(_MINOR.fullmatch, wheel.python)):
         raise row.fail("python", "is not a list of Python minors")
+    _require_origin(row, wheel)
     return wheel
+
+
+def _require_origin(row: Table, wheel: Wheel) -> None:
+    """Refuse a wheel with two origins, and an address or a path that is not of its file."""
+    given = [key for key in _ORIGIN_KEYS if row.text(key)]
+    if len(given) > 1:
+        raise row.fail(given[1], f"stands beside `{given[0]}`")
+    for key, text, fault in (("url", wheel.url, file_url_fault), ("path", wheel.path, path_fault)):
+        if not text:
+            continue
+        there = file_at(text) if key == "url" else text.rpartition("/")[2]
+        if wrong := fault(text) or ("" if there == wheel.file else f"is not the place of {wheel.file}"):
+            raise row.fail(key, wrong)
 
 
 def _conda(row: Table, platform: str) -> CondaPackage:

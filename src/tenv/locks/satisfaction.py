@@ -5,11 +5,11 @@ requests: a looser range that the locked version satisfies does not make a lock 
 digest stored in a lock count for nothing, since a lock may come from anywhere.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from tenv.core.names import channel_word
 from tenv.locks.lock import CondaPackage, Lock
-from tenv.locks.wheel_answers import wheel_faults
+from tenv.locks.wheel_answers import unrequired_wheels, wheel_faults
 from tenv.rattler_api.records import Matcher
 from tenv.targets.manifest import CondaRequest, Manifest
 
@@ -18,6 +18,7 @@ __all__ = [
     "conda_satisfies",
     "host_differences",
     "system_differences",
+    "unrequired",
     "wheel_differences",
 ]
 
@@ -108,12 +109,28 @@ def _answers(matcher: Matcher, package: CondaPackage, request: CondaRequest) -> 
     return matcher.satisfies(request.spec(package.name), package, channel=package.channel)
 
 
-def _closure(matcher: Matcher, locked: Mapping[str, CondaPackage], manifest: Manifest) -> Iterator[str]:
-    """Yield missing dependencies, excluded packages, and packages that nothing requires."""
-    reached = set(manifest.dependencies)
+def unrequired(lock: Lock, manifest: Manifest, platform: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the conda packages and the wheels of a platform that no request of a manifest brings, by name."""
+    locked = {package.name: package for package in lock.conda.get(platform, ())}
+    reached = _reached(Matcher(), locked, manifest.dependencies)
+    return frozenset(locked.keys() - reached), unrequired_wheels(lock, manifest, platform)
+
+
+def _reached(matcher: Matcher, locked: Mapping[str, CondaPackage], asked: Iterable[str]) -> set[str]:
+    """Return the names of the packages that requests bring."""
+    reached = {name for name in asked if name in locked}
     waiting = sorted(reached)
     while waiting:
-        package = locked[waiting.pop()]
+        new = {name for spec in locked[waiting.pop()].depends if (name := matcher.name(spec)) in locked} - reached
+        reached |= new
+        waiting += sorted(new)
+    return reached
+
+
+def _closure(matcher: Matcher, locked: Mapping[str, CondaPackage], manifest: Manifest) -> Iterator[str]:
+    """Yield missing dependencies, excluded packages, and packages that nothing requires."""
+    reached = _reached(matcher, locked, manifest.dependencies)
+    for package in map(locked.__getitem__, sorted(reached)):
         for spec in package.depends:
             name = matcher.name(spec)
             if name.startswith("__"):
@@ -122,9 +139,6 @@ def _closure(matcher: Matcher, locked: Mapping[str, CondaPackage], manifest: Man
                 yield f"{package.name} {package.version} requires `{spec}`, which is not in the lock"
             elif not matcher.satisfies(spec, locked[name]):
                 yield f"{name} {locked[name].version} is locked, {package.name} {package.version} requires `{spec}`"
-            if name in locked and name not in reached:
-                reached.add(name)
-                waiting.append(name)
         for spec in package.constrains:
             other = locked.get(matcher.name(spec))
             if other is not None and not matcher.satisfies(spec, other):

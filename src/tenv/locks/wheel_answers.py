@@ -28,10 +28,12 @@ __all__ = [
     "reach",
     "required_names",
     "served_minors",
+    "unrequired_wheels",
     "wheel_faults",
     "wheels_brought",
 ]
 
+_IN_USE = "the indexes in use"
 _PURL = re.compile(r"pkg:pypi/([A-Za-z0-9][A-Za-z0-9._-]*)")
 
 
@@ -71,9 +73,12 @@ def wheel_faults(lock: Lock, manifest: Manifest, platform: str) -> Iterator[str]
         platform: The platform.
     """
     minors = served_minors(lock, manifest, platform)
-    missing = [minor for minor in minors if minor not in lock.python_minors(platform)]
+    locked = lock.python_minors(platform)
+    missing = [minor for minor in minors if minor not in locked]
     if missing and manifest.wheels:
         yield f"Python {', '.join(missing)} is not in the lock"
+    if locked and not minors:
+        yield f"wheels for Python {', '.join(locked)} are locked and the manifest has no Python"
     found: dict[str, list[str]] = {}
     for minor in minors:
         if minor not in missing:
@@ -89,6 +94,7 @@ def _faults_for(lock: Lock, manifest: Manifest, platform: str, minor: str) -> It
     files: tuple[Wheel | LockedTree, ...] = (*wheels, *trees)
     locked = {file.name: file for file in files}
     yield from _tree_faults(trees, manifest.wheels)
+    yield from (fault for wheel in wheels if (fault := _origin_fault(wheel, manifest)))
     if twice := {wheel.name for wheel in wheels} & {tree.name for tree in trees}:
         yield f"{min(twice)} is locked both as a wheel and from a source tree"
     for name, request in manifest.wheels.items():
@@ -103,11 +109,59 @@ def _faults_for(lock: Lock, manifest: Manifest, platform: str, minor: str) -> It
     tags = accepted_tags(platform, minor, manifest.requirements.glibc or DEFAULT_GLIBC)
     yield from (fault for wheel in wheels if (fault := _tag_fault(wheel, tags, manifest, platform)))
     given = python_packages(lock.conda.get(platform, ()))
-    rows = {name: LockedWheel(wheel.version, wheel.requires) for name, wheel in locked.items()}
-    supplied = {**_named_by_purls(lock, platform), **given}
+    rows, supplied = _rows(files), {**_named_by_purls(lock, platform), **given}
     yield from wheels_brought(rows, manifest.wheels, supplied, marker_values(platform, minor))
     elsewhere = set(map(normalize, given))
     yield from (f"{name} is both a wheel and a conda package" for name in locked if name in elsewhere)
+
+
+def _rows(files: Iterable[Wheel | LockedTree]) -> dict[str, LockedWheel]:
+    return {file.name: LockedWheel(file.version, file.requires) for file in files}
+
+
+def unrequired_wheels(lock: Lock, manifest: Manifest, platform: str) -> frozenset[str]:
+    """Return the wheels of a platform that no request brings, by name; none where requirements are unknown."""
+    found: set[str] = set()
+    for minor in served_minors(lock, manifest, platform):
+        rows = _rows((*lock.wheels_for(platform, minor), *lock.trees_for(platform, minor)))
+        reached = reach(rows, manifest.wheels, {}, marker_values(platform, minor))
+        found |= rows.keys() - reached.names if reached.complete else set()
+    return frozenset(found)
+
+
+def _origin_fault(wheel: Wheel, manifest: Manifest) -> str:
+    """Return why a manifest does not accept the origin of a wheel; empty if it does.
+
+    No address of a lock counts: an index is the one that the manifest names so, and a file is the requested one.
+    """
+    request = manifest.wheels.get(wheel.name)
+    if not (request and request.file):
+        if wheel.url or wheel.path:
+            return f"{wheel.name} is locked from {wheel.origin}, which the manifest does not request"
+        return _index_fault(wheel, manifest, request.index if request else "")
+    wanted = request.file
+    if (wheel.url, wheel.path) != (wanted.url, wanted.path):
+        return f"{wheel.name} is locked from {wheel.origin or _IN_USE}, the manifest requests {wanted}"
+    if wanted.sha256 not in ("", wheel.sha256):
+        return f"{wheel.file} is locked with another sha256 than the manifest has"
+    return ""
+
+
+def _index_fault(wheel: Wheel, manifest: Manifest, asked: str) -> str:
+    wanted = manifest.index(asked) if asked else None
+    if wanted:
+        other = wheel.index != wanted
+        return (
+            f"{wheel.name} is locked from {wheel.origin or _IN_USE}, the manifest requests the index {wanted}"
+            if other
+            else ""
+        )
+    if wheel.index is None:
+        return ""
+    named = next((index for index in manifest.indexes if index == wheel.index), None)
+    if named is None:
+        return f"{wheel.name} is locked from {wheel.origin}, which the manifest does not name"
+    return f"{wheel.name} is locked from {wheel.origin}, which serves only requests for it" if named.explicit else ""
 
 
 def _tree_faults(trees: Iterable[LockedTree], asked: Mapping[str, WheelRequest]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from tenv.core.versions import CondaRange, Range, Version
 from tenv.targets.sections import SECTIONS
 from tenv.targets.tree_request import TreeRequest
 from tenv.targets.variable_requests import VariableRequest
+from tenv.targets.wheel_origin import FileRequest, Index, laid
 
 __all__ = [
     "DEBUG_PYTHON",
@@ -111,16 +112,22 @@ class WheelRequest:
     Attributes:
         version: The versions accepted.
         extras: The requested extras, sorted.
-        tree: The source tree that it is built from; None for a wheel of an index.
+        tree: The source tree that it is built from; None for a wheel.
+        index: The name or the address of the only index that it comes from; empty for any index in use.
+        file: The one file that is accepted; None for a wheel of an index.
     """
 
     version: Range
     extras: tuple[str, ...] = ()
     tree: TreeRequest | None = None
+    index: str = ""
+    file: FileRequest | None = None
 
     def asked(self) -> list[str]:
         """Return the request as JSON values, as in a lock."""
-        return [str(self.version), *self.extras, *(self.tree.asked() if self.tree else ())]
+        index = [f"index={self.index}"] if self.index else []
+        place = self.tree or self.file
+        return [str(self.version), *self.extras, *index, *(place.asked() if place else ())]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -181,10 +188,17 @@ class Requirements:
     Attributes:
         cuda: The CUDA release, from which the minimum driver follows. None for a target without CUDA.
         glibc: The minimum version of glibc. None if the manifest names none.
+        cuda_from: The package whose locked release decides on the CUDA release, ``torch``; empty for none.
     """
 
     cuda: Version | None = None
     glibc: Version | None = None
+    cuda_from: str = ""
+
+    @property
+    def waits(self) -> bool:
+        """Whether the CUDA release is open until the target is locked."""
+        return bool(self.cuda_from) and self.cuda is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +225,9 @@ class Manifest:
         cache_storage: The shared storage of the compile cache: an address, ``gha``, or empty for none.
         by_platform: The whole manifest of each platform that has sections of its own.
         features: The additions of ``[feature.NAME]``, by name: locked with the target, installed on request.
+        inherited: The features that only parents have: where one does not fit, the lock is made without it.
+        unfollowed: The manifest before `tenv.targets.torch_cuda.follow` added the toolkit; None for any other.
+        indexes: The package indexes, best first.
     """
 
     name: str
@@ -232,6 +249,9 @@ class Manifest:
     cache_storage: str = ""
     by_platform: Mapping[str, "Manifest"] = field(default_factory=dict)
     features: Mapping[str, "Manifest"] = field(default_factory=dict)
+    inherited: frozenset[str] = frozenset()
+    unfollowed: "Manifest | None" = field(default=None, repr=False)
+    indexes: tuple[Index, ...] = ()
 
     @property
     def cache(self) -> str:
@@ -246,6 +266,21 @@ class Manifest:
         """Return the requests for a source by name; the keys stand in `tenv.targets.sections`."""
         typed = {"conda": self.dependencies, "wheels": self.wheels, "archives": self.archives, "system": self.system}
         return typed[key] if key in typed else self.others.get(key, {})
+
+    def index(self, word: str) -> Index | None:
+        """Return the index that a request names; None if the manifest has none of that name.
+
+        An address that is not among the indexes stands for an index that serves the requests with that address alone.
+        """
+        for index in self.indexes:
+            if word.rstrip("/") in (index.name, index.url):
+                return index
+        return Index(word.rstrip("/"), explicit=True) if "://" in word else None
+
+    def bound_indexes(self) -> dict[str, Index]:
+        """Return the index of each request that names one, by the name of the wheel."""
+        named = {name: self.index(request.index) for name, request in self.wheels.items() if request.index}
+        return {name: index for name, index in named.items() if index}
 
     def sources(self, platform: str) -> tuple[str, ...]:
         """Return the URLs of a platform's channels, best first; a channel that only a request names comes last."""
@@ -266,7 +301,7 @@ class Manifest:
         return {
             "channels": list(here.channels),
             "python": list(here.python_minors()),
-            "cuda": str(here.requirements.cuda or ""),
+            "cuda": str(here.requirements.cuda or here.requirements.cuda_from),
             "glibc": str(here.requirements.glibc or ""),
             "dependencies": {name: r.asked() for name, r in sorted(here.dependencies.items())},
             "pypi-dependencies": {name: r.asked() for name, r in sorted(here.wheels.items())},
@@ -278,10 +313,11 @@ class Manifest:
                 if here.others.get(section.key)  # older locks lack this section and stay unchanged
             },
             **({"feature": self._asked_of_features(platform)} if self.features else {}),
+            **({"index": [index.asked() for index in here.indexes]} if here.indexes else {}),
         }
 
     def _asked_of_features(self, platform: str) -> dict[str, Any]:
-        named = {section.name for section in SECTIONS}
+        named = {"index", *(section.name for section in SECTIONS)}
         return {
             name: {key: rows for key, rows in feature.asked(platform).items() if rows and key in named}
             for name, feature in sorted(self.features.items())
@@ -302,15 +338,22 @@ class Manifest:
         return digest_bytes(json.dumps([self.digest(), variables], sort_keys=True).encode())
 
 
-def merge(above: Manifest, own: Manifest) -> Manifest:
-    """Merge a manifest with its parent, platform by platform; the child wins everywhere."""
+def merge(above: Manifest, own: Manifest, *, adds: bool = False) -> Manifest:
+    """Merge a manifest with its parent, platform by platform; the child wins everywhere.
+
+    Args:
+        above: The parent.
+        own: The child.
+        adds: Whether the child is a feature, whose indexes come after those of its target.
+    """
     platforms = sorted({*above.by_platform, *own.by_platform})
     names = dict.fromkeys((*above.features, *own.features))
     empty = Manifest(own.name, own.file)
     return replace(
-        lay(above, own),
-        by_platform={platform: lay(above.on(platform), own.on(platform)) for platform in platforms},
+        lay(above, own, adds=adds),
+        by_platform={platform: lay(above.on(platform), own.on(platform), adds=adds) for platform in platforms},
         features={name: merge(above.features.get(name, empty), own.features.get(name, empty)) for name in names},
+        inherited=frozenset(names) - frozenset(own.features),
     )
 
 
@@ -333,7 +376,7 @@ def with_features(manifest: Manifest, names: Iterable[str] | None = None) -> Man
     chosen = manifest.features if names is None else [name for name in manifest.features if name in set(names)]
     found = replace(manifest, features={})
     for name in chosen:
-        found = merge(found, replace(manifest.features[name], name=manifest.name, file=manifest.file))
+        found = merge(found, replace(manifest.features[name], name=manifest.name, file=manifest.file), adds=True)
     return found
 
 
@@ -342,16 +385,27 @@ def placed(manifest: Manifest, home: Path) -> Manifest:
     return replace(
         manifest,
         wheels={
-            name: replace(request, tree=replace(request.tree, base=home)) if request.tree else request
+            name: replace(
+                request,
+                tree=request.tree and replace(request.tree, base=home),
+                file=request.file and replace(request.file, base=home),
+            )
             for name, request in manifest.wheels.items()
         },
+        indexes=tuple(replace(index, base=home) for index in manifest.indexes),
         by_platform={platform: placed(part, home) for platform, part in manifest.by_platform.items()},
         features={name: placed(part, home) for name, part in manifest.features.items()},
     )
 
 
-def lay(above: Manifest, own: Manifest) -> Manifest:
-    """Merge two manifests: single values replace, tables merge key by key."""
+def lay(above: Manifest, own: Manifest, *, adds: bool = False) -> Manifest:
+    """Merge two manifests: single values replace, tables merge key by key.
+
+    Args:
+        above: The manifest below the other: a parent, a target, or the values for all platforms.
+        own: The one that is laid over it.
+        adds: Whether the indexes of `own` come after those of `above`.
+    """
     return Manifest(
         name=own.name,
         file=own.file,
@@ -360,9 +414,7 @@ def lay(above: Manifest, own: Manifest) -> Manifest:
         channels=own.channels or above.channels,
         pytorch=own.pytorch or above.pytorch,
         python=own.python or above.python,
-        requirements=Requirements(
-            own.requirements.cuda or above.requirements.cuda, own.requirements.glibc or above.requirements.glibc
-        ),
+        requirements=_lay_requirements(above.requirements, own.requirements),
         dependencies={**_kept(above, own, "conda"), **own.dependencies},
         wheels={**_kept(above, own, "wheels"), **own.wheels},
         archives={**_kept(above, own, "archives"), **own.archives},
@@ -374,7 +426,13 @@ def lay(above: Manifest, own: Manifest) -> Manifest:
         dropped={key: names | above.dropped.get(key, frozenset()) for key, names in own.dropped.items()},
         cache_name=own.cache_name or above.cache_name,
         cache_storage=own.cache_storage or above.cache_storage,
+        indexes=laid(above.indexes, own.indexes, adds=adds),
     )
+
+
+def _lay_requirements(above: Requirements, own: Requirements) -> Requirements:
+    cuda = own if own.cuda or own.cuda_from else above
+    return Requirements(cuda.cuda, own.glibc or above.glibc, cuda.cuda_from)
 
 
 def _kept(above: Manifest, own: Manifest, key: str) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from tenv.core.errors import ManifestError, TenvError
 from tenv.core.names import CONDA_NAME, is_channel, is_sha256, normalize
-from tenv.core.toml_reader import Table, locate, read_toml
+from tenv.core.toml_reader import Table, locate, nearest, read_toml
 from tenv.core.untrusted import (
     STORAGE_EXAMPLE,
     address_fault,
@@ -56,12 +56,23 @@ from tenv.targets.manifest_keys import (
 from tenv.targets.sections import SECTIONS, SourceSection
 from tenv.targets.tree_request import read_tree
 from tenv.targets.variable_requests import check_names, read_variable
+from tenv.targets.wheel_origin import index_fault, is_wheel_file, read_file_request, read_indexes
 
-__all__ = ["REFUSED", "check_features", "check_single_supplier", "conda_package", "read_archive", "read_manifest"]
+__all__ = [
+    "REFUSED",
+    "TORCH",
+    "check_features",
+    "check_single_supplier",
+    "conda_package",
+    "read_archive",
+    "read_manifest",
+]
 
 _BUILD = re.compile(BUILD_PATTERN)
 _IN_FEATURE = tuple(name for name in names(FEATURE) if name != "platform")
 _NO_FEATURE = "none"
+TORCH = "torch"
+"""The CUDA of a manifest whose toolkit follows its torch."""
 _MAX_DEPTH = 8
 
 
@@ -197,6 +208,7 @@ def _read_sections(name: str, table: Table) -> Manifest:
         file=table.file,
         dependencies={conda_package(p, key): _read_conda(p, key) for p, key in _each(table.table("dependencies"))},
         wheels={normalize(_package(part, key)): _read_wheel(part, key) for part, key in _each(wheels)},
+        indexes=read_indexes(table),
         archives={_package(part, key): _read_archive(part, key) for part, key in _each(table.table("archives"))},
         system=dict(_read_system(part, key) for part, key in _each(table.table("system"))),
         others={
@@ -292,8 +304,17 @@ def _read_wheel(table: Table, key: str) -> WheelRequest:
     for extra in extras:
         if name_fault(extra):
             raise inner.fail("extras", f"`{extra}` is not the name of an extra")
-    version = inner.parsed("version", Range, Range("*"))
-    return WheelRequest(version, tuple(sorted(extras)), read_tree(inner))
+    version, index = inner.parsed("version", Range, Range("*")), inner.text("index")
+    if is_wheel_file(inner.data, inner.data.get("path")):
+        return WheelRequest(version, tuple(sorted(extras)), file=read_file_request(inner, normalize(key)))
+    if "sha256" in inner.data:
+        raise inner.fail("sha256", "is the digest of a wheel at a `url` or a `path`")
+    if "://" in index and (fault := index_fault(index)):
+        raise inner.fail("index", f"`{without_login(index)}`: {fault}")
+    tree = read_tree(inner)
+    if tree and index:
+        raise inner.fail("index", "is no part of a request for a source tree: remove this key")
+    return WheelRequest(version, tuple(sorted(extras)), tree, index)
 
 
 def _read_archive(table: Table, key: str) -> ArchiveRequest:
@@ -318,7 +339,10 @@ def _archive_version(table: Table, key: str) -> str:
 
 def _read_requirements(table: Table) -> Requirements:
     table.only(names(REQUIREMENTS))
-    return Requirements(table.parsed("cuda", Version, None), table.parsed("glibc", Version, None))
+    glibc = table.parsed("glibc", Version, None)
+    if table.text("cuda") == TORCH:
+        return Requirements(None, glibc, TORCH)
+    return Requirements(table.parsed("cuda", Version, None), glibc)
 
 
 def _check_whole(manifest: Manifest, whole: Manifest, table: Table) -> None:
@@ -338,8 +362,25 @@ def _check_whole(manifest: Manifest, whole: Manifest, table: Table) -> None:
             "is required for [pypi-dependencies], since no conda package supplies a Python",
             hint='`python = ">=3.11,<3.15"` is an example',
         )
+    if manifest.requirements.cuda_from and not all(TORCH in manifest.on(on).wheels for on in manifest.platforms):
+        raise table.table("requirements").fail(
+            "cuda",
+            f"`{TORCH}` means the CUDA of the locked torch, and [pypi-dependencies] has no request for it",
+            hint='`torch = "*"` in [pypi-dependencies] is an example',
+        )
+    for view in map(whole.on, manifest.platforms):
+        check_indexes(view, table)
     if manifest.python and not manifest.python_minors():
         raise table.fail("python", f"`{manifest.python}` contains no Python 3 minor")
+
+
+def check_indexes(manifest: Manifest, table: Table) -> None:
+    """Refuse a request for an index that the manifest does not name."""
+    for name, request in manifest.wheels.items():
+        if request.index and manifest.index(request.index) is None:
+            known = [index.name for index in manifest.indexes if index.name]
+            hint = nearest(request.index, known) or f'[[index]] with `name = "{request.index}"` and its `url` names it'
+            raise table.table("pypi-dependencies").fail(name, f"no index `{request.index}` is named", hint=hint)
 
 
 REFUSED = {

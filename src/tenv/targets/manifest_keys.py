@@ -16,6 +16,7 @@ from tenv.core.versions import CONDA_RANGE_PATTERN, RANGE_PATTERN, VERSION_PATTE
 from tenv.targets.manifest import PLATFORMS
 from tenv.targets.sections import SECTIONS, SourceSection
 from tenv.targets.variable_requests import VARIABLE_PATTERN
+from tenv.targets.wheel_origin import INDEX_FORMATS
 
 __all__ = [
     "ACTIVATION",
@@ -73,6 +74,7 @@ class Key:
         one_key: Whether its table has exactly one key.
         one_of: Keys of its table of which exactly one is needed; empty for none.
         example: A value, for editors; empty for none.
+        rows: The keys of each table in its list; empty for a list of texts.
     """
 
     name: str
@@ -87,6 +89,7 @@ class Key:
     one_key: bool = False
     one_of: tuple[str, ...] = ()
     example: str = ""
+    rows: tuple["Key", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +134,38 @@ WHEEL = (
     Key("branch", "A branch of the repository; `tenv update` takes its newest commit", example="main"),
     Key("tag", "A tag of the repository", example="v1.0"),
     Key("subdirectory", "The folder of the package in the repository", example="python"),
-    Key("path", "A folder to build from, relative to this file", example="../vision"),
+    Key("path", "A folder to build from, or a wheel, relative to this file", example="../vision"),
     Key("editable", "Import from the folder itself, so that an edit needs no installation", (Form.FLAG,)),
+    Key("index", "The only index that it comes from: the name of an [[index]], or an address", example="pytorch-cu128"),
+    Key("url", "The address of a wheel; `#sha256=…` may follow", pattern=r"https?://[^@]+"),
+    Key("sha256", "The sha256 of the wheel at `url` or `path`", pattern=SHA256_PATTERN),
 )
 """A request for a wheel, or for a package that is built from a source tree."""
+
+INDEX = (
+    Key(
+        "url",
+        "The address of the index, or a folder relative to this file",
+        example="https://download.pytorch.org/whl/cu128",
+    ),
+    Key("name", "Its name, for `index = NAME` of a request", pattern=NAME_PATTERN, example="pytorch-cu128"),
+    Key("explicit", "Use it only for requests that name it", (Form.FLAG,)),
+    Key("default", "Use it in the place of the default index", (Form.FLAG,)),
+    Key("format", "`simple` is a package index, `flat` one page or folder with files", choices=INDEX_FORMATS),
+)
+"""``[[index]]``, in uv's words."""
+
+PYPI_OPTIONS = (
+    Key("index-url", "The index in the place of the default one"),
+    Key("extra-index-urls", "More indexes, best first, before the default one", (Form.TEXTS,)),
+    Key(
+        "find-links",
+        "Pages or folders with files: { url } or { path }",
+        (Form.TEXTS,),
+        rows=(Key("url", "The address of a page"), Key("path", "A folder, relative to this file")),
+    ),
+)
+"""``[pypi-options]``, in pixi's words."""
 
 ARCHIVE = (
     Key("version", "The accepted versions of a known product, or `auto`", pattern=_VERSION_OF_ARCHIVE, example="auto"),
@@ -155,7 +186,12 @@ DEBUG_PYTHON_KEYS = (
 """The request for the host's debug build of Python."""
 
 REQUIREMENTS = (
-    Key("cuda", "The CUDA release, from which the minimum driver follows", pattern=VERSION_PATTERN, example="13.0"),
+    Key(
+        "cuda",
+        "The CUDA release, from which the minimum driver follows; `torch` means the locked torch's, with its toolkit",
+        pattern=f"{VERSION_PATTERN}|torch",
+        example="13.0",
+    ),
     Key("glibc", "The oldest C library on which the target works", pattern=VERSION_PATTERN, example="2.28"),
 )
 """``[requirements]``."""
@@ -238,7 +274,7 @@ _OF_SOURCES = {
         each=Tables(
             Key(
                 "NAME",
-                "A range, { version, extras }, { git, rev } or { path, editable }",
+                "A range, { version, extras, index }, { url }, { git, rev } or { path, editable }",
                 _REQUEST,
                 RANGE_PATTERN,
                 (),
@@ -286,9 +322,13 @@ def _section(section: SourceSection) -> Key:
 
 _SECTIONS = tuple(map(_section, SECTIONS))
 _OF_FILES = tuple(_section(section) for section in SECTIONS if section.noun)
+_INDEXES = (
+    Key("index", "Package indexes, best first, before the default one", (Form.TEXTS,), rows=INDEX),
+    Key("pypi-options", "Package indexes in pixi's words", _TABLE, keys=PYPI_OPTIONS),
+)
 _ACTIVATION = Key("activation", "Changes of the environment's variables", _TABLE, keys=ACTIVATION)
 
-ON_PLATFORM = (*_SECTIONS, _ACTIVATION)
+ON_PLATFORM = (*_SECTIONS, *_INDEXES, _ACTIVATION)
 """``[platform.NAME]``."""
 
 
@@ -298,7 +338,7 @@ def _platforms(keys: tuple[Key, ...]) -> Key:
     return Key("platform", about, _TABLE, each=Tables(Key("NAME", about, _TABLE, keys=keys), "", known, closed=True))
 
 
-FEATURE = (*_OF_FILES, _platforms(_OF_FILES))
+FEATURE = (*_OF_FILES, *_INDEXES, _platforms((*_OF_FILES, *_INDEXES)))
 """``[feature.NAME]``: only sections that bring files, since the host is checked for the target alone."""
 
 MANIFEST = (
@@ -313,6 +353,7 @@ MANIFEST = (
     Key("python", "The Pythons that the lock serves", pattern=RANGE_PATTERN, example=">=3.11,<3.15"),
     Key("requirements", "Requirements on the host", _TABLE, keys=REQUIREMENTS),
     *_SECTIONS,
+    *_INDEXES,
     _platforms(ON_PLATFORM),
     Key(
         "feature",
@@ -356,7 +397,8 @@ def _schema_value(key: Key) -> dict[str, Any]:
     found["type"] = forms[0] if len(forms) == 1 else forms
     text = _schema_text(key)
     if Form.TEXTS in key.forms:
-        found |= {"items": {"type": "string", **text}} | ({"uniqueItems": True} if key.choices else {})
+        items = {"type": "object", **_schema_table(key.rows)} if key.rows else {"type": "string", **text}
+        found |= {"items": items} | ({"uniqueItems": True} if key.choices else {})
     if Form.TEXT in key.forms:
         found |= text
     if Form.COUNT in key.forms:

@@ -1,7 +1,7 @@
 """Requests for packages that are built from a source tree: a commit of a git repository, or a folder.
 
 Their keys are the keys of pixi's ``[pypi-dependencies]``: https://pixi.prefix.dev/latest/reference/pixi_manifest/. No
-manifest can hold the address of a file, or a repository of another program than git.
+manifest can hold a repository of another program than git.
 """
 
 import os
@@ -189,7 +189,7 @@ def _ssh_hint(url: str) -> str:
     return f'git = "ssh://{host}/{path}"' if host and path and "/" not in host else ""
 
 
-WHY = "a package at an address can't be locked, only one of an index, a git repository or a folder"
+WHY = "a package at an address can't be locked, only a wheel, or one of an index, a git repository or a folder"
 
 _SOURCE = re.compile(
     r"(?:[\w.-]+\s*(?:\[[^\]]*\])?\s*@\s*)?(?:(?:git|hg|svn|bzr)\+\w+:|\w+://|file:|git@|\.{0,2}/|~/|\.{1,2}$)"

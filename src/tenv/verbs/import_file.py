@@ -1,26 +1,43 @@
 """Make a target from a file of another tool: the manifest, and the lock if the file has hashes."""
 
+import contextlib
 import re
 import shlex
 import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, NoReturn
 
 from tenv.checks.rules.interface import Severity
 from tenv.checks.rules.toolkit import check_lock
 from tenv.core.dataclass import dataclass
-from tenv.core.errors import FormatError, LockCorruptError, LockStaleError, ManifestError, TenvError, UsageError
+from tenv.core.errors import (
+    FormatError,
+    LockCorruptError,
+    LockStaleError,
+    ManifestError,
+    NoSolutionError,
+    TenvError,
+    UsageError,
+)
 from tenv.core.files import write_atomic
-from tenv.core.names import channel_urls
+from tenv.core.names import channel_of, channel_urls, channel_word, is_channel
 from tenv.interop.drafts import render_draft, with_cuda, without_doubles, without_logins
 from tenv.interop.formats import find_format, recognize
-from tenv.interop.interface import ForeignLock, Format, Imported, read_source
+from tenv.interop.interface import Draft, ForeignLock, Format, Imported, read_source
 from tenv.interop.pixi import lock_text
-from tenv.locks.lock import Lock, from_manifest
+from tenv.interop.requests import asked_wheels, top_level
+from tenv.locks.lock import Lock, LockedTree, Wheel, from_manifest
 from tenv.locks.lock_file import read_lock, render_lock
+from tenv.locks.satisfaction import unrequired
 from tenv.project.context import Context
 from tenv.sources.interface import differences
+from tenv.sources.wheels.project_metadata import ProjectMetadata
+from tenv.sources.wheels.trees import static_metadata
 from tenv.targets.manifest import PLATFORMS, Manifest
 from tenv.targets.manifest_file import read_manifest
+from tenv.targets.tree_request import TREE_KEYS, TreeRequest
 from tenv.verbs.export import refuse_existing
 from tenv.verbs.kept_locks import require_kept
 
@@ -63,6 +80,7 @@ class ImportedTarget:
         lock: The lock's file; None without a lock.
         counts: The number of conda packages and wheels in the lock, by platform.
         lost: The parts of the file that the target lacks, one sentence each.
+        notes: What a reader may want to know of the target, a sentence each.
     """
 
     target: str
@@ -71,6 +89,7 @@ class ImportedTarget:
     lock: Path | None
     counts: dict[str, dict[str, int]]
     lost: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 def import_file(context: Context, request: ImportRequest, *, user: bool = False) -> ImportedTarget:
@@ -94,7 +113,7 @@ def import_file(context: Context, request: ImportRequest, *, user: bool = False)
     chosen = find_format(request.format) if request.format else recognize(source)
     if chosen.read is None:
         raise FormatError(f"`{chosen.name}` has no import, only an export")
-    found = without_logins(chosen.read(source))
+    found = _without_own_index(context, without_logins(chosen.read(source)))
     name = _name(request, found)
     place = context.places.places[0]
     if context.places.project is None and not user:
@@ -108,6 +127,15 @@ def import_file(context: Context, request: ImportRequest, *, user: bool = False)
         require_kept(paths[1], command, f"`{command} --no-lock` writes the manifest alone")
     refuse_existing(paths if found.part and request.lock else paths[:1], force=request.force)
     return _write(chosen, request, found, name, *paths)
+
+
+def _without_own_index(context: Context, found: Imported) -> Imported:
+    """Return an import without the default index that the user has set anyway: a mirror stays with its user."""
+    if not any(index.default for index in found.draft.indexes):
+        return found
+    own = context.uv().environment.get("UV_DEFAULT_INDEX", "").rstrip("/")
+    indexes = tuple(index for index in found.draft.indexes if not (index.default and index.url == own))
+    return replace(found, draft=replace(found.draft, indexes=indexes))
 
 
 def _name(request: ImportRequest, found: Imported) -> str:
@@ -128,34 +156,164 @@ def _write(
 ) -> ImportedTarget:
     draft, doubts = with_cuda(found.draft, found.part)
     draft, more = without_doubles(draft)
-    text = render_draft(draft, request.file.name, manifest.absolute().parent)
-    raw, part = b"", found.part if request.lock else None
+    lost, notes = [*found.lost, *doubts, *more], [*found.notes]
+    part, raw = found.part if request.lock else None, b""
     with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
-        trial = Path(folder) / manifest.name
-        trial.write_text(text, encoding="utf-8")
-        asked = _read_back(request.file, name, trial, manifest.absolute().parent)
+        trial = _Trial(request.file, name, Path(folder), manifest.absolute().parent)
         if part:
-            raw = _lock_bytes(request.file, asked, part)
-            check = Path(folder) / lock.name
-            check.write_bytes(raw)
-            made = read_lock(check, name)
-            _require_answers(request.file, made, asked)
-            _require_one_release(request.file, made)
+            draft, part, raw = trial.fit(draft, part, lost, notes)
+        text, asked = trial.manifest(draft)
     write_atomic(manifest, text)
     if part:
         write_atomic(lock, raw)
     counts = _counts(asked, part) if part else {}
-    return ImportedTarget(name, chosen.name, manifest, lock if part else None, counts, (*found.lost, *doubts, *more))
+    return ImportedTarget(name, chosen.name, manifest, lock if part else None, counts, tuple(lost), tuple(notes))
 
 
-def _require_answers(file: Path, lock: Lock, asked: Manifest) -> None:
-    """Raise an error for a file whose packages do not satisfy its requests: no tool installed that set."""
-    if faults := differences(lock, asked):
-        listed = "".join(f"\n  {fault}" for fault in faults)
-        raise LockStaleError(
-            f"{file}: its packages do not satisfy its requests:{listed}",
-            hint="`--no-lock` writes the manifest alone; the tool that wrote the file updates it",
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """A manifest and a lock that are tried before they are written.
+
+    Attributes:
+        file: The imported file.
+        name: The target's name.
+        folder: A folder for the trial.
+        home: The folder of the manifest.
+    """
+
+    file: Path
+    name: str
+    folder: Path
+    home: Path
+
+    def manifest(self, draft: Draft) -> tuple[str, Manifest]:
+        """Return the text of a manifest, and the manifest that tenv reads of it."""
+        text = render_draft(draft, self.file.name, self.home)
+        trial = self.folder / f"{self.name}.toml"
+        trial.write_text(text, encoding="utf-8")
+        return text, _read_back(self.file, self.name, trial, self.home)
+
+    def lock(self, asked: Manifest, part: ForeignLock) -> Lock:
+        """Return the lock that tenv reads of what it writes."""
+        trial = self.folder / f"{self.name}.lock"
+        trial.write_bytes(_lock_bytes(self.file, asked, part))
+        return read_lock(trial, self.name)
+
+    def fit(
+        self, draft: Draft, part: ForeignLock, lost: list[str], notes: list[str]
+    ) -> tuple[Draft, ForeignLock | None, bytes]:
+        """Return a draft and a lock that satisfies it; None for the lock if a package is required that it can't have.
+
+        Args:
+            draft: The draft.
+            part: The content of the lock.
+            lost: Receives the reason if there is no lock.
+            notes: Receives the requests and channels that are added.
+
+        Raises:
+            LockStaleError: The packages do not satisfy the requests, or do not fit together.
+        """
+        draft = _with_channels(draft, part, notes)
+        asked = self.manifest(draft)[1]
+        part = replace(part, trees=_placed_trees(asked, part), wheels=_with_origins(asked, part))
+        made = self.lock(asked, part)
+        if added := _with_unrequired(draft, asked, made, notes):
+            asked = self.manifest(added)[1]
+            draft, made = added, self.lock(asked, part)
+        faults = differences(made, asked)
+        if faults and part.left:
+            names = ", ".join(f"{name} ({reason})" for name, reason in sorted(part.left.items()))
+            lost.append(f"its lock, since tenv can't lock {names}, and {faults[0]}: `tenv lock {self.name}` writes one")
+            return draft, None, b""
+        if faults:
+            _refuse(self.file, faults)
+        _require_one_release(self.file, made)
+        if weak := sorted({row.name for rows in made.conda.values() for row in rows if not row.sha256}):
+            notes.append(f"only an MD5 is known of {', '.join(weak)}: `tenv update {self.name}` locks them by sha256")
+        return draft, part, made.text
+
+
+def _with_channels(draft: Draft, part: ForeignLock, notes: list[str]) -> Draft:
+    """Return a draft with the channels of all locked packages; those that only a request names come last."""
+    known = {url for word in draft.channels for url in channel_urls(word)}
+    known |= {url for platform in draft.platforms for word in draft.channels for url in channel_urls(word, platform)}
+    there = dict.fromkeys(_channel_of(row) for rows in part.conda.values() for row in rows)
+    if not (new := [word for url in there if url not in known and is_channel(word := channel_word(url))]):
+        return draft
+    notes.append(f"packages of these channels are locked, which only requests name: {', '.join(new)}")
+    return replace(draft, channels=(*draft.channels, *new))
+
+
+def _channel_of(row: Mapping[str, Any]) -> str:
+    return str(row.get("channel") or channel_of(str(row["conda"]))).rstrip("/")
+
+
+def _placed_trees(asked: Manifest, part: ForeignLock) -> dict[str, tuple[LockedTree, ...]]:
+    """Return the rows of source trees, each with the request of the manifest; a folder's values are read afresh."""
+    found: dict[str, tuple[LockedTree, ...]] = {}
+    for platform, rows in part.trees.items():
+        wheels = asked.on(platform).wheels
+        trees = {row.name: request.tree for row in rows if (request := wheels.get(row.name)) and request.tree}
+        known = {name: _metadata_of(name, tree) for name, tree in trees.items() if tree.path}
+        found[platform] = tuple(_placed(row, trees[row.name], known.get(row.name)) for row in rows if row.name in trees)
+    return found
+
+
+def _with_origins(asked: Manifest, part: ForeignLock) -> dict[str, tuple[Wheel, ...]]:
+    """Return the wheels with the index or the file that the manifest requests them from."""
+    found = {}
+    for platform, rows in part.wheels.items():
+        here = asked.on(platform)
+        wanted = {row.name: here.wheels.get(row.name) for row in rows}
+        found[platform] = tuple(
+            replace(row, url=request.file.url, path=request.file.path)
+            if (request := wanted[row.name]) and request.file
+            else replace(row, index=here.index(request.index) if request and request.index else None)
+            for row in rows
         )
+    return found
+
+
+def _metadata_of(name: str, tree: TreeRequest) -> ProjectMetadata | None:
+    with contextlib.suppress(NoSolutionError):  # it is left to `create`, as in a check of the lock
+        return static_metadata(name, tree)
+    return None
+
+
+def _placed(row: LockedTree, tree: TreeRequest, known: ProjectMetadata | None) -> LockedTree:
+    keys: dict[str, Any] = {**dict.fromkeys(TREE_KEYS, ""), "editable": False, **tree.given()}
+    row = replace(row, **keys)
+    return replace(row, version=known.version, requires=known.requires, dynamic=False) if known else row
+
+
+def _with_unrequired(draft: Draft, asked: Manifest, made: Lock, notes: list[str]) -> Draft | None:
+    """Return a draft that also requests the locked packages that nothing requires; None if there is none.
+
+    The package that required them is one that a lock can't have, such as the project itself.
+    """
+    conda, wheels, names = {}, {}, set[str]()
+    for platform in draft.platforms:
+        no_conda, no_wheels = unrequired(made, asked.on(platform), platform)
+        rows = [row for row in made.conda.get(platform, ()) if row.name in no_conda]
+        new = top_level([(row.name, row.version, row.depends) for row in rows])
+        files = [row for row in made.wheels.get(platform, ()) if row.name in no_wheels]
+        more = asked_wheels([(row.name, row.version, row.requires or ()) for row in files])
+        conda[platform] = {**new, **draft.dependencies.get(platform, {})}
+        wheels[platform] = {**more, **draft.wheels.get(platform, {})}
+        names |= {*new, *more}
+    if not names:
+        return None
+    notes.append(f"requested, since no other package of the lock requires them: {', '.join(sorted(names))}")
+    return replace(draft, dependencies=conda, wheels=wheels)
+
+
+def _refuse(file: Path, faults: list[str]) -> NoReturn:
+    """Raise an error for a file whose packages do not satisfy its requests: no tool installed that set."""
+    listed = "".join(f"\n  {fault}" for fault in faults)
+    raise LockStaleError(
+        f"{file}: its packages do not satisfy its requests:{listed}",
+        hint="`--no-lock` writes the manifest alone; the tool that wrote the file updates it",
+    )
 
 
 def _require_one_release(file: Path, lock: Lock) -> None:
@@ -194,4 +352,4 @@ def _lock_bytes(file: Path, manifest: Manifest, part: ForeignLock) -> bytes:
         conda = lock_text(manifest.name, channels, rows, part.options)
     except ValueError as error:
         raise LockCorruptError(f"{file}: can't be converted to a lock: {error}") from error
-    return render_lock(from_manifest(manifest, {"wheels": wheels}), conda)
+    return render_lock(from_manifest(manifest, {"wheels": wheels, "trees": part.trees}), conda)

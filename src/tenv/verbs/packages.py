@@ -185,6 +185,8 @@ def _source_of(file: LockedFile) -> str:
         return file.channel
     if isinstance(file, LockedTree):
         return f"{file.git}@{file.commit}" if file.git else file.path
+    if isinstance(file, Wheel):
+        return file.url or file.path or (str(file.index) if file.index else "index")
     return file.url if isinstance(file, Archive) else "index"
 
 

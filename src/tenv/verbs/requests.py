@@ -7,13 +7,15 @@ from pathlib import Path
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import NoSolutionError, UsageError
 from tenv.core.files import read_regular
-from tenv.core.names import normalize
+from tenv.core.names import WheelFile, file_at, normalize
+from tenv.core.untrusted import name_fault, without_login
 from tenv.core.versions import CondaRange, Range
 from tenv.debugging.install_line import install_line
 from tenv.sources.wheels.project_metadata import name_of_project
 from tenv.targets.tree_request import WHY, TreeRequest, git_line, names_source
+from tenv.targets.wheel_origin import FileRequest, file_url_fault, index_fault, split_digest
 
-__all__ = ["TypedRequest", "parse_request", "require_range"]
+__all__ = ["TypedRequest", "parse_request", "require_range", "typed_index"]
 
 _REVERSED = re.compile(r"(?<![<>=!~])=\s*([<>])")
 """``=>`` and ``=<``, which pip and conda write the other way round."""
@@ -24,6 +26,9 @@ _SPEC = re.compile(
 )
 
 _NAMED = r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[(?P<extras>[^\]]*)\])?\s*@\s*"
+_WHEEL = re.compile(
+    rf"(?:{_NAMED})?(?P<place>(?:https?://|file://)?[^\[\]\s]+\.whl(?:#[^\[\]\s]*)?)(?:\[(?P<more>[^\]]*)\])?"
+)
 _FOLDER = re.compile(rf"(?:{_NAMED})?(?P<path>(?:\.{{0,2}}/|\.{{1,2}}$)[^\[\]]*)(?:\[(?P<more>[^\]]*)\])?")
 
 
@@ -37,6 +42,8 @@ class TypedRequest:
         extras: The extras of a wheel, normalized.
         channel: The channel of a conda package; empty for none.
         tree: The source tree that it is built from; None for a package of a channel or an index.
+        file: The one wheel that is accepted; None for a package of a channel or an index.
+        index: The name or the address of its only index; empty for any.
     """
 
     name: str
@@ -44,6 +51,13 @@ class TypedRequest:
     extras: tuple[str, ...] = ()
     channel: str = ""
     tree: TreeRequest | None = None
+    file: FileRequest | None = None
+    index: str = ""
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether it names a place: a source tree or one wheel."""
+        return bool(self.tree or self.file)
 
 
 def parse_request(text: str, target: str, site_packages: Path) -> TypedRequest:
@@ -57,8 +71,8 @@ def parse_request(text: str, target: str, site_packages: Path) -> TypedRequest:
     Raises:
         UsageError: The text is not a valid request.
     """
-    if tree := _git(text) or _folder(text):
-        return tree
+    if placed := _git(text) or _wheel(text) or _folder(text):
+        return placed
     if text.strip().startswith("git+"):
         named = shlex.quote(f"NAME @ {text.strip()}")
         raise UsageError(
@@ -85,6 +99,21 @@ def parse_request(text: str, target: str, site_packages: Path) -> TypedRequest:
     return TypedRequest(match["name"], version or "*", _extras(match["extras"]), match["channel"] or "")
 
 
+def typed_index(text: str) -> tuple[str, str]:
+    """Return the word of ``--index`` for requests, and the address of a new index; each is empty for none.
+
+    Raises:
+        UsageError: It is neither a name, ``NAME=URL``, nor an address.
+    """
+    name, separator, url = text.partition("=") if re.match(r"[\w.-]+=", text) else ("", "", "")
+    word, url = (name, url.rstrip("/")) if separator else (text.rstrip("/"), "")
+    fault = index_fault(url) if url else index_fault(word) if "://" in word else word and name_fault(word)
+    if fault:
+        hint = "--index pytorch-cu128=https://download.pytorch.org/whl/cu128 is an example"
+        raise UsageError(f"--index: `{without_login(text)}`: {fault}", hint=hint)
+    return word, url
+
+
 def require_range(request: TypedRequest, typed: str, key: str) -> None:
     """Refuse a request whose versions are no range, which would else be an error of the manifest's line.
 
@@ -96,7 +125,7 @@ def require_range(request: TypedRequest, typed: str, key: str) -> None:
     Raises:
         UsageError: They are none.
     """
-    if request.tree:
+    if request.is_placed:
         return
     try:
         (CondaRange if key == "conda" else Range)(request.version)
@@ -119,6 +148,31 @@ def _git(text: str) -> TypedRequest | None:
     except ValueError as error:
         raise UsageError(f"`{text}`: {error}") from error
     return TypedRequest(found[0], "", found[1], tree=found[2]) if found else None
+
+
+def _wheel(text: str) -> TypedRequest | None:
+    """Return the request for one wheel at an address or in a folder; None for another request."""
+    match = _WHEEL.fullmatch(text.strip())
+    if match is None:
+        return None
+    url, near, fault = "", match["place"], ""
+    if "://" in near:
+        try:
+            url, digest = split_digest(near)
+        except ValueError as error:
+            raise UsageError(f"`{text}`: {error}") from error
+        near, fault = "", file_url_fault(url)
+    else:
+        digest = ""
+        if not (Path.cwd() / near).is_file():
+            raise UsageError(f"{Path.cwd() / near} does not exist", hint="a wheel is named from here")
+    file = WheelFile.parse(file_at(url) if url else Path(near).name)
+    if fault or file is None:
+        raise UsageError(f"`{without_login(text)}`: {fault or 'is not the name of a wheel'}")
+    if match["name"] and normalize(match["name"]) != file.name:
+        raise UsageError(f"`{text}`: {file.file} is a wheel of {file.name}, not of {match['name']}")
+    request = FileRequest(url, near, digest, Path.cwd())
+    return TypedRequest(file.name, "", _extras(match["extras"] or match["more"]), file=request)
 
 
 def _folder(text: str) -> TypedRequest | None:

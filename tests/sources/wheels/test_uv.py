@@ -205,6 +205,12 @@ def test_a_file_without_a_digest_is_not_taken() -> None:
         choose_wheel(package, accepted_tags("linux-64", "3.12", Version("2.17")), "3.12")
 
 
+def test_the_one_file_of_an_address_is_taken() -> None:
+    package = {"name": "a", "archive": row("a-1-py3-none-any.whl")}
+    _, (found, url) = choose_wheel(package, accepted_tags("linux-64", "3.12", Version("2.17")), "3.12")
+    assert (found.version, url.endswith("a-1-py3-none-any.whl")) == ("1", True)
+
+
 def test_a_quoted_url_gives_the_files_own_name() -> None:
     package = {"name": "a", "version": "1+cu13", "wheels": [row("a-1%2Bcu13-py3-none-any.whl?x=1#sha256=0")]}
     _, (found, _) = choose_wheel(package, accepted_tags("linux-64", "3.12", Version("2.17")), "3.12")

@@ -33,7 +33,7 @@ _SWITCHES = ("USE_", "BUILD_", "CMAKE_BUILD_TYPE", "TORCH_CUDA_ARCH_LIST", "BLAS
 
 
 def submodules(case: Case) -> Iterator[Finding]:
-    """Yield an error for submodules that PyTorch's own check refuses, a note if the build fetches all by itself."""
+    """Yield an error for submodules that PyTorch's own check refuses, as `tenv build` does, which fetches none."""
     state = _state(case)
     if state is None or _is_on(case, "USE_SYSTEM_LIBS"):
         return
@@ -43,12 +43,14 @@ def submodules(case: Case) -> Iterator[Finding]:
         names = ", ".join(state.broken[:_MOST]) + (f" and {len(state.broken) - _MOST} more" if many else "")
         message = f"lacks {names}: the build ends at once"
         if state.brings:
-            message = f"has no submodules yet ({len(state.broken)}): the build fetches them with git, over the network"
+            message = (
+                f"has no submodules yet ({len(state.broken)}): setup.py would fetch them, and `tenv build` does not"
+            )
         git = root is not None and (root / ".git").exists()
         again = "git submodule sync && git submodule update --init --recursive"
         yield Finding(
             code=SUBMODULES,
-            severity=Severity.NOTE if state.brings else Severity.ERROR,
+            severity=Severity.ERROR,
             subject=f"{root}",
             message=message,
             evidence="none of CMakeLists.txt, Makefile, setup.py and LICENSE in them",

@@ -12,8 +12,8 @@ from tenv.core.wheel_platforms import MACHINES
 from tenv.locks.lock import Wheel
 from tenv.targets.manifest import WheelRequest
 
-__all__ = ["choose_wheel", "first_that_fits", "hashed", "install_words", "join", "preferences", "requirement"]
-__all__ += ["too_new", "uv_platforms", "ways_to_keep"]
+__all__ = ["choose_wheel", "cpu_torch", "first_that_fits", "hashed", "install_words", "join", "preferences"]
+__all__ += ["package_files", "requirement", "too_new", "uv_platforms", "ways_to_keep"]
 
 Rows = list[dict[str, Any]]
 
@@ -38,24 +38,39 @@ def too_new(rows: Iterable[Mapping[str, Any]], tags: Mapping[Any, int]) -> list[
     """Return constraints that exclude the releases without a wheel for the tags, such as ``numpy<2.5.0``."""
     found = []
     for row in rows:
-        files = [WheelFile.parse(wheel.get("url") or wheel["path"]) for wheel in row.get("wheels", [])]
+        files = [WheelFile.parse(wheel.get("url") or wheel["path"]) for wheel in package_files(row)]
         if not any(tag in tags for file in files if file for tag in file.all_tags()):
             found.append(f"{normalize(row['name'])}<{row['version']}")
     return found
 
 
+def cpu_torch(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return the version of a torch without CUDA, as its local part reports it; empty without one."""
+    versions = (str(row.get("version", "")) for row in rows if normalize(row["name"]) == "torch")
+    return next((version for version in versions if version.endswith("+cpu")), "")
+
+
+def package_files(package: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the files of a row of a pylock: the wheels of an index, or the one that an address names."""
+    return [*package.get("wheels", []), *([package["archive"]] if "archive" in package else [])]
+
+
 def choose_wheel(package: Mapping[str, Any], tags: Mapping[Any, int], python: str) -> tuple[str, tuple[Wheel, str]]:
-    """Return a package's name with its best wheel and the URL of the wheel."""
+    """Return a package's name with its best wheel and the URL of the wheel.
+
+    uv fetches a wheel whose index has no digest of it, and computes one.
+    """
     name = normalize(package["name"])
     ranked = []
-    for row in package.get("wheels", []):
+    for row in package_files(package):
         url = row.get("url") or Path(row["path"]).absolute().as_uri()
         file = WheelFile.parse(url)
         if file is None or "sha256" not in row.get("hashes", {}):
             continue
         rank = min((tags[tag] for tag in file.all_tags() if tag in tags), default=None)
         if rank is not None:
-            wheel = Wheel(name, package["version"], file.file, row["hashes"]["sha256"], row.get("size"), (python,))
+            digest = row["hashes"]["sha256"]
+            wheel = Wheel(name, package.get("version", file.version), file.file, digest, row.get("size"), (python,))
             ranked.append((rank, file.file, wheel, url))
     if not ranked:
         raise NoSolutionError(f"{name} {package.get('version', '')}: the index has no matching wheel with a sha256")
@@ -86,6 +101,9 @@ def requirement(name: str, request: WheelRequest) -> str:
     extras = f"[{','.join(request.extras)}]" if request.extras else ""
     if request.tree:
         return f"{name}{extras} @ {request.tree.folder.as_uri()}"
+    if request.file:
+        digest = f"#sha256={request.file.sha256}" if request.file.sha256 else ""
+        return f"{name}{extras} @ {request.file.address}{digest}"
     return f"{name}{extras}{request.version.specifiers}"
 
 
@@ -129,21 +147,33 @@ def first_that_fits(
     return ask(*ways[-1])
 
 
-def hashed(wheels: Iterable[Wheel]) -> str:
-    """Return the requirements that hold files by sha256."""
-    return "".join(f"{wheel.name}=={wheel.version} --hash=sha256:{wheel.sha256}\n" for wheel in wheels)
+def hashed(wheels: Iterable[Wheel], *, alone: bool = False) -> str:
+    """Return the requirements that hold files by sha256.
+
+    Args:
+        wheels: The files; a `path` is absolute.
+        alone: Whether the user allows no address, only files at hand.
+    """
+    lines = []
+    for wheel in wheels:
+        place = Path(wheel.path).as_uri() if wheel.path else "" if alone else wheel.url
+        what = f"{wheel.name} @ {place}" if place else f"{wheel.name}=={wheel.version}"
+        lines.append(f"{what} --hash=sha256:{wheel.sha256}\n")
+    return "".join(lines)
 
 
-def install_words(python: Path, again: Iterable[str]) -> tuple[str, ...]:
+def install_words(python: Path, again: Iterable[str], files: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the arguments that install files by their sha256 into the environment of a Python.
 
     Args:
         python: The Python.
         again: Packages to reinstall although their version is right.
+        files: More files with requirements.
     """
     return (
         *("pip", "install", "--python", str(python), "--no-deps", "--require-hashes", "--only-binary", ":all:"),
         # Hashes identify the file, so any index may serve it.
         *("--index-strategy", "unsafe-best-match", "--requirement", "-"),
+        *(word for file in files for word in ("--requirement", file)),
         *(word for name in again for word in ("--reinstall-package", name)),
     )

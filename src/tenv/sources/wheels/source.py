@@ -60,8 +60,9 @@ class WheelSource(Source):
         return (*lock.wheels_for(platform, minor), *lock.trees_for(platform, minor))
 
     def asked(self, request: Any) -> str:
-        """Return the accepted versions of a wheel, or the request for a source tree."""
-        return str(request.tree or request.version)
+        """Return the accepted versions of a wheel, with its index, or the request for a source tree or a file."""
+        index = f" of {request.index}" if request.index else ""
+        return f"{request.tree or request.file or request.version}{index}"
 
     def note(self, file: LockedFile) -> tuple[str, ...]:
         """Return the entry of a file in the state; that of a source tree has its origin, too."""
@@ -130,7 +131,11 @@ class WheelWork(Work):
         return not [*folder_differences(lock, here, self.job.platform)]
 
     def _wheels(self) -> "tuple[Wheel, ...]":
-        return self.job.lock.wheels_for(self.job.platform, self.job.plan.minor)
+        from tenv.sources.wheels.index_requests import located  # late: as above
+
+        job = self.job
+        wheels = job.lock.wheels_for(job.platform, job.plan.minor)
+        return located(wheels, with_features(job.target.manifest).on(job.platform))
 
     def _locate(self) -> "Mapping[str, TreeRequest]":
         """Return the source trees to build: those that are new, changed or damaged."""
@@ -160,7 +165,8 @@ class WheelWork(Work):
         new = [wheel for wheel in self._wheels() if not job.plan.keeps(_KEY, wheel.name)]
         cached = job.uv.cached(new)
         for wheel in new:
-            yield Need(wheel.name, wheel.version, kind, wheel.size, "the index of wheels", wheel.sha256 in cached)
+            server, here = wheel.origin or "the index of wheels", wheel.sha256 in cached or bool(wheel.path)
+            yield Need(wheel.name, wheel.version, kind, wheel.size, server, here)
 
     def stage(self) -> "Collection[str]":
         """Refuse wheels that unpack to more than the limits, and build source trees, while the prefix is unchanged.

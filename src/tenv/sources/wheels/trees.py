@@ -6,7 +6,6 @@ platform is made on any other. Where the ``pyproject.toml`` holds all of it, no 
 """
 
 import contextlib
-import shlex
 import sys
 import tempfile
 import zipfile
@@ -18,7 +17,7 @@ from urllib.parse import quote
 
 from tenv.core.errors import LockStaleError, NoSolutionError
 from tenv.core.files import read_regular
-from tenv.core.names import info_of, is_wheel, pure_wheel
+from tenv.core.names import info_of, pure_wheel
 from tenv.core.versions import Version
 from tenv.locks.lock import Lock, LockedTree
 from tenv.locks.wheel_requirement import requirement_of
@@ -28,7 +27,15 @@ from tenv.sources.wheels.project_metadata import ProjectMetadata, read_project
 from tenv.targets.manifest import Manifest, WheelRequest
 from tenv.targets.tree_request import TreeRequest
 
-__all__ = ["Trees", "folder_differences", "locate", "require_folders", "requirement_line", "stand_ins"]
+__all__ = [
+    "Trees",
+    "folder_differences",
+    "locate",
+    "require_folders",
+    "requirement_line",
+    "stand_ins",
+    "static_metadata",
+]
 
 Known = tuple[ProjectMetadata, str]
 """The metadata of a source tree, and its commit."""
@@ -79,7 +86,7 @@ class Trees:
 
     def _of_folder(self, name: str, request: TreeRequest) -> ProjectMetadata:
         where = f"{name} in {request.folder}"
-        found = _static(name, request)
+        found = static_metadata(name, request)
         return _require_name(name, found or self._ask(request.folder, where), where)
 
     def _ask(self, folder: Path, where: str) -> ProjectMetadata:
@@ -152,7 +159,7 @@ def _asked(manifest: Manifest) -> dict[str, TreeRequest]:
     return {name: request.tree for name, request in manifest.wheels.items() if request.tree}
 
 
-def _static(name: str, request: TreeRequest) -> ProjectMetadata | None:
+def static_metadata(name: str, request: TreeRequest) -> ProjectMetadata | None:
     """Return the metadata of a folder; None if its build backend computes a value.
 
     Raises:
@@ -162,10 +169,7 @@ def _static(name: str, request: TreeRequest) -> ProjectMetadata | None:
     if not folder.is_dir():
         what = "is not a folder" if folder.exists() else "does not exist"
         hint = "`path` is relative to the folder of the manifest"
-        if folder.is_file() and is_wheel(folder.name):
-            home = shlex.quote(str(folder.parent))
-            hint = f'`{name} = "*"` asks for a wheel by its name, and `UV_FIND_LINKS={home}` names its folder'
-        elif folder.is_file():
+        if folder.is_file():
             hint = f"`path` takes the folder that {folder.name} unpacks to"
         raise NoSolutionError(f"{name}: {folder} {what}", hint=hint)
     where = f"{name} in {folder}"
@@ -249,7 +253,7 @@ def require_folders(manifest: Manifest) -> None:
     """Raise NoSolutionError for a folder of a manifest that is no source tree of its package."""
     for name, request in _asked(manifest).items():
         if request.path:
-            _static(name, request)
+            static_metadata(name, request)
 
 
 def folder_differences(lock: Lock, manifest: Manifest, platform: str) -> Iterator[str]:
@@ -263,7 +267,7 @@ def folder_differences(lock: Lock, manifest: Manifest, platform: str) -> Iterato
         if not request.path or name not in rows or rows[name].request != request:
             continue
         try:
-            known = _static(name, request)
+            known = static_metadata(name, request)
         except NoSolutionError:
             continue
         locked = rows[name]
@@ -298,17 +302,17 @@ def locate(access: Access, manifest: Manifest, trees: Sequence[LockedTree]) -> d
         if request is None or request != tree.request:
             raise NoSolutionError(f"{tree.name}: the manifest has no request {tree.request}")
         if request.path:
-            _static(tree.name, request)
+            static_metadata(tree.name, request)
         elif not request.commit:
             access.progress.step(f"checking the commit of {tree.name}")
             with clone(request, access.environ, offline=access.offline) as repository:
                 repository.require_part(tree.name, tree.commit)
-                _require_static(tree, repository.project_file(tree.commit))
+                _requirestatic_metadata(tree, repository.project_file(tree.commit))
         found[tree.name] = request
     return found
 
 
-def _require_static(tree: LockedTree, raw: bytes | None) -> None:
+def _requirestatic_metadata(tree: LockedTree, raw: bytes | None) -> None:
     """Refuse a row that differs from the static metadata of its commit, or hides that they are static.
 
     Raises:

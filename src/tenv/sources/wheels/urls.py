@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import NetworkError
+from tenv.core.names import file_at
 from tenv.core.progress import Progress
 from tenv.core.versions import Version
 from tenv.core.wheel_platforms import DEFAULT_GLIBC
@@ -75,9 +76,10 @@ def find_wheels(
             hint="correct UV_DEFAULT_INDEX, pip.conf or their credentials",
         )
     found = _metadata(uv, {digest: urls[digest] for digest in wanted}, progress if metadata else None)
-    one = next(iter(wanted.values()))
-    indexes = uv.index_urls(f"{one.name}=={one.version}", min(one.python, key=Version))
-    return found, tuple(dict.fromkeys(_bare(url) for url in indexes))
+    plain = next((wheel for wheel in wanted.values() if not wheel.origin), None)
+    in_use = uv.index_urls(f"{plain.name}=={plain.version}", min(plain.python, key=Version)) if plain else ()
+    own = sorted({wheel.index.address for wheel in wanted.values() if wheel.index})
+    return found, tuple(dict.fromkeys((*map(_bare, in_use), *own)))
 
 
 def requirements_at(uv: Uv, urls: Mapping[str, str], progress: Progress) -> dict[str, tuple[str, ...] | None]:
@@ -104,23 +106,37 @@ def wheel_urls(uv: Uv, wheels: Iterable[Wheel]) -> dict[str, str]:
 def _ask(uv: Uv, wheels: Iterable[Wheel], platform: str) -> dict[str, str]:
     """Return the URLs of the wheels on the indexes, by sha256."""
     urls: dict[str, str] = {}
-    for (minor, _), group in _runs(wheels).items():
+    rows = list(wheels)
+    for (minor, _), group in _runs(wheel for wheel in rows if not wheel.url and not wheel.path).items():
         pins = sorted({f"{wheel.name}=={wheel.version}" for wheel in group})
-        for row in uv.releases(pins, minor, platform):
-            urls |= {file["hashes"].get("sha256", ""): _url(file) for file in row.get("wheels", [])}
+        indexes = {wheel.name: wheel.index for wheel in group if wheel.index}
+        named = {unquote(wheel.file): wheel.sha256 for wheel in group}
+        for row in uv.releases(pins, minor, platform, indexes):
+            for file in row.get("wheels", []):
+                url = _url(file)
+                # An index without digests has a file by its name; who fetches it compares its digest.
+                digest = file.get("hashes", {}).get("sha256") or named.get(file_at(url), "")
+                urls[digest] = url
+    for wheel in rows:
+        if wheel.url or wheel.path:
+            urls[wheel.sha256] = wheel.url or Path(wheel.path).absolute().as_uri()
     return urls
 
 
 def _runs(wheels: Iterable[Wheel]) -> dict[tuple[str, int], list[Wheel]]:
-    """Group wheels so that no group has two versions of one name; each group is one query."""
+    """Group wheels so that no group has two versions or two indexes of one name; each group is one query."""
     runs: dict[tuple[str, int], list[Wheel]] = {}
     for wheel in wheels:
         minor = min(wheel.python, key=Version)
         number = 0
-        while any(w.name == wheel.name and w.version != wheel.version for w in runs.get((minor, number), [])):
+        while any(_clash(wheel, other) for other in runs.get((minor, number), [])):
             number += 1
         runs.setdefault((minor, number), []).append(wheel)
     return runs
+
+
+def _clash(one: Wheel, other: Wheel) -> bool:
+    return one.name == other.name and (one.version, one.index) != (other.version, other.index)
 
 
 def _url(file: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import tomli
@@ -15,20 +16,20 @@ from tenv.core.errors import EnvironmentBrokenError, NetworkError, NoSolutionErr
 from tenv.core.files import empty_folder, storage_errors
 from tenv.core.names import normalize
 from tenv.core.progress import Progress
-from tenv.core.versions import is_release
+from tenv.core.versions import Version, is_release
 from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags
 from tenv.locks.lock import Wheel
 from tenv.sources.wheels.choose import (
     choose_wheel,
+    cpu_torch,
     first_that_fits,
-    hashed,
     install_words,
     preferences,
-    requirement,
     too_new,
     uv_platforms,
     ways_to_keep,
 )
+from tenv.sources.wheels.index_requests import IndexedRequests, as_asked, indexes_in_use, read_origins
 from tenv.sources.wheels.interpreters import Interpreter, inspect, search, search_unselected
 from tenv.sources.wheels.unpacked_size import watched_unpacking
 from tenv.sources.wheels.uv_output import (
@@ -41,6 +42,7 @@ from tenv.sources.wheels.uv_output import (
 )
 from tenv.sources.wheels.uv_program import UvProgram
 from tenv.targets.manifest import Manifest
+from tenv.targets.wheel_origin import Index
 
 __all__ = ["Uv"]
 
@@ -93,9 +95,12 @@ class Uv(UvProgram):
         elsewhere = {*map(normalize, given or ()), *(name for name, asked in manifest.wheels.items() if asked.tree)}
         fixed = [f"{name}=={version}" for name, version in (given or {}).items() if is_release(version)]
         pins = [] if upgrade is None else [w for w in kept if w.name not in upgrade and python in w.python]
+        pins = [wheel for wheel in pins if not wheel.url and not wheel.path]
 
         what = f"no set of wheels for {manifest.name} on {platform} with Python {python}"
         what += " beside the conda packages" if given else ""
+
+        has_cuda = bool(manifest.requirements.cuda or manifest.requirements.cuda_from)
 
         def ask(name: str, *constraints: str) -> list[dict[str, Any]]:
             limits = (*fixed, *constraints)
@@ -104,7 +109,9 @@ class Uv(UvProgram):
                 ways,
                 lambda held, kept: self._choose(name, manifest, python, (*limits, *held), kept, exclude_newer, what),
             )
-            self._require_held(rows, pins, name, python, manifest.name)
+            if has_cuda and (cpu := cpu_torch(rows)):  # `2.13.0+cpu` of another index is newer than 2.13.0
+                return ask(name, *constraints, f"torch!={cpu}")
+            self._require_held(rows, pins, name, python, manifest)
             return [row for row in rows if normalize(row["name"]) not in elsewhere]
 
         older: list[str] = []
@@ -114,23 +121,50 @@ class Uv(UvProgram):
             except NoSolutionError:
                 break
             if not (newer := too_new(rows, tags)):
-                return dict(choose_wheel(row, tags, python) for row in rows)
+                return self._with_origins(manifest, [choose_wheel(row, tags, python) for row in rows], names[0], python)
             older += newer
-        return dict(choose_wheel(row, tags, python) for row in ask(names[-1]))
+        return self._with_origins(
+            manifest, [choose_wheel(row, tags, python) for row in ask(names[-1])], names[-1], python
+        )
+
+    def _with_origins(
+        self, manifest: Manifest, chosen: Sequence[tuple[str, tuple[Wheel, str]]], platform: str, python: str
+    ) -> dict[str, tuple[Wheel, str]]:
+        """Return the chosen wheels, each with the index of the manifest that it came from."""
+        rows = dict(chosen)
+        variables = indexes_in_use(manifest, self.environment, self.users)
+        if not manifest.indexes and not any(row.index or row.file for row in manifest.wheels.values()):
+            return rows
+        origins: Mapping[str, str] = {}
+        if variables and rows:
+            pins = [f"{name}=={wheel.version}" for name, (wheel, _) in rows.items() if name not in manifest.wheels]
+            asked = IndexedRequests.of_manifest(manifest)
+            pins += [line for line in asked.lines if " @ " not in line]
+            held = "".join(f"{name}=={wheel.version}\n" for name, (wheel, _) in rows.items())
+            with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
+                limits = Path(folder) / "constraints.txt"
+                limits.write_text(held)
+                words = ("--no-deps", "--no-annotate", "--emit-index-annotation", "--constraints", str(limits))
+                done = self._compile(platform, IndexedRequests(tuple(pins), {}), python, words, variables)
+            if done.status:
+                raise self.error(done.stderr, f"can't ask which index serves the wheels of {manifest.name}")
+            origins = read_origins(done.stdout)
+        return as_asked(manifest, rows, origins, self.users)
 
     def _require_held(
-        self, rows: Iterable[Mapping[str, Any]], pins: Iterable[Wheel], platform: str, python: str, target: str
+        self, rows: Iterable[Mapping[str, Any]], pins: Iterable[Wheel], platform: str, python: str, manifest: Manifest
     ) -> None:
         """Raise NoSolutionError for a locked version that has moved only because no index in use has its file."""
         chosen = {normalize(row["name"]): row.get("version", "") for row in rows}
         for pin in pins:
-            if chosen.get(pin.name, pin.version) == pin.version:
+            if chosen.get(pin.name, pin.version) == pin.version or pin.origin:
                 continue
-            done = self._pinned([f"{pin.name}=={pin.version}"], python, platform=platform)
+            shared = indexes_in_use(manifest, self.environment, self.users)
+            done = self._pinned([f"{pin.name}=={pin.version}"], python, platform=platform, shared=shared)
             if done.status and type(self.error(done.stderr, "")) is NoSolutionError:
                 raise NoSolutionError(
-                    f"no index in use has {pin.file}, which the lock of {target} holds",
-                    hint=f"name an index that has it in UV_INDEX or pip.conf; `tenv update {target} {pin.name}` "
+                    f"no index in use has {pin.file}, which the lock of {manifest.name} holds",
+                    hint=f"name an index that has it in UV_INDEX or pip.conf; `tenv update {manifest.name} {pin.name}` "
                     f"selects {pin.name} {chosen[pin.name]}",
                 )
 
@@ -145,39 +179,45 @@ class Uv(UvProgram):
         what: str,
     ) -> list[dict[str, Any]]:
         """Return uv's solution for one of its platform names, as rows of a pylock."""
-        lines = [requirement(name, request) for name, request in sorted(manifest.wheels.items())]
+        asked = IndexedRequests.of_manifest(manifest)
+        variables = indexes_in_use(manifest, self.environment, self.users)
+        newest = ["--exclude-newer", f"{exclude_newer:%Y-%m-%dT%H:%M:%SZ}"] if exclude_newer else []
         with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
             chosen, limits = Path(folder) / "pylock.toml", Path(folder) / "constraints.txt"
             limits.write_text("".join(f"{line}\n" for line in constraints))
             if pins:  # uv keeps these versions unless a request excludes them
                 chosen.write_text(preferences(pins))
-            done = self._compile(platform, lines, python, limits, chosen, exclude_newer)
+            words = ("--format", "pylock.toml", "--output-file", str(chosen), "--constraints", str(limits), *newest)
+            done = self._compile(platform, asked, python, words, variables)
             if done.status:
-                raise self.error(done.stderr, what)
+                error = self.error(done.stderr, what)
+                raise (isinstance(error, NoSolutionError) and asked.refusal(self.http, self.users)) or error
             return list(tomli.loads(chosen.read_text()).get("packages", []))
 
     def _compile(
-        self,
-        platform: str,
-        lines: Iterable[str],
-        python: str,
-        constraints: Path,
-        chosen: Path,
-        exclude_newer: dt.datetime | None,
+        self, platform: str, asked: IndexedRequests, python: str, words: Sequence[str], variables: Mapping[str, str]
     ) -> process.Completed:
-        newest = ["--exclude-newer", f"{exclude_newer:%Y-%m-%dT%H:%M:%SZ}"] if exclude_newer else []
-        return self.run(
-            *("pip", "compile", "-", "--quiet", "--format", "pylock.toml", "--output-file", str(chosen)),
-            *("--python-platform", platform),
-            *("--python-version", python, "--only-binary", ":all:", "--no-header", "--no-python-downloads"),
-            # uv requires some Python, without using it; tenv's own always exists.
-            *("--constraints", str(constraints), "--resolution", "highest", "--python", sys.executable),
-            *newest,
-            *self.indexes(),
-            text="\n".join(lines) + "\n",
-        )
+        with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
+            return self.run(
+                *("pip", "compile", "-", *asked.write(Path(folder), python, self.users), "--quiet"),
+                *("--python-platform", platform),
+                *("--python-version", python, "--only-binary", ":all:", "--no-header", "--no-python-downloads"),
+                # uv requires some Python, without using it; tenv's own always exists.
+                *("--resolution", "highest", "--python", sys.executable, *words),
+                *self.indexes(),
+                text=asked.text,
+                backends=False,
+                **variables,
+            )
 
-    def releases(self, pins: Iterable[str], python: str, platform: str = "") -> list[dict[str, Any]]:
+    def releases(
+        self,
+        pins: Iterable[str],
+        python: str,
+        platform: str = "",
+        indexes: Mapping[str, Index] = MappingProxyType({}),
+        manifest: Manifest | None = None,
+    ) -> list[dict[str, Any]]:
         """Return the files of some releases on the indexes: one row of a pylock for each.
 
         Args:
@@ -185,11 +225,14 @@ class Uv(UvProgram):
             python: The oldest Python minor that uses them.
             platform: uv's name of the platform, for its best wheel; empty for all wheels of the first index with the
                 release.
+            indexes: The indexes of the manifest that alone serve some of them, by name.
+            manifest: The manifest whose indexes serve the others, before those of the user; None for the latter alone.
 
         Raises:
             NetworkError: An index does not respond, or lacks a release.
         """
-        done = self._pinned(pins, python, "--format", "pylock.toml", platform=platform)
+        shared = indexes_in_use(manifest, self.environment, self.users) if manifest else {}
+        done = self._pinned(pins, python, "--format", "pylock.toml", platform=platform, indexes=indexes, shared=shared)
         if done.status:
             error = self.error(done.stderr, "the indexes in use lack a locked release")
             hint = "name an index that has it in UV_INDEX, UV_DEFAULT_INDEX or pip.conf"
@@ -201,15 +244,28 @@ class Uv(UvProgram):
         """Return the indexes in use, the main one first, from uv's log of a query."""
         return index_urls(self._pinned([pin], python, "--emit-index-url").stdout)
 
-    def _pinned(self, pins: Iterable[str], python: str, *output: str, platform: str = "") -> process.Completed:
+    def _pinned(
+        self,
+        pins: Iterable[str],
+        python: str,
+        *output: str,
+        platform: str = "",
+        indexes: Mapping[str, Index] = MappingProxyType({}),
+        shared: Mapping[str, str] = MappingProxyType({}),
+    ) -> process.Completed:
         where = ("--python-platform", platform) if platform else ("--universal",)
-        return self.run(
-            *("pip", "compile", "-", "--quiet", *where, "--no-deps", "--no-header", *output),
-            *("--index-strategy", "unsafe-best-match"),  # hashes identify the file
-            *("--python-version", python, "--only-binary", ":all:", "--no-python-downloads"),
-            *("--python", sys.executable, *self.indexes()),
-            text="\n".join(pins) + "\n",
-        )
+        asked = IndexedRequests.of_pins(pins, {} if self.environment.get("UV_NO_INDEX") else indexes)
+        with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
+            return self.run(
+                *("pip", "compile", "-", *asked.write(Path(folder), python, self.users), "--quiet"),
+                *(*where, "--no-deps", "--no-header", *output),
+                *("--index-strategy", "unsafe-best-match"),  # hashes identify the file
+                *("--python-version", python, "--only-binary", ":all:", "--no-python-downloads"),
+                *("--python", sys.executable, *self.indexes()),
+                text=asked.text,
+                backends=False,
+                **shared,
+            )
 
     def interpreters(self, minors: Sequence[str]) -> list[Interpreter]:
         """Return Pythons of this machine with one of some minors, best first, as `interpreters.search` does.
@@ -316,11 +372,21 @@ class Uv(UvProgram):
         self, python: Path, wheels: Sequence[Wheel], again: Sequence[str], progress: Progress, **changes: str
     ) -> process.Completed:
         """Install files by their hashes with some variables changed."""
-        arguments, text = self._command(*install_words(python, again), *self.indexes()), hashed(wheels)
+        asked = IndexedRequests.of_wheels(wheels, alone=bool(self.environment.get("UV_NO_INDEX")))
         follow = download_progress(wheels, progress)
         with self._folder() as (folder, environment), watched_unpacking(wheels, self.limits) as look:
-            changed = {**environment, **changes}
-            done = process.watch(arguments, follow, environment=changed, folder=folder, text=text, on_tick=look)
+            files = asked.write(folder, max(wheels[0].python, key=Version), self.users) if wheels else ()
+            limits = folder / "hashes.txt"
+            limits.write_text(asked.hashes)
+            words = (*install_words(python, again, files), *(("--constraints", str(limits)) if files else ()))
+            done = process.watch(
+                self._command(*words, *self.indexes()),
+                follow,
+                environment={**environment, **changes},
+                folder=folder,
+                text=asked.text,
+                on_tick=look,
+            )
             return ended_by_itself(done)
 
     def remove(self, python: Path, names: Sequence[str]) -> None:

@@ -12,6 +12,7 @@ from tenv.core.errors import HostError, NoSolutionError, TenvError
 from tenv.core.http import Http
 from tenv.core.unpack_limits import UnpackLimits
 from tenv.sources.wheels.connections import Keyring
+from tenv.sources.wheels.index_requests import UserIndexes
 from tenv.sources.wheels.index_settings import uv_settings
 from tenv.sources.wheels.uv_output import ended_by_itself, uv_error
 
@@ -29,6 +30,7 @@ class UvProgram:
         offline: Use the cache alone.
         http: The client for tenv's own requests to the indexes.
         limits: The limits on the unpacked size of a wheel; a caller that knows the user's settings sets them.
+        users: The named indexes of the user.
     """
 
     def __init__(self, environment: Mapping[str, str], home: Path, *, offline: bool = False) -> None:
@@ -40,6 +42,7 @@ class UvProgram:
         self.limits = UnpackLimits()
         self._configuration = settings.configuration
         self._program = find_uv_bin()
+        self.users = UserIndexes.of(settings.environment, settings.configuration)
         self._searched: dict[tuple[str, ...], list[Interpreter]] = {}
         ask = Keyring(settings.environment, settings.configuration, self._output).ask
         self.http = Http(replace(settings.http, ask=ask))
