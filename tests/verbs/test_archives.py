@@ -53,6 +53,19 @@ def test_a_child_takes_the_archives_of_its_parents_lock_and_asks_no_server(proje
     project.fails(5, "no-solution", "lock", "child")
 
 
+def test_another_request_is_locked_without_nvidias_server(project: Project, served: Server) -> None:
+    ask(project, 'cunovel = "7.1.0"')
+    project.ok("lock", "tiny")
+    before = rows(project)
+    project.edit("[requirements]\n", '[requirements]\nglibc = "2.28"\n')
+    served.statuses = [500] * 9
+    ended = project.ok("lock", "tiny")
+    assert "cunovel: kept as locked, not compared with NVIDIA's list: " in ended.err
+    assert rows(project) == before
+    served.statuses = [500] * 9
+    project.fails(6, "network", "update", "tiny", "cunovel")
+
+
 def test_known_versions_are_locked_offline(project: Project, served: Server) -> None:
     ask(project, 'cusparselt = "0.5.2.1"')
     project.ok("lock", "tiny", "--offline")
