@@ -42,8 +42,8 @@ _OF_COMPILING = (
     *(compiler.NONE, compiler.TOO_NEW, compiler.TOO_OLD, compiler.BREAKS, compiler.SEVERAL, libc.HEADERS),
 )
 """The rules that judge the toolkit's nvcc; those of `DRIVER_RULES` judge torch's own CUDA."""
-_NEEDED = frozenset({"cuBLAS", "cuSPARSE", "cuSOLVER"})
-"""The parts of a toolkit whose headers ``ATen/cuda/CUDAContext.h`` includes."""
+_NEEDED = frozenset({"cublas_v2.h", "cusparse.h", "cusolverDn.h"})
+"""The headers among the parts of a toolkit that ``ATen/cuda/CUDAContext.h`` includes."""
 _FLAG_ABI = re.compile(r"-D\s*_GLIBCXX_USE_CXX11_ABI=([01])")
 _GCC_KNOWS = {17: Version("8"), 20: Version("10")}
 """The first GCC whose ``-std=c++NN`` is complete enough for torch's headers (GCC's page on C++ standards)."""
