@@ -166,7 +166,7 @@ def _images(data: "bytes | mmap", start: int, stop: int) -> Iterator[tuple[int, 
 _SYMBOL = re.compile(r"(GLIBC|GLIBCXX|CXXABI|GCC)_(\d+(?:\.\d+)*)")
 _MARKERS = {"GLIBC_ABI_DT_RELR": ("GLIBC", "2.36"), "GLIBC_ABI_GNU2_TLS": ("GLIBC", "2.42")}
 """Versions without a number, each with the release of glibc that first defines it (its NEWS)."""
-_CUDART = re.compile(r"libcudart\.so\.(\d+)")
+_CUDART = re.compile(r"libcudart\.so\.(\d{1,9})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,6 +135,10 @@ LAYOUTS: Mapping[str, Layout] = {
             "cuda_arch_matrix": Section(("torch",)),
         },
     ),
+    "torch_headers": Layout(
+        "the parts of CUDA that the headers of each torch include, and the Pythons that have a wheel of it",
+        {"headers": Section(("torch",), ("python", "parts", "beside"))},
+    ),
     "pytorch_switches": Layout(
         "which revisions of PyTorch read a switch, and its other names",
         {"switch": Section(("name",), ("first", "last", "now", "what"))},
