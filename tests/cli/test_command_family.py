@@ -1,4 +1,4 @@
-"""What every command must have: a row of `COMMANDS`, rows of the docs, a line in the help, a call in the snapshots.
+"""What every command must have: a row of `GROUPS`, rows of the docs, a line in the help, a call in the snapshots.
 
 The snapshots ask for what it prints; here it is run with what no command understands.
 """
@@ -35,15 +35,16 @@ def test_every_command_of_a_module_is_in_the_list_once() -> None:
         if isinstance(value, click.Command)
     }
     listed = [f"{module}.{name}" for module, name in COMMANDS.values()]
-    assert sorted(made - set(listed)) == [], "a row of `COMMANDS` in main.py is missing"
+    assert sorted(made - set(listed)) == [], "a row of `GROUPS` in src/tenv/cli/main.py is missing"
     assert sorted(made) == sorted(listed)
     assert [command_of(name).name for name in COMMANDS] == list(COMMANDS)
 
 
 def test_every_command_is_called_in_the_snapshots() -> None:
-    for calls in (test_json_snapshot.CALLS, test_text_snapshot.CALLS):
-        called = {words[0] for words in calls.values() if words}
-        assert [name for name in COMMANDS if name not in called] == [], "a row of `CALLS` is missing"
+    for calls in (test_json_snapshot, test_text_snapshot):
+        called = {words[0] for words in calls.CALLS.values() if words}
+        missing = f"a row of `CALLS` in {calls.__name__.replace('.', '/')}.py is missing"
+        assert [name for name in COMMANDS if name not in called] == [], missing
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -238,6 +238,27 @@ def test_conda_packages_and_archives_of_a_feature(mixed: Project) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the tools are shell scripts")
+def test_an_edit_gives_conda_packages_and_archives_to_another_feature(mixed: Project) -> None:
+    whole = mixed.manifest.read_text()
+    archive = next(line for line in whole.splitlines() if line.startswith("gdbserver"))
+    added = f'[feature.test.dependencies]\nreadline = "*"\n[feature.test.archives]\n{archive}\n'
+    for text, readline, gdbserver in (
+        (whole + added, ["debug", "test"], ["debug", "test"]),
+        (whole.replace('gdb = "*"', 'gdb = "*"\nreadline = "*"'), ["debug"], ["debug"]),
+        (whole.replace('tool   = "*"', 'tool   = "*"\nreadline = "*"'), None, ["debug"]),
+        (whole.replace("feature.debug", "feature.dbg"), ["dbg"], ["dbg"]),
+    ):
+        mixed.manifest.write_text(text)
+        before = mixed.lock.read_bytes()
+        checked = call("lock", "tiny", "--check").status
+        mixed.ok("lock", "tiny", "--trust-first-use")
+        assert checked == (0 if mixed.lock.read_bytes() == before else 7)
+        ours = yaml.safe_load(mixed.lock.read_text())["tenv"]
+        assert ours["conda-features"][current_platform()].get("readline") == readline
+        assert [row["features"] for row in ours["archives"][current_platform()]] == [gdbserver]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the tools are shell scripts")
 def test_a_lock_that_hides_a_package_in_a_feature_is_stale(mixed: Project) -> None:
     text = mixed.lock.read_text()
     mixed.lock.write_text(text.replace("      gdb: [debug]\n", "      gdb: [debug]\n      shared: [debug]\n"))

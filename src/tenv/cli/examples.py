@@ -17,7 +17,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "merge-driver": ("tenv merge-driver --install", "tenv merge-driver locks/mine.lock"),
     "export": ("tenv export pixi cuda121 -o workspace", "tenv export requirements.txt cuda130 -o wheels.txt"),
     "import": ("tenv import environment.yml", "tenv import pixi.lock --environment cuda --name mine"),
-    "create": ("tenv create auto", "tenv create cuda130 --locked"),
+    "create": ("tenv create auto", "tenv create cuda130 --dry-run"),
     "verify": ("tenv verify cuda130", "tenv verify cuda130 --no-probes"),
     "rollback": ("tenv rollback cuda130 --dry-run", "tenv rollback cuda130"),
     "list": ("tenv list", "tenv list --check"),

@@ -78,7 +78,7 @@ LAYOUTS: Mapping[str, Layout] = {
         "the driver branches and the kernel module of a GPU, the CUDA of a Jetson, the Windows driver that WSL needs",
         {
             "generation": Section(("name",), ("cc", "first_linux", "ends_linux", "ends_windows", "module")),
-            "jetson": Section(("l4t",), ("cuda", "driver", "cc")),
+            "jetson": Section(("l4t",), ("jetpack", "cuda", "driver", "cc")),
             "wsl": Section(("since",)),
         },
     ),
@@ -118,7 +118,16 @@ LAYOUTS: Mapping[str, Layout] = {
         {
             "release": Section(
                 ("version",),
-                ("requires_python", "cmake_min", "gcc_readme", "cxx_config", "cuda_min_enforced", "build_backend"),
+                (
+                    "requires_python",
+                    "cmake_min",
+                    "gcc_readme",
+                    "cxx_config",
+                    "cxx_tree",
+                    "cxx_aten",
+                    "cuda_min_enforced",
+                    "build_backend",
+                ),
             ),
             "env": Section(("name",), ("meaning",)),
             "companion": Section(("torch",), ("torchvision", "torchaudio", "triton")),

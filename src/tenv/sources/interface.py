@@ -164,6 +164,27 @@ class SourceCache:
     leftover: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A file of a lock that an environment does not have yet.
+
+    Attributes:
+        name: The package.
+        version: Its version.
+        kind: The kind of package, as in `tenv packages`.
+        size: Its size in bytes, packed; None if unknown.
+        server: Where it is downloaded from: a channel, a host, or the index of wheels.
+        cached: Whether a cache of this user has it, so that it is not downloaded.
+    """
+
+    name: str
+    version: str
+    kind: str
+    size: int | None
+    server: str
+    cached: bool
+
+
 class Work:
     """The work of one source for one environment. The methods are called in the order in which they stand here.
 
@@ -190,6 +211,10 @@ class Work:
     def has_harmless_changes(self) -> bool:
         """Return whether `accept` has harmless changes to record."""
         return False
+
+    def needs(self) -> Iterable[Need]:
+        """Return the files that are to be installed, by the plan of the job; nothing is fetched."""
+        return ()
 
     def begin(self) -> None:
         """Start fetching missing files in the background; the prefix does not change."""

@@ -1,13 +1,15 @@
 """Archives as a source: fetched and unpacked into a store, and linked into environments."""
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
 from tenv.core.prefix import ARCHIVES
 from tenv.locks.lock import Archive, Lock, LockedFile
 from tenv.sources.archives.installed import InstalledArchives
-from tenv.sources.interface import Access, Chosen, Problem, Source, SourceCache, Work, section_of
+from tenv.sources.interface import Access, Chosen, Need, Problem, Source, SourceCache, Work, section_of
 from tenv.targets.manifest import Manifest
 from tenv.targets.search import settings_folder
 
@@ -109,6 +111,19 @@ class ArchiveWork(Work):
 
     def _archives(self) -> "tuple[Archive, ...]":
         return self.job.lock.archives.get(self.job.platform, ())
+
+    def needs(self) -> "Iterator[Need]":
+        """Yield the archives to install; one that is in the store is not downloaded."""
+        job = self.job
+        if not self._archives():
+            return
+        from tenv.sources.archives.gathering import lacking  # late: loads the HTTP client
+        from tenv.sources.archives.store import default_store
+
+        store, windows = default_store(), sys.platform == "win32"
+        for row in lacking(job.prefix, self._archives(), afresh=job.plan.scratch, damaged=job.plan.damaged):
+            server, cached = urlsplit(row.url).netloc, store.keeps(row, windows=windows)
+            yield Need(row.name, row.version, self.source.section.kind, row.size, server, cached)
 
     def begin(self) -> None:
         """Start fetching and unpacking missing archives."""

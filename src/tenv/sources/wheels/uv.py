@@ -1,6 +1,7 @@
 """Runs uv, which resolves and installs wheels; no other module runs it."""
 
 import datetime as dt
+import re
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +13,7 @@ import tomli
 
 from tenv.core import process
 from tenv.core.errors import EnvironmentBrokenError, NetworkError, NoSolutionError, StorageError
-from tenv.core.files import storage_errors
+from tenv.core.files import empty_folder, storage_errors
 from tenv.core.names import normalize
 from tenv.core.progress import Progress
 from tenv.core.versions import Version, is_release
@@ -47,6 +48,9 @@ __all__ = ["Uv"]
 
 _ROUNDS = 30  # resolutions without releases whose wheels need a newer glibc than the target
 
+
+_OF_CACHE = re.compile(r"[a-z][a-z-]*-v\d+|CACHEDIR\.TAG|\.git|\.gitignore|\.lock|\.tmp\w*")
+"""The names in uv's cache folder (uv 0.9 to 0.13)."""
 
 _MIRROR = "install it with the system's package manager, or set UV_PYTHON_INSTALL_MIRROR to a mirror of uv's Pythons"
 """The hint for a Python that can't be fetched: uv's Pythons come from a server of their own, which is no index."""
@@ -381,12 +385,30 @@ class Uv(UvProgram):
         if done.status:
             raise self.error(done.stderr, f"{', '.join(names)} : uv can't remove them from its cache")
 
+    def cached(self, wheels: Iterable[Wheel]) -> frozenset[str]:
+        """Return the sha256 of the wheels that uv's cache has, by their names in it (uv 0.9 to 0.13)."""
+        cache = self.folder("cache")
+        return frozenset(
+            wheel.sha256
+            for wheel in wheels
+            for entry in (wheel.file.removesuffix(".whl").partition("-")[2],)
+            if any(any(cache.glob(f"wheels-v*/{kind}/{wheel.name}/{entry}")) for kind in ("*", "*/*"))
+        )
+
     def folder(self, kind: str) -> Path:
         """Return a folder of uv's: ``cache``, or ``python`` for the Pythons that it downloads."""
         return Path(self.run(kind, "dir").stdout.strip())
 
-    def clean_cache(self) -> None:
-        """Empty uv's cache."""
+    def clean_cache(self) -> list[Path]:
+        """Empty uv's cache; return the files and folders in it that are not uv's by their names, which stay."""
+        folder = self.folder("cache")
+        if folder.is_dir() and not all(map(_is_of_cache, folder.iterdir())):  # uv would remove the whole folder
+            return empty_folder(folder, _is_of_cache)
         done = self.run("cache", "clean")
         if done.status:
             raise self.error(done.stderr, "uv can't empty its cache")
+        return []
+
+
+def _is_of_cache(path: Path) -> bool:
+    return _OF_CACHE.fullmatch(path.name) is not None
