@@ -1,4 +1,4 @@
-"""Write the table of the shipped targets into README.md: target, kind, PyTorch, Python, and each platform.
+"""Write the table of the shipped targets into docs/targets/index.md: target, kind, PyTorch, Python, and each platform.
 
     python scripts/targets_table.py [--check]
 
@@ -28,7 +28,7 @@ PLATFORMS = ("linux-64", "linux-aarch64", "win-64")
 def row(target: Target, created: CreatedTargetTable) -> list[str]:
     """Return the cells of a target."""
     manifest = target.manifest
-    cells = [f"[`{target.name}`](docs/targets/{target.name}.md)", toolkit_kind(manifest).value, f"{manifest.pytorch}"]
+    cells = [f"[`{target.name}`]({target.name}.md)", toolkit_kind(manifest).value, f"{manifest.pytorch}"]
     locked = read_lock(target.lock_file, target.name).platforms if target.lock_file.is_file() else ()
     for platform in PLATFORMS:
         if platform not in manifest.platforms:
@@ -60,13 +60,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing, compare")
     check = parser.parse_args().check
-    readme = ROOT / "README.md"
-    before, _, rest = readme.read_text().partition(BEGIN)
+    page = ROOT / "docs" / "targets" / "index.md"
+    before, _, rest = page.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
     text = f"{before}{BEGIN}\n{table()}\n{END}{after}"
     if check:
-        return int(text != readme.read_text())
-    readme.write_text(text)
+        return int(text != page.read_text())
+    page.write_text(text)
     return 0
 
 

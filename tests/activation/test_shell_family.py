@@ -16,7 +16,15 @@ import pytest
 from tenv.activation import shells
 from tenv.activation.changes import Action, Activation, Change, read_activation
 from tenv.activation.levels import activated, edits
-from tenv.activation.shells.interface import SHELLS, STORED, Shell, StoredShell, find_shell, known_shells
+from tenv.activation.shells.interface import (
+    _UNSUPPORTED,
+    SHELLS,
+    STORED,
+    Shell,
+    StoredShell,
+    find_shell,
+    known_shells,
+)
 from tenv.core.prefix import READY
 from tests.support.dialect import AWKWARD, Dialect
 from tests.support.marked import mark
@@ -32,6 +40,8 @@ MODULES = sorted(
 )
 FILES = sorted(file.stem for file in (Path(__file__).parent / "dialects").glob("*.py"))
 NAMES = known_shells()
+OF_SYSTEM = ("sh", "bash")
+"""The shells that every machine of the tests has, and that `.ci/run` so need not install."""
 
 
 def module_of(shell: Shell) -> str:
@@ -47,6 +57,7 @@ def test_every_module_is_in_the_list_once() -> None:
     assert [name for name in MODULES if name not in map(module_of, SHELLS)] == [], "a name in `SHELLS` is missing"
     assert sorted(map(module_of, SHELLS)) == MODULES
     assert len(set(NAMES)) == len(NAMES)
+    assert [name for name in NAMES if name in _UNSUPPORTED] == [], "`_UNSUPPORTED` in shells/interface.py lists it, too"
 
 
 def test_every_module_says_how_it_is_run() -> None:
@@ -64,7 +75,9 @@ def test_a_shell_is_installed_where_the_tests_run(name: str) -> None:
     elif name in dialect.never_run:
         assert shutil.which(name) is None, f"{name} is here: it can be run"
     else:
-        assert shutil.which(name), f"`installed_by` or `never_run` of its dialect says why {name} is not on PATH"
+        file = f"tests/activation/dialects/{module_of(find_shell(name))}.py"
+        assert name in OF_SYSTEM, f"{file} lacks `installed_by`, the package that `.ci/run` installs, or `never_run`"
+        assert shutil.which(name), f"{name} is not on PATH"
 
 
 @pytest.mark.parametrize("name", NAMES)

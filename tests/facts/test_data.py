@@ -21,8 +21,8 @@ DATA = Path(__file__).parent.parent.parent / "src" / "tenv" / "facts" / "data"
 NAMES = list(LAYOUTS)
 NOT_CONFIRMED = {
     "cuda_driver": 3,
-    "cuda_gpu_arch": 28,
-    "gpu_driver": 12,
+    "cuda_gpu_arch": 29,
+    "gpu_driver": 14,
     "gpu_pci": 0,
     "cuda_host_compiler": 13,
     "created_targets": 0,
@@ -30,7 +30,8 @@ NOT_CONFIRMED = {
     "libstdcxx": 1,
     "pytorch_build": 2,
     "pytorch_switches": 0,
-    "pytorch_tried": 3,
+    "pytorch_tried": 4,
+    "torch_headers": 0,
     "cusparselt": 0,
     "cudnn": 0,
     "cuda_redist": 0,

@@ -149,7 +149,8 @@ def test_vector_functions_of_aarch64(
     [
         ("11.5", "11.3.0", None, True),
         ("11.4", "11.4.0", None, True),
-        ("11.6", "11.4.0", None, False),
+        ("11.6", "11.4.0", None, True),
+        ("11.7", "11.4.0", None, False),
         ("11.5", "11.2.0", None, False),
         ("11.5", "11.2.0", "2.35", True),
         ("11.5", "11.2.0", "2.17", False),
@@ -346,3 +347,57 @@ def test_doubt() -> None:
 def test_what_goes_with_a_torch(facts: Facts, torch: str, minors: dict[str, str]) -> None:
     row = facts.pytorch_build.companions_of(torch)
     assert (row.minors() if row else {}) == minors
+
+
+@pytest.mark.parametrize(
+    ("name", "capability"),
+    [
+        ("RTX 5090 FOO", None),
+        ("NVIDIA GeForce RTX 5090 FOO", None),
+        ("NVIDIA A100 X200", None),
+        ("NVIDIA GeForce RTX 5090 Laptop GPU", "12.0"),
+        ("NVIDIA A100-PG509-200", "8.0"),
+        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", "8.0"),
+        ("GB202 [GeForce RTX 5090]", "12.0"),
+        ("NVIDIA Rubin", "10.7"),
+        ("NVIDIA VR200 NVL72", "10.7"),
+        ("NVIDIA RTX Spark", "12.1"),
+        ("NVIDIA RTX Spark N1X (6144-core Blackwell RTX GPU)", "12.1"),
+        ("N1X", "12.1"),
+        ("NVIDIA DGX Spark", "12.1"),
+        ("NVIDIA B30A", "10.3"),
+    ],
+)
+def test_names_of_2026_and_names_that_only_begin_like_one(facts: Facts, name: str, capability: str | None) -> None:
+    found = find_by_name(name, facts)
+    assert (str(found.capability) if found else None) == capability
+
+
+def test_every_capability_of_a_generation_is_in_every_table(facts: Facts) -> None:
+    """A GPU that one table knows is none that another passes over in silence."""
+    archs, drivers = facts.cuda_gpu_arch, facts.gpu_driver
+    of_families = {one for family in archs.families for one in family.capabilities}
+    compiled = {Version(f"{sm // 10}.{sm % 10}") for row in archs.toolkits for sm in row.sm}
+    driven = {one for row in drivers.generations for one in row.capabilities}
+    driven |= {one for row in drivers.jetson for one in row.capabilities}
+    named = {gpu.capability for gpu in archs.gpus} | {device.capability for device in facts.gpu_pci.devices}
+    old, of_thor, of_tegra = Version("3.0"), Version("10.1"), Version("3.2")  # 10.1 is 11.0 before CUDA 13
+    assert compiled - {Version("2.0"), Version("2.1")} <= of_families
+    assert of_families - {of_thor, of_tegra} <= driven
+    assert {one for one in named if one >= old} - of_families == set()
+
+
+def test_the_c_plus_plus_standard_is_three_facts(facts: Facts) -> None:
+    """The default of an extension, PyTorch's own sources, and the demand of its headers."""
+
+    def of(release: str) -> tuple[int, int | None, int]:
+        built = facts.pytorch_build.release(release)
+        wheel = facts.torch_wheels.wheel(Version(release), "linux-64")
+        assert built is not None
+        assert wheel is not None
+        return wheel.default_cxx, built.cxx_standard, wheel.least_cxx
+
+    assert of("2.11.0") == (17, 17, 17)
+    assert of("2.12.1") == (20, 17, 17)
+    assert of("2.13.0") == (20, 20, 17)
+    assert of("2.14.1") == of("2.15.0") == (20, 20, 20)

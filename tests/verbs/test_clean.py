@@ -48,6 +48,42 @@ def test_caches_of_wheels_and_their_notes_are_named_and_emptied(created: Project
     assert require_named_and_emptied(created) == {"wheels (uv)", "notes on cached files"}
 
 
+def test_what_bears_no_mark_of_a_cache_is_left_and_named(conda: Conda) -> None:
+    conda.lock("tool")
+    conda.project.ok("update", "tiny")
+    conda.create()
+    caches = conda.project.ok("info", "--json").data["caches"]
+    kept = []
+    for name, entries in {
+        "conda packages": ("thesis.tex", "photos/one.jpg", "urls.txt"),
+        "conda package lists": ("list.json", "notes/a.json"),
+        "notes on cached files": ("notes.json", "mine/b.json"),
+    }.items():
+        for entry in entries:
+            path = Path(caches[name]) / entry
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("mine")
+            kept.append(path)
+    ended = conda.project.ok("clean", "--all")
+    assert [path for path in kept if path.read_text() != "mine"] == []
+    for path in kept:
+        top = next(folder for folder in (path, *path.parents) if str(folder.parent) in caches.values())
+        assert f"left, since tenv did not make it: {top}" in ended.err
+    assert {path.name for path in Path(caches["conda packages"]).iterdir()} == {"thesis.tex", "photos", "urls.txt"}
+    conda.project.ok("remove", "tiny")
+    conda.create()  # the caches work as before
+
+
+def test_a_file_in_uvs_cache_folder_that_is_not_uvs_is_left(created: Project) -> None:
+    mine = Path(os.environ["UV_CACHE_DIR"]) / "thesis.tex"
+    mine.write_text("mine")
+    ended = created.ok("clean", "--wheels")
+    assert mine.read_text() == "mine"
+    assert f"left, since tenv did not make it: {mine}" in ended.err
+    assert [path for path in mine.parent.iterdir() if path != mine] == []
+    mine.unlink()
+
+
 def test_the_notes_stay_where_one_cache_is_emptied(created: Project) -> None:
     rows = {row["name"]: row["freed"] for row in created.ok("clean", "--wheels", "--json").data}
     assert rows == {"wheels (uv)": True, "notes on cached files": False}

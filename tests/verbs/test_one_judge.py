@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,14 @@ import pytest
 
 from tenv.checks import judge
 from tenv.checks.before_create import look_around
-from tenv.checks.choose_target import choose
+from tenv.checks.choose_target import _gpu, choose
 from tenv.checks.host_options import HostOptions
 from tenv.checks.judge import Answers
+from tenv.checks.judge_targets import check, check_driver
 from tenv.checks.rules.interface import Case, Rule
 from tenv.core.errors import NoTargetError
 from tenv.host.report_json import to_json
+from tenv.locks.lock_file import read_lock
 from tenv.project.context import Context
 from tests.support.check_hosts import write
 from tests.support.pairs import BUILDING, Pair, pairs
@@ -79,31 +82,60 @@ def test_both_commands_agree_about_two_thousand_random_pairs(
     assert min(asked[rule] for rule in BUILDING) >= 10
 
 
-def compare_shipped(pair: Pair, folder: Path) -> str:
-    """Compare the answers about all targets on a host; return the target of `create auto`, or an empty string."""
-    file = write(folder / f"{pair.number}.json", to_json(pair.case.host))
-    listed = call("check-driver", "--host-report", file, "--json").data["targets"]
-    for row in listed:
-        checked = call("check", row["target"], "--host-report", file, "--json").data
-        assert [checked[key] for key in ("build", "run", "gpus")] == [row[key] for key in ("build", "run", "gpus")]
-    try:
-        around = look_around(Context(), "", HostOptions(host_report=file))
-        chosen = choose(Context(), around, lambda _: None).target
-    except NoTargetError:
-        return ""
-    assert next(row["build"] for row in listed if row["target"] == chosen) is True
-    return chosen
+FEW = ("cpu", "cuda117", "cuda126", "cuda130")
+"""Targets without CUDA, and with each major of CUDA."""
 
 
-def test_all_commands_agree_about_the_built_in_targets(tmp_path: Path) -> None:
-    chosen = [compare_shipped(pair, tmp_path) for pair in list(pairs(FAST))[:60:30]]
-    assert any(chosen)
+class Commands:
+    """What `check`, `check-driver` and `create auto` decide about built-in targets, in this process."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...] = ()) -> None:
+        monkeypatch.chdir(folder)
+        monkeypatch.setenv("PWD", str(folder))
+        monkeypatch.setattr(judge, "read_lock", cache(read_lock))  # a built-in lock stays as it is
+        self.folder, self.context = folder, Context()
+        self.names = names or tuple(self.context.places.names())
+        monkeypatch.setattr(type(self.context.places), "names", lambda _: self.names)
+
+    def agree(self, pair: Pair) -> str:
+        """Compare the decisions about a host; return the target of `create auto`, or an empty string."""
+        options = HostOptions(host_report=write(self.folder / f"{pair.number}.json", to_json(pair.case.host)))
+        checked = {row.target: row for row in check(self.context, self.names, "", options)}
+        for row in check_driver(self.context, None, options).targets:
+            assert row == checked[row.target], pair.number
+        try:
+            choice = choose(self.context, look_around(self.context, "", options), lambda _: None)
+            ranking, taken = choice.to_json()["ranking"], choice.target
+        except NoTargetError as error:
+            ranking, taken = error.data["auto"]["ranking"], ""
+        with_gpu, _ = _gpu(pair.case.host)
+        for row in ranking:
+            found = checked[row["target"]]
+            fits = found.build is True and found.run is True
+            assert fits or not row["suits"], (pair.number, row)
+            assert row["suits"] or not fits or (row["cuda"] and not with_gpu), (pair.number, row)
+        return taken
+
+
+def test_all_commands_agree_about_a_hundred_random_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = Commands(tmp_path, monkeypatch, FEW)
+    assert len({commands.agree(pair) for pair in pairs(FAST)}) > 2
 
 
 @pytest.mark.long
-def test_all_commands_agree_about_the_built_in_targets_on_many_hosts(tmp_path: Path) -> None:
-    chosen = [compare_shipped(pair, tmp_path) for pair in pairs(FAST, seed=35)]
-    assert len({*chosen}) > 3
+def test_all_commands_agree_about_a_thousand_random_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = Commands(tmp_path, monkeypatch)
+    assert len({commands.agree(pair) for pair in pairs(1000, seed=35)}) > 3
+
+
+def test_the_program_and_the_process_agree_about_a_built_in_target(tmp_path: Path) -> None:
+    (pair,) = list(pairs(31))[30:]
+    file = write(tmp_path / "host.json", to_json(pair.case.host))
+    listed = {row["target"]: row for row in call("check-driver", "--host-report", file, "--json").data["targets"]}
+    checked = call("check", "cuda130", "--host-report", file, "--json").data
+    assert [checked[key] for key in ("build", "run", "gpus")] == [
+        listed["cuda130"][key] for key in ("build", "run", "gpus")
+    ]
 
 
 def test_the_checkout_and_the_environment_count_in_both(project: Project) -> None:

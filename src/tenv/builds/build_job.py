@@ -316,8 +316,12 @@ class BuildRequest:
             self,
             debug=kind_by_variables(environ) or DebugKind.NONE if asked is None else asked,
             debug_files=self.debug_files or tuple(filter(None, environ.get(DEBUG_FILES, "").split(";"))),
-            defines={name: value for name, value in self.defines.items() if name != BUILD_TYPE},
         )
+
+    @property
+    def passed(self) -> dict[str, str]:
+        """The CMake variables besides that of the kind of a build, which `debug` holds."""
+        return {name: value for name, value in self.defines.items() if name != BUILD_TYPE}
 
     @property
     def options(self) -> list[str]:
@@ -381,7 +385,7 @@ class BuildJob:
         """The options of the build beyond the target; they name the build folder if there may be several."""
         request = self.request
         extra = {DEBUG_FILES: ";".join(request.debug_files)} if request.debug_files else {}
-        return {**request.debug.variables(), **extra, **request.defines}
+        return {**request.debug.variables(), **extra, **request.passed}
 
     @property
     def key(self) -> str:

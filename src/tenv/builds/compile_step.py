@@ -47,7 +47,7 @@ def _packaging(job: BuildJob) -> Iterator[tuple[str, list[str]]]:
         yield "packaging", [python, "setup.py", *words]
         return
     settings = [f"-Cbuild-dir={job.folder}", f"-Ccmake.build-type={job.request.debug.build_type}"]
-    settings += [f"-Ccmake.define.{name}={value}" for name, value in job.request.defines.items()]
+    settings += [f"-Ccmake.define.{name}={value}" for name, value in job.request.passed.items()]
     scikit = settings if job.found.way is BuildWay.SCIKIT else []
     if (job.toolchain.site_packages / "pip").is_dir():
         words = ["wheel", "-w", str(wheel)] if wheel else ["install"]

@@ -68,7 +68,7 @@ def _without(name: str, right: str, *, defined: bool) -> str:
 def configure_commands(job: BuildJob) -> list[list[str]]:
     """Return the commands that configure the build folder; none where a revision has no such step."""
     way, python = job.found.way, str(job.toolchain.python if job.toolchain else "python")
-    defines = [f"-D{name}={value}" for name, value in job.request.defines.items()]
+    defines = [f"-D{name}={value}" for name, value in job.request.passed.items()]
     if way in (BuildWay.SCIKIT, BuildWay.CMAKE):
         fixed = [f"-DPython_EXECUTABLE={python}", f"-DCMAKE_BUILD_TYPE={job.request.debug.build_type}"]
         fixed += [f"-DTORCH_BUILD_VERSION={job.tree.version.value}", "-DBUILD_PYTHON=ON"]

@@ -2,7 +2,8 @@
 
 import shlex
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from tenv.checks.rules.interface import Finding
     from tenv.checks.target_from_report import FromReport
     from tenv.project.context import Context
-    from tenv.verbs.create import Created, CreateRequest, LockMode
+    from tenv.verbs.create import Created, CreateRequest, LockMode, Preview
 
 __all__ = ["create"]
 
@@ -59,6 +60,7 @@ __all__ = ["create"]
 @offline_option
 @click.option("--no-wait", is_flag=True, help="End with status 8 if another process uses the environment.")
 @pytorch_option
+@click.option("--dry-run", is_flag=True, help="Print the files, the download and its servers, and change nothing.")
 @click.option("--no-check", is_flag=True, help="Create the environment even if a rule reports an error about building.")
 @from_report_option
 @host_options
@@ -78,6 +80,7 @@ def create(
     offline: bool,
     no_wait: bool,
     pytorch: str,
+    dry_run: bool,
     no_check: bool,
     target_from_report: bool,
     **host: Any,
@@ -117,9 +120,34 @@ def create(
         request = workflow.CreateRequest(
             name, prefix, mode, lock_file, python, exact, not no_wait, not no_check, around, repair, anew, named
         )
+        if dry_run:
+            return _previewed(workflow.preview(context, request, _reporter(progress)))
         made, choice = _first_that_is_served(context, request, choice, progress)
     findings = [finding.to_json() for finding in made.findings]
     return Result(_data(made, choice, taken), summary=_summary(made, prefix), findings=findings)
+
+
+def _previewed(found: "Preview") -> Result:
+    """Return the files that `create` would install, and the download in a line."""
+    from tenv.cli.table import print_table  # late: as the verb
+
+    rows = [
+        (need.name, need.version, need.kind, format_bytes(need.size or 0), "a cache" if need.cached else need.server)
+        for need in found.needs
+    ]
+    new = [need for need in found.needs if not need.cached]
+    data = {
+        "target": found.found.name,
+        "prefix": str(found.prefix),
+        "lock": str(found.found.lock_file),
+        "changed": found.changed,
+        "files": [asdict(need) for need in found.needs],
+        "download": {"files": len(new), "bytes": sum(need.size or 0 for need in new)},
+    }
+    idle = [] if found.changed else [f"{found.found.name} is ready in {found.prefix}: nothing to do"]
+    text = partial(print_table, ("NAME", "VERSION", "KIND", "SIZE", "FROM"), rows) if rows else ""
+    findings = [finding.to_json() for finding in found.findings]
+    return Result(data, text=text, summary=[*idle, *found.lines], findings=findings)
 
 
 def _first_that_is_served(

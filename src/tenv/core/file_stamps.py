@@ -7,6 +7,7 @@ file with another stamp than the noted one is compared with its digest before it
 import contextlib
 import json
 import os
+import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,7 +16,7 @@ from tenv.core.errors import StorageError
 from tenv.core.files import read_regular, write_atomic
 from tenv.core.user_folders import user_cache
 
-__all__ = ["Stamp", "note_stamps", "noted_stamps", "set_executable", "stamp", "stamps_folder"]
+__all__ = ["Stamp", "is_note", "note_stamps", "noted_stamps", "set_executable", "stamp", "stamps_folder"]
 
 Stamp = tuple[int, int, int]
 """The size of a file in bytes, the time of its last change in nanoseconds, and 1 for a program, else 0."""
@@ -47,6 +48,14 @@ def stamps_folder() -> Path:
     """Return the folder of the notes; without it, digests are compared again."""
     cache = os.environ.get("TENV_CACHE_DIR")
     return (Path(cache) if cache else user_cache()) / "stamps"
+
+
+def is_note(path: Path) -> bool:
+    """Return whether a file is a note by its name, or what an interrupted write of one left."""
+    return _NOTE.search(path.name) is not None
+
+
+_NOTE = re.compile(r"(?:^|\.)(conda|wheel|unpacked)-[0-9a-f]{32,64}\.json\b")
 
 
 def _file(key: str) -> Path:

@@ -268,13 +268,31 @@ def relative_link(link: Path, target: Path) -> None:
     link.symlink_to(os.path.relpath(target, link.parent))
 
 
-def empty_folder(folder: Path) -> None:
-    """Remove a folder with its content, if it exists."""
+def empty_folder(folder: Path, is_ours: Callable[[Path], bool]) -> list[Path]:
+    """Remove the entries of a cache folder that bear the mark of its programs, and the folder if nothing else is in it.
+
+    Args:
+        folder: The folder; nothing is done where it is missing or a link.
+        is_ours: Returns whether an entry bears that mark.
+
+    Returns:
+        The other entries, which stay.
+    """
     import shutil  # late: few commands remove anything
 
-    if folder.is_dir():
-        with storage_errors(f"can't empty {folder}"):
-            shutil.rmtree(folder)
+    if not folder.is_dir() or folder.is_symlink():
+        return [folder] if folder.is_symlink() else []
+    with storage_errors(f"can't empty {folder}"):
+        ours = [path for path in sorted(folder.iterdir()) if is_ours(path)]  # all of them before the first goes
+        for path in ours:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        left = sorted(folder.iterdir())
+        if not left:
+            folder.rmdir()
+    return left
 
 
 def remove_tree(folder: Path, marker: str) -> None:

@@ -38,6 +38,7 @@ class ForwardCompatibility:
         branch: The driver branch, the first number of the driver's version.
         verdict: Its behavior there.
         basis: How certain this is.
+        listed: Whether a table names the branch; otherwise the verdict is derived from an older branch.
     """
 
     package: str
@@ -45,6 +46,7 @@ class ForwardCompatibility:
     branch: int
     verdict: ForwardVerdict
     basis: Basis
+    listed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,9 @@ class ForwardTable:
             return ForwardCompatibility(older.package, older.cuda, driver.major, ForwardVerdict.EXCLUDED, basis)
         doubt = f"no table names branch {driver.major}, and branch {older.branch}, which is older, is accepted"
         basis = older.basis.doubted(doubt)
-        return ForwardCompatibility(older.package, older.cuda, driver.major, ForwardVerdict.COMPATIBLE, basis)
+        return ForwardCompatibility(
+            older.package, older.cuda, driver.major, ForwardVerdict.COMPATIBLE, basis, listed=False
+        )
 
 
 def read(data: Data) -> ForwardTable:

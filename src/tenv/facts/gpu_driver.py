@@ -1,5 +1,6 @@
 """The driver branches and kernel modules that support a GPU, the CUDA of Jetsons, and the driver for WSL."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated
 
@@ -60,6 +61,7 @@ class JetsonLinux:
 
     Attributes:
         l4t: Its version.
+        jetpack: The first JetPack with it.
         cuda: The CUDA that its driver offers.
         driver: The number that nvidia-smi gives the driver; None if it has none.
         capabilities: The compute capabilities of the boards that it is for.
@@ -67,6 +69,7 @@ class JetsonLinux:
     """
 
     l4t: Version
+    jetpack: Version
     cuda: Version
     driver: Version | None
     capabilities: Annotated[tuple[Version, ...], Column("cc")]
@@ -107,6 +110,11 @@ class GpuDriverTable:
     def release(self, l4t: Version) -> JetsonLinux | None:
         """Return the row of a release of Jetson Linux; None if it is older than the table."""
         return next((row for row in reversed(self.jetson) if row.l4t <= l4t), None)
+
+    def jetpack_with(self, cuda: Version, capabilities: Iterable[Version]) -> JetsonLinux | None:
+        """Return the first release of Jetson Linux whose driver offers a CUDA on boards; None if none does."""
+        boards = set(capabilities)
+        return next((row for row in self.jetson if row.cuda >= cuda and boards <= set(row.capabilities)), None)
 
     def releases(self, capability: Version) -> tuple[JetsonLinux, ...]:
         """Return the releases of Jetson Linux for a board, oldest first; none for other GPUs."""

@@ -13,7 +13,7 @@ from tenv.facts.interface import Basis
 if TYPE_CHECKING:
     from tenv.facts.tables import Facts
 
-__all__ = ["NamedGpu", "find_by_id", "find_by_name"]
+__all__ = ["NamedGpu", "find_by_id", "find_by_name", "is_vgpu"]
 
 _BRANDS = ("nvidia", "geforce", "tesla", "corporation")
 _CUT = re.compile(r"\s*(\.{2,}|…)\s*$")
@@ -21,7 +21,13 @@ _MEMORY = re.compile(r"[ -]\d+G?B?$", re.IGNORECASE)
 """The begin of a memory size, at which a long name was cut: ``NVIDIA H100 80G``."""
 _PLACE = re.compile(r"( Generation)? (Laptop|Embedded) GPU\b| \d+GB( PCIe)?$")
 """The words of pci.ids that people and NVIDIA's list leave out of a name."""
-_VGPU = re.compile(r"-\d{1,3}[ABCQ]$")
+_VGPU = re.compile(r"(-\d)?-\d{1,3}[ABCQ](ME)?$")
+_BESIDE = re.compile(
+    r"laptop|mobile|gpu|max|q|with|design|embedded|module|developer|kit|workstation|server|edition|generation|active|oem|fe"
+    r"|founders|mig|\dg|\dc|sxm\d?|pcie|nvl\d*|hbm\d?e?|fhhl|ls|h|ac|lc|\d+(g|gb|gib)|pg\d+|\de|grid|dgx|hgx|quadro|superchip"
+    r"|(ad|ga|gb|gf|gh|gk|gm|gp|gr|gv|tu)\d\w{1,3}[a-z]{0,2}"
+)
+"""The words that drivers, lspci and people put beside a GPU's name; any other word makes it the name of another GPU."""
 _PARTS = re.compile(r"(?<=\d)(?=ti\b|super\b)")
 _DIGITS = re.compile(r"\d+")
 
@@ -50,13 +56,19 @@ def find_by_name(name: str, facts: "Facts") -> NamedGpu | None:
 
     Brands do not count (``NVIDIA GeForce GTX 1660 Ti``, ``gtx 1660 ti`` and ``GTX1660Ti`` are one), nor do words that
     follow the name (``Laptop GPU``, ``SXM4-40GB``) or the profile of a vGPU (``A40-48C``). The longest name that it
-    contains as whole words counts. A truncated name matches if all its candidates have one compute capability.
+    contains as whole words counts, and the other words must be of these kinds: ``RTX 5090 FOO`` is no known GPU. A
+    truncated name matches if all its candidates have one compute capability.
     """
     answers = facts.gpu_answers
     if name not in answers:
         cut = _CUT.search(name)
         answers[name] = _cut(name[: cut.start()], facts) if cut else _whole(name, facts)
     return answers[name]
+
+
+def is_vgpu(name: str) -> bool:
+    """Return whether a name has the profile of a vGPU, such as ``A10-24Q``."""
+    return _VGPU.search(name.strip()) is not None
 
 
 def find_by_id(pci_id: str, facts: "Facts") -> NamedGpu | None:
@@ -79,7 +91,7 @@ def _whole(name: str, facts: "Facts") -> NamedGpu | None:
             best = [row] if len(words) > length else [*best, row]
             length = len(words)
     alike = not best or not best[0].pci_id or len({row.capability for row in best}) == 1
-    return best[0] if best and alike else None
+    return best[0] if best and alike and _is_all(_words(best[0].name), asked) else None
 
 
 def _cut(begin: str, facts: "Facts") -> NamedGpu | None:
@@ -99,6 +111,19 @@ def _stands_in(words: tuple[str, ...], asked: tuple[str, ...]) -> bool:
         return False
     starts = range(len(asked) - len(words) + 1)
     return any(asked[start : start + len(words)] == words for start in starts) or "".join(words) == "".join(asked)
+
+
+def _is_all(words: tuple[str, ...], asked: tuple[str, ...]) -> bool:
+    """Return whether the words beside a name are none that another GPU's name has."""
+    if "".join(words) == "".join(asked):
+        return True
+    starts = (start for start in range(len(asked)) if asked[start : start + len(words)] == words)
+    for start in starts:
+        rest = (*asked[:start], *asked[start + len(words) :])
+        board = any(word.startswith("pg") for word in (*words, *rest))  # PG509-200 is a board and its variant
+        if all(_BESIDE.fullmatch(word) or (board and word.isdigit()) for word in rest):
+            return True
+    return False
 
 
 def _names_of(facts: "Facts", may_hold: Callable[[str], bool] = lambda _: True) -> Iterator[NamedGpu]:

@@ -95,7 +95,7 @@ class Release:
         gcc_min_header: The oldest GCC that ``c10/util/C++17.h`` does not reject; None if nothing checks it there.
         gcc_min_readme: The oldest GCC that the README names.
         clang_min_header: The oldest clang that ``c10/util/C++17.h`` does not reject.
-        cxx_standard: The C++ standard, 17 for C++17.
+        cxx_standard: The C++ standard of PyTorch's own sources, 17 for C++17.
         wheel_abi: ``_GLIBCXX_USE_CXX11_ABI`` of the PyPI wheel: 0 or 1; None if it is not known.
         build_backend: The build backend of the PyPI wheel, with its version.
         cuda_stable: The CUDA versions that its release notes call stable.
@@ -118,7 +118,7 @@ class Release:
     gcc_min_header: Annotated[Version | None, Column("min_gcc_header")]
     gcc_min_readme: Annotated[Version | None, Column("gcc_readme")]
     clang_min_header: Annotated[Version | None, Column("min_clang_header")]
-    cxx_standard: Annotated[int | None, Column("cxx_config", read=_cxx_standard)]
+    cxx_standard: Annotated[int | None, Column("cxx_tree", read=_cxx_standard)]
     wheel_abi: Annotated[int | None, Column(read=_wheel_abi)]
     build_backend: OptionalText
     cuda_stable: Annotated[tuple[Version, ...], Column(read=_cudas)]

@@ -70,6 +70,7 @@ class KnownFailure:
         platform: The only platform that it is about; empty for all.
         with_cuda: Whether it is about builds with CUDA alone.
         cuda_from: The first CUDA of a build that it is about; None for all.
+        untried: Whether nothing is known to fail: no build with these versions is known.
         what: What fails.
         fix: A remedy besides another version, or an empty string.
         basis: How well this is known.
@@ -89,6 +90,7 @@ class KnownFailure:
     platform: OptionalText
     with_cuda: bool
     cuda_from: Version | None
+    untried: Annotated[bool, Column(default=False)]
     what: str
     fix: OptionalText
     basis: Basis
@@ -117,7 +119,7 @@ class KnownFailure:
             and (last or release < self.torch_below)
         ):
             return True if self.trunk is Trunk.FAILS else self._fails_on(day or nightly_day(torch))
-        return release < self.torch_below
+        return None if self.untried and release < self.torch_below else release < self.torch_below
 
     def _fails_on(self, day: date | None) -> bool | None:
         """Return whether the trunk of a day failed; None if the row does not decide."""

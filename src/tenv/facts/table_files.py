@@ -78,7 +78,7 @@ LAYOUTS: Mapping[str, Layout] = {
         "the driver branches and the kernel module of a GPU, the CUDA of a Jetson, the Windows driver that WSL needs",
         {
             "generation": Section(("name",), ("cc", "first_linux", "ends_linux", "ends_windows", "module")),
-            "jetson": Section(("l4t",), ("cuda", "driver", "cc")),
+            "jetson": Section(("l4t",), ("jetpack", "cuda", "driver", "cc")),
             "wsl": Section(("since",)),
         },
     ),
@@ -118,13 +118,24 @@ LAYOUTS: Mapping[str, Layout] = {
         {
             "release": Section(
                 ("version",),
-                ("requires_python", "cmake_min", "gcc_readme", "cxx_config", "cuda_min_enforced", "build_backend"),
+                (
+                    "requires_python",
+                    "cmake_min",
+                    "gcc_readme",
+                    "cxx_tree",
+                    "cuda_min_enforced",
+                    "build_backend",
+                ),
             ),
             "env": Section(("name",), ("meaning",)),
             "companion": Section(("torch",), ("torchvision", "torchaudio", "triton")),
             "cusparselt_compat": Section(("torch",), ("note",)),
             "cuda_arch_matrix": Section(("torch",)),
         },
+    ),
+    "torch_headers": Layout(
+        "the parts of CUDA that the headers of each torch include, and the Pythons that have a wheel of it",
+        {"headers": Section(("torch",), ("python", "parts", "beside"))},
     ),
     "pytorch_switches": Layout(
         "which revisions of PyTorch read a switch, and its other names",

@@ -3,7 +3,7 @@
 from tenv.activation.changes import ACTIVATION, read_activation
 from tenv.activation.variables import Archs
 from tenv.checks.rules.common import KnownGpu, identify
-from tenv.checks.rules.gpu import VARIABLE, in_range
+from tenv.checks.rules.gpu import VARIABLE, in_range, misread
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.host import gpus
 from tenv.host.interface import Missing
@@ -31,6 +31,9 @@ def chosen_archs(job: Creation) -> Archs | None:
         why = (
             f"nvcc of CUDA {cuda.major_minor} does not compile for every GPU that PyTorch detects: not for the {names}"
         )
+        return Archs(tuple(map(str, listed)), why)
+    if wrong := misread(listed):
+        why = f"PyTorch's own detection, of every release up to 2.15, turns {wrong[0]} into 2.0, which nvcc refuses"
         return Archs(tuple(map(str, listed)), why)
     if sees_gpu():
         return None

@@ -16,6 +16,7 @@ from tenv.activation.conda_scripts import run_scripts
 from tenv.activation.shells.interface import STORED
 from tenv.activation.variables import derive
 from tenv.checks.lock_verdict import judge_lock
+from tenv.checks.rules.resources import UNPACKED
 from tenv.checks.rules.toolkit import check_lock
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBrokenError, NetworkError, StorageError, TenvError, UnsafePackageError
@@ -24,6 +25,7 @@ from tenv.core.files import flush, remove_tree, storage_errors, write_atomic
 from tenv.core.folder_size import folder_size
 from tenv.core.prefix import CONSTRAINT, MARKER, META, clear, files_in
 from tenv.core.progress import Joined
+from tenv.core.size_text import format_bytes
 from tenv.core.unreadable import closed_to_others
 from tenv.environment.integrity import Defect
 from tenv.environment.lock_note import drop_lock_note
@@ -33,10 +35,24 @@ from tenv.environment.trust import Reason, needed_names
 from tenv.install.architectures import chosen_archs
 from tenv.install.creation import Creation
 from tenv.install.plan import make_plan
+from tenv.sources.interface import Need, sources
 from tenv.sources.owners import record_files
 from tenv.toolchain.cuda_folder import assemble, assemble_beside
 
-__all__ = ["STEPS", "Step", "check", "make", "notes", "put_aside_for", "run_steps"]
+__all__ = [
+    "STEPS",
+    "Step",
+    "check",
+    "download_lines",
+    "make",
+    "needs_of",
+    "notes",
+    "put_aside_for",
+    "run_steps",
+]
+
+LONG = 200 << 20
+"""The bytes of a download from which it is named before it begins: 16 s at 100 Mbit/s."""
 
 
 def _always(_: Creation) -> bool:
@@ -147,6 +163,34 @@ def make(job: Creation) -> None:
 
 def _plan(job: Creation) -> None:
     job.plan = make_plan(job)
+    rows = [job.lock.files(source.section.key, job.platform) for source in sources()]
+    if sum(getattr(row, "size", 0) or 0 for files in rows for row in files) >= LONG:
+        needs = needs_of(job)
+        if sum(need.size or 0 for need in needs if not need.cached) >= LONG:
+            job.context.progress.say("; ".join(download_lines(needs)))
+
+
+def needs_of(job: Creation) -> tuple[Need, ...]:
+    """Return the files that a planned job installs."""
+    return tuple(need for work in job.works for need in work.needs())
+
+
+def download_lines(needs: Sequence[Need]) -> Iterator[str]:
+    """Yield the files and the bytes to download with their servers, those in caches, and the size on the disk."""
+    new, cached = [need for need in needs if not need.cached], [need for need in needs if need.cached]
+    by_server: dict[str, int] = {}
+    for need in new:
+        by_server[need.server] = by_server.get(need.server, 0) + (need.size or 0)
+    total = sum(by_server.values())
+    if new:
+        of = ", ".join(f"{format_bytes(size)} from {server}" for server, size in by_server.items())
+        of = of if len(by_server) == 1 else f"{format_bytes(total)} ({of})"
+        yield f"to download: {len(new)} file{'s'[: len(new) != 1]}, {of}"
+    if cached:
+        size = sum(need.size or 0 for need in cached)
+        yield f"in caches: {len(cached)} file{'s'[: len(cached) != 1]}, {format_bytes(size)}"
+    if needs:
+        yield f"on the disk: about {format_bytes(UNPACKED * sum(need.size or 0 for need in needs))}"
 
 
 def _stage(job: Creation) -> None:

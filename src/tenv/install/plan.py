@@ -122,7 +122,7 @@ def _python(job: Job) -> tuple[Interpreter | None, bool]:
         )
     wanted = taken or asked
     unfit = () if wanted else job.unfit_pythons
-    return choose_python(job.uv, job.target, lock, platform, wanted, job.old, unfit), False
+    return choose_python(job.uv, job.target, lock, platform, wanted, job.old, unfit, fetches=job.fetches), False
 
 
 def choose_python(
@@ -133,6 +133,8 @@ def choose_python(
     wanted: str | None,
     old: State | None,
     unfit: Collection[str] = (),
+    *,
+    fetches: bool = True,
 ) -> Interpreter:
     """Return the Python to use: the requested one, the environment's, the best of the host, or a downloaded one.
 
@@ -144,6 +146,7 @@ def choose_python(
         wanted: The requested minor or program; None to choose.
         old: The state of the environment; None without one.
         unfit: The minors not to choose if the lock serves others.
+        fetches: Whether a missing Python is downloaded; else its path is its name alone.
     """
     minors = lock.python_minors(platform) or target.manifest.python_minors()
     hint = f"`tenv create {target.name} --python {max(minors, key=Version)}` takes the newest of them" if minors else ""
@@ -165,6 +168,8 @@ def choose_python(
     minor = preferred or max(open_, key=Version)
     if kept := uv.unselected(minor):
         return kept
+    if not fetches:
+        return Interpreter(Path(f"python{minor}"), Version(minor), headers=True)
     try:
         program = uv.fetch_python(minor)
     except NetworkError as error:

@@ -7,6 +7,7 @@ aborts the process on an absolute name.
 import hashlib
 import json
 import posixpath
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from tenv.rattler_api.network import cache_folder as shared_cache
 from tenv.rattler_api.records import Record
 
 __all__ = ["Content", "PackageMembers", "PackedFile", "PackedFiles", "cache_folder", "downloads_folder", "lists_folder"]
-__all__ += ["read_cache", "read_packed"]
+__all__ += ["in_cache", "is_cached_package", "is_package_list", "read_cache", "read_packed"]
 
 _OURS = ("info/paths.json", "info/link.json")
 
@@ -107,6 +108,22 @@ def lists_folder() -> Path:
     return shared_cache() / "repodata"
 
 
+def is_cached_package(path: Path) -> bool:
+    """Return whether an entry of the package cache is rattler's: a package with its lock file, or such a lock."""
+    if path.name == ".cache.lock":
+        return True
+    package = path.with_name(path.name.removesuffix(".lock"))
+    return path.with_name(f"{package.name}.lock").is_file() and (path != package or (path / "info").is_dir())
+
+
+def is_package_list(path: Path) -> bool:
+    """Return whether an entry of the lists' folder is rattler's: its names begin with a hash of the channel's URL."""
+    return _LIST.match(path.name) is not None
+
+
+_LIST = re.compile(r"[0-9a-f]{8}\.|shards")
+
+
 def read_cache(records: Sequence[Record], *, thorough: bool = False) -> tuple[dict[str, Content], tuple[str, ...]]:
     """Return, by URL, the content of the packages in the cache, and the names of damaged ones.
 
@@ -114,13 +131,13 @@ def read_cache(records: Sequence[Record], *, thorough: bool = False) -> tuple[di
         records: The packages.
         thorough: Compare the digests of all files, not only of those with another stamp than the noted one.
     """
-    there = _cached(records)
+    there = in_cache(records)
     read = {record.url: _read_folder(record, folder, thorough=thorough) for record, folder in there}
     damaged = tuple(record.name for record, _ in there if read[record.url] is None)
     return {url: content for url, content in read.items() if content is not None}, damaged
 
 
-def _cached(records: Sequence[Record]) -> list[tuple[Record, Path]]:
+def in_cache(records: Sequence[Record]) -> list[tuple[Record, Path]]:
     """Return the packages that rattler finds in the cache, with their folders."""
     import asyncio  # late: 38 ms
 

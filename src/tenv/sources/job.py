@@ -66,6 +66,11 @@ class Plan:
         """Return the packages of a source that tenv owns, before or after."""
         return {**self.had.get(key, {}), **self.wanted[key]}
 
+    def keeps(self, key: str, name: str) -> bool:
+        """Return whether a package stays as it is in the prefix."""
+        had = self.had.get(key, {}).get(name)
+        return not self.scratch and had is not None and had == self.wanted[key].get(name) and name not in self.damaged
+
     def broken(self, key: str) -> tuple[str, ...]:
         """Return the packages of a source that are damaged, sorted."""
         return tuple(sorted(self.damaged & self.wanted[key].keys()))
@@ -95,6 +100,7 @@ class Job:
         old: The state of the existing environment, or None.
         fault: Why the existing environment is unusable, or None.
         toolchain: The assembled toolchain; set by `assembling`.
+        fetches: Whether a missing Python is downloaded; false for a job that changes nothing.
     """
 
     lock: "Lock"
@@ -120,6 +126,7 @@ class Job:
         self.python_wanted = python
         self.exact = exact
         self.repair = repair
+        self.fetches = True
         self.old: State | None = None
         self.fault: Fault | None = None
 

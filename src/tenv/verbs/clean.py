@@ -5,7 +5,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from tenv.core.dataclass import dataclass
-from tenv.core.file_stamps import stamps_folder
+from tenv.core.file_stamps import is_note, stamps_folder
 from tenv.core.files import empty_folder, storage_errors
 from tenv.core.folder_size import folder_size
 from tenv.project.context import Context
@@ -53,9 +53,9 @@ def clean_caches(context: Context, keys: Collection[str], *, leftovers: bool, no
             left = tuple(cache.clear() or ()) if freed else ()
             rows.append(Cache(cache.name, cache.path, size, freed and cache.path not in left, left))
     folder = stamps_folder()
-    rows.append(Cache(NOTES, folder, folder_size(folder), notes))
-    if notes:
-        empty_folder(folder)
+    size = folder_size(folder)
+    left = tuple(empty_folder(folder, is_note)) if notes else ()
+    rows.append(Cache(NOTES, folder, size, notes, left))
     for parent in dict.fromkeys((context.places.environments(), context.places.data / "envs")):
         for path in sorted(parent.glob(".*.removed-*")):
             rows.append(Cache("half-removed environment", path, folder_size(path), leftovers))

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tenv.checks.rules.interface import Finding
+    from tenv.sources.interface import Need
 
-__all__ = ["CreateRequest", "Created", "LockMode", "create"]
+__all__ = ["CreateRequest", "Created", "LockMode", "Preview", "create", "preview"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,27 @@ class Created:
         return self.found.lock_file
 
 
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What `create` would do.
+
+    Attributes:
+        found: The target, with its lock.
+        prefix: The folder of the environment.
+        changed: Whether it would change.
+        needs: The files that it would install.
+        lines: The download and the size on the disk, in words.
+        findings: The findings of the rules.
+    """
+
+    found: Target
+    prefix: Path
+    changed: bool
+    needs: "tuple[Need, ...]" = ()
+    lines: tuple[str, ...] = ()
+    findings: "tuple[Finding, ...]" = ()
+
+
 def _ignore(findings: "Sequence[Finding]") -> None:
     """Ignore findings."""
 
@@ -88,6 +110,33 @@ def create(
             context.progress.say("the manifest, the lock or the environment has changed meanwhile: reading them again")
 
 
+def preview(
+    context: Context, request: CreateRequest, report: "Callable[[Sequence[Finding]], None]" = _ignore
+) -> Preview:
+    """Return what `create` would do, and change nothing: no lock is written, and no Python is downloaded.
+
+    Raises:
+        LockMissingError, LockStaleError: `create` would lock the target first.
+        TenvError: `create` would end so before its first change.
+    """
+    if request.mode is LockMode.UPDATE:
+        request = replace(request, mode=LockMode.LOCKED)
+    job = _job(context, request, report)
+    _looked_at(job)
+    if job.is_current() and not request.anew:
+        return Preview(job.target, job.prefix, changed=False)
+    from tenv.install import make  # late: as in `_make`
+    from tenv.install.plan import make_plan
+
+    _check_platform(job)
+    make.check(job)
+    job.fetches = False
+    job.plan = make_plan(job)
+    job.plan = job.plan.anew() if request.anew else job.plan
+    needs = make.needs_of(job)
+    return Preview(job.target, job.prefix, True, needs, tuple(make.download_lines(needs)), job.findings)
+
+
 class _ChangedError(Exception):
     """The manifest, the lock or the environment has changed since it was read; nothing was done yet."""
 
@@ -96,15 +145,7 @@ def _create(
     context: Context, request: CreateRequest, report: "Callable[[Sequence[Finding]], None]", start: float
 ) -> Created:
     job = _job(context, request, report)
-    _check_prefix(job.prefix)
-    job.environment.check_real()
-    job.look()
-    if not request.anew:
-        _check_owner(job)
-    if job.manifest.system:
-        _check_platform(job)
-    for work in job.works:  # a missing system tool ends the command before any write
-        work.look()
+    _looked_at(job)
     notes: tuple[str, ...] = ()
     changed = not job.is_current() or request.anew
     if changed:
@@ -117,6 +158,19 @@ def _create(
         note_current(context, job.environment, state)
     seconds = time.monotonic() - start
     return Created(job.target, job.prefix, state, changed, seconds, notes, job.findings)
+
+
+def _looked_at(job: Creation) -> None:
+    """Refuse a folder that can't hold the environment, and a host that lacks a tool of the system."""
+    _check_prefix(job.prefix)
+    job.environment.check_real()
+    job.look()
+    if not job.request.anew:
+        _check_owner(job)
+    if job.manifest.system:
+        _check_platform(job)
+    for work in job.works:  # a missing system tool ends the command before any write
+        work.look()
 
 
 def _make(job: Creation) -> tuple[bool, tuple[str, ...]]:
@@ -180,7 +234,8 @@ def _find_target(context: Context, request: CreateRequest) -> Target:
     if not request.lock_file.exists():
         hint = f"`tenv lock {target.name} --lock-file {shlex.quote(str(request.lock_file))}` writes it"
         raise LockMissingError(f"there is no lock for `{target.name}` ({request.lock_file})", hint=hint)
-    return replace(target, lock_file=request.lock_file, lock_home=request.lock_file, lock_origin=None)
+    found = replace(target, lock_file=request.lock_file, lock_home=request.lock_file, lock_origin=None)
+    return context.places.followed(found)
 
 
 def _job(context: Context, request: CreateRequest, report: "Callable[[Sequence[Finding]], None]") -> Creation:
@@ -246,6 +301,7 @@ def _lock(job: Creation) -> None:
     why = "no lock yet: locked" if missing else f"{'; '.join(locked.differences)}: locked again"
     job.context.progress.say(f"{locked.path}: {why}")
     target = replace(job.target, lock_file=locked.path, lock_origin=job.target.home_origin)
+    target = job.context.places.followed(target)
     if job.features:  # a lock that was good as a whole may still lack what one feature needs
         judge_lock(target, locked.lock.text, features=job.features).require(target)
     job.take_lock(take(locked.lock, job.features), target)

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from tenv.checks.rules.interface import Scope, Severity
+from tenv.core.versions import Version
 from tenv.host.interface import Fact, OriginKind
-from tenv.host.report import FoundBy, Lead
+from tenv.host.report import Compiler, FoundBy, Lead
 from tenv.host.toolkit_content import compiler_limits, parse_host_config, parse_math_functions
 from tests.checks.rules.cases import case, found, gxx, limits, toolkit
 from tests.support.found_by import led
@@ -131,7 +133,7 @@ def test_a_visual_c_plus_plus_that_nvcc_refuses(cuda: str | None, version: str, 
 @pytest.mark.parametrize(
     ("torch", "version", "severity", "said"),
     [
-        ("2.12.1", "19.28.29914", "error", "PyTorch 2.12.1 is written in C++20, which needs 1929 or newer"),
+        ("2.13.0", "19.28.29914", "error", "PyTorch 2.13.0 is written in C++20, which needs 1929 or newer"),
         ("2.12.1", "19.29.30133", "", ""),
         ("2.9.1", "19.16.27023", "warning", "PyTorch supports 1920 (Visual Studio 2019) and newer (not confirmed for"),
         ("2.9.1", "19.20.27508", "", ""),
@@ -199,3 +201,20 @@ def test_what_nvcc_takes_is_judged(taken: str, variables: tuple[Lead, ...], subj
     own = replace(gxx("14.2.0", "/usr/bin/gcc", kind="gcc"), nvcc=True)
     errors = found("TE402", case(cuda="12.6", compilers=(mine, own)))
     assert [one.subject for one in errors] == ([subject] if subject == "g++ 14.2.0" else [])
+
+
+def test_a_gcc_that_nobody_is_known_to_have_tried_leaves_the_build_open() -> None:
+    (finding,) = found("TE406", case("13.4", torch="2.14.1", compilers=(gxx("16.1.0"),)))
+    assert finding.unknown is not None
+    assert finding.unknown.scope is Scope.BUILD
+    assert "was not tried with PyTorch 2.14.1" in finding.message
+    (older,) = found("TE406", case("13.4", torch="2.8.0", compilers=(gxx("16.1.0"),)))
+    assert older.severity is Severity.ERROR
+
+
+def test_nvcc_takes_the_plain_gcc_of_a_report_that_marks_none() -> None:
+    """CXX names the compiler of the C++ files alone."""
+    named = Compiler("g++", "/opt/gcc-12/bin/g++-12", Version("12.3.0"), True, (FoundBy(Lead.CXX, "CXX"),))
+    plain = gxx("15.1.0", "/usr/bin/g++", default=False)
+    assert found("TE402", case("12.4", compilers=(named, plain)))
+    assert not found("TE402", case("12.4", compilers=(named,)))

@@ -9,6 +9,7 @@ from tenv.core.versions import Version
 from tenv.facts.cuda_driver import CudaDriverTable
 from tenv.facts.tables import load_facts
 from tenv.host.interface import Fact, Missing
+from tests.checks.rules.cases import case, compat, found
 
 TABLE = load_facts().cuda_driver
 RUNS = (Verdict.NATIVE, Verdict.MINOR_VERSION)
@@ -193,3 +194,12 @@ def test_a_finding_has_the_keys_of_the_envelope() -> None:
     assert list(written) == ["code", "severity", "subject", "message", "evidence", "source", "fix"]
     assert json.loads(json.dumps(written))["severity"] == "error"
     assert all(type(value) is str and value for value in written.values())
+
+
+def test_forward_compatibility_on_a_branch_that_no_table_lists_is_open() -> None:
+    """NVIDIA lists cuda-compat 13.0 for 535 and 570; 545 is between them and in no table."""
+    first = compat("/usr/local/cuda-13.0/compat/libcuda.so.580.65.06", "580.65.06")
+    for driver, scope in (("545.23.08", Scope.RUN), ("535.104.12", None)):
+        asked = case("13.0", driver=Version(driver), compat=first)
+        (finding,) = found("TE105", asked)
+        assert (finding.unknown.scope if finding.unknown else None) is scope

@@ -131,10 +131,17 @@ def test_the_manifest_s_own_max_jobs(jobs: str, said: bool) -> None:
 
 def test_the_driver_of_a_jetson_comes_with_its_system() -> None:
     reason = "nvidia-smi: not found; /etc/nv_tegra_release: Jetson Linux 36.4, whose driver has no version of its own"
-    (finding,) = found(
-        "TE101", case(driver=Missing(reason, ReasonKind.JETSON), gpus=(gpu("Orin", "8.7"),), platform="linux-aarch64")
+    board: dict[str, Any] = {"driver": Missing(reason, ReasonKind.JETSON), "platform": "linux-aarch64"}
+    (finding,) = found("TE101", case("12.6", gpus=(gpu("Orin", "8.7"),), **board))
+    assert finding.message.endswith("running needs JetPack 6.1 or newer")
+    assert finding.fix == "install JetPack 6.1 or newer, which brings the driver of a Jetson"
+    (finding,) = found("TE101", case("13.0", gpus=(gpu("Orin", "8.7"),), **board))
+    assert finding.fix == (
+        "choose a target with an older CUDA: no JetPack that tenv knows offers CUDA 13.0 on the Orin"
     )
-    assert finding.fix == "install a JetPack with CUDA 13.0 or newer, which brings the driver of a Jetson"
+    (finding,) = found("TE105", case("13.0", gpus=(gpu("Orin", "8.7"),), l4t=Version("36.4"), **board))
+    assert "data-centre" not in finding.message
+    assert "580" not in finding.message
 
 
 COMPAT = compat("/usr/local/cuda-13.0/compat/libcuda.so.580.65.06", "580.65.06")

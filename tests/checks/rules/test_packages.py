@@ -302,3 +302,14 @@ def test_one_cause_is_one_finding_with_a_list() -> None:
     (finding,) = found("TE306", case("12.6", conda=(*halves, conda("liby", "1.0"))))
     assert finding.subject == "libx-dev 1.0, libx-static 1.0 on linux-64"
     assert finding.fix.count("set both to one version") == 2
+
+
+def test_a_triton_of_another_revision_is_a_note_where_a_feature_brings_it() -> None:
+    locked = replace(wheel("triton", "3.2.0"), features=("test",))
+    (finding,) = found("TE605", case("12.1", "2.4.0", wheels=(locked,)))
+    assert (finding.severity.value, finding.subject) == ("note", "triton 3.2.0")
+    assert "whose wheels require triton 3.0.0: torch.compile may fail, with the feature test alone" in finding.message
+    assert finding.fix.startswith('set triton = "3.0.0" in [feature.test.pypi-dependencies] of a target of yours')
+    assert found("TE605", case("12.1", "2.6.0", wheels=(locked,))) == []
+    (own,) = found("TE605", case("13.0", "2.14.1", wheels=(wheel("triton", "3.9.0"),)))
+    assert (own.severity.value, "require triton ~=3.8.0" in own.message) == ("warning", True)

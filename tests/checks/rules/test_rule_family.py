@@ -58,7 +58,8 @@ def test_every_code_has_its_page() -> None:
 
 def test_every_code_has_its_limits() -> None:
     files = sorted(file.stem.upper() for file in (Path(__file__).parent / "limits").glob("*.py"))
-    assert [code for code in CODES if code not in files] == [], "tests/checks/rules/limits/CODE.py is missing"
+    missing = [f"tests/checks/rules/limits/{code.lower()}.py" for code in CODES if code not in files]
+    assert missing == [], "a file with the limits of a code is missing"
     assert files == CODES
 
 

@@ -34,15 +34,19 @@ DRIVER_RULES: tuple[Rule, ...] = (
     Rule(driver_gpu.kernel_module, (driver_gpu.MODULE,), "a kernel module that does not support the GPU", _RUN),
     Rule(driver_gpu.wsl_driver, (driver_gpu.WSL,), "a Windows driver too old for WSL", _RUN),
     Rule(driver_gpu.vgpu_host, (driver_gpu.VGPU,), "the driver of a vGPU host", _RUN),
+    Rule(driver_gpu.vgpu_license, (driver_gpu.LICENSE,), "a vGPU, which needs a license", _RUN),
+    Rule(driver_gpu.fabric_manager, (driver_gpu.FABRIC,), "GPUs behind NVSwitch", _RUN),
+    Rule(driver_library.unproven_library, (driver_library.UNPROVEN,), "a libcuda that is missing or unlisted", _RUN),
     Rule(driver_library.compressed_code, (driver_library.COMPRESSED,), "code that the driver can't read", _RUN),
     Rule(gpu.gpu_too_old, (gpu.TOO_OLD,), "a GPU that the toolkit no longer supports", _BOTH),
     Rule(gpu.gpu_too_new, (gpu.TOO_NEW,), "a GPU newer than the toolkit", _BOTH),
     Rule(gpu.arch_refused, (gpu.REFUSED,), "an architecture that nvcc does not support", _BUILD),
     Rule(gpu.gpu_unserved, (gpu.UNSERVED,), "a GPU that no built code runs on", _RUN),
+    Rule(gpu.gpu_unknown, (gpu.UNKNOWN,), "a GPU that no table has", _BOTH),
 )
 """The rules about the driver, the loader and the GPUs, which judge a toolkit alone, too."""
 
-_OF_GPUS = (driver_gpu.BRANCH, driver_gpu.MODULE, gpu.TOO_OLD, gpu.TOO_NEW, gpu.REFUSED, gpu.UNSERVED)
+_OF_GPUS = (driver_gpu.BRANCH, driver_gpu.MODULE, gpu.TOO_OLD, gpu.TOO_NEW, gpu.REFUSED, gpu.UNSERVED, gpu.UNKNOWN)
 
 GPU_RULES: tuple[Rule, ...] = tuple(rule for rule in DRIVER_RULES if rule.codes[0] in _OF_GPUS)
 """The rules about each GPU. A libcuda serves all GPUs of a process or none, and so does a driver."""
@@ -64,6 +68,8 @@ RULES: tuple[Rule, ...] = (
     Rule(toolkit.without_nvrtc, (toolkit.NVRTC,), "a toolkit without the NVRTC header", _BUILD),
     Rule(whole_toolkit.without_parts, (whole_toolkit.PARTS,), "a system toolkit with missing parts", _BUILD),
     Rule(toolkit.without_nvcc, (toolkit.NVCC,), "a toolkit without a compiler", _BUILD),
+    Rule(toolkit.waits_for_torch, (toolkit.WAITS,), "a CUDA that waits for torch", _BOTH),
+    Rule(toolkit.cpu_torch, (toolkit.CPU_TORCH,), "a torch without the target's CUDA", _BOTH),
     Rule(compiler.no_compiler, (compiler.NONE,), "no C++ compiler", _BUILD),
     Rule(compiler.too_new, (compiler.TOO_NEW,), "a compiler that nvcc rejects", _BUILD),
     Rule(compiler.breaks_nvcc, (compiler.BREAKS,), "a compiler that breaks nvcc", _BUILD),

@@ -47,6 +47,10 @@ _GXX_PACKAGES = ("gxx_linux-64", "gxx_linux-aarch64", "gxx_impl_linux-64", "gxx_
 """Packages with the version of their GCC; the former depend on the latter."""
 
 
+_PLAIN = tuple(f"{folder}/{name}" for name in ("gcc", "g++") for folder in ("/usr/bin", "/usr/local/bin", "/bin"))
+"""The gcc that nvcc finds on PATH, and the g++ beside it, in a report that does not mark nvcc's host compiler."""
+
+
 @dataclass(frozen=True, slots=True)
 class KnownGpu:
     """A GPU of the host with values from the tables.
@@ -193,6 +197,8 @@ def _of_nvcc(compilers: Iterable[Compiler], taken: Compiler | None) -> Compiler 
     if named := [compiler for compiler in cxx if compiler.led_by(Lead.CUDAHOSTCXX)]:
         return named[0]
     own = next((compiler for compiler in found if compiler.nvcc), None)
+    if own is None and taken and taken.led_by(Lead.CXX) and not taken.led_by(Lead.PATH):
+        own = next((compiler for compiler in found if compiler.path in _PLAIN and compiler.led_by(Lead.PATH)), None)
     if own is None or (taken and taken.kind == "clang++" and not own.led_by(Lead.NVCC)):
         return taken
     kind = own.kind if own.kind.endswith("++") else {"gcc": "g++", "clang": "clang++"}.get(own.kind, own.kind)

@@ -413,11 +413,12 @@ def breaks_pytorch(case: Case) -> Iterator[Finding]:
         return
     row, sure = found
     torch = source.version.value
+    says = "was not tried with" if row.untried else f"{'fails' if sure else 'failed on some days'} with"
     yield Finding(
         code=PYTORCH,
         severity=Severity.ERROR if sure else Severity.WARNING,
         subject=f"g++ {compiler.version}",
-        message=f"{'fails' if sure else 'failed on some days'} with PyTorch {torch}: {row.what}{doubt(row.basis)}",
+        message=f"{says} PyTorch {torch}: {row.what}{doubt(row.basis)}",
         evidence=f"{compiler.path} ({compiler.ways}); {torch} ({source.version.origin})",
         source=row.basis.source,
         fix=_older(case, row),

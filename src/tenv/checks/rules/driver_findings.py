@@ -14,7 +14,7 @@ from tenv.host.report import Compat
 
 if TYPE_CHECKING:
     from tenv.facts.cuda_gpu_arch import GpuArchTable
-    from tenv.facts.gpu_driver import Generation, GpuDriverTable
+    from tenv.facts.gpu_driver import Generation, GpuDriverTable, JetsonLinux
 
 __all__ = [
     "CODES",
@@ -94,11 +94,31 @@ class Need:
         if older:
             return older
         if self.jetson:
-            return f"install a JetPack with CUDA {self.cuda.major_minor} or newer, which brings the driver of a Jetson"
+            return self.of_jetson()
         return f"install {self.driver()}{self.better()}, and reboot"
 
+    def of_jetson(self) -> str:
+        """Return the fix on a Jetson, whose driver is part of its system: a JetPack, or another target."""
+        row = self._jetpack()
+        if self.generations is not None and self.gpus and row is None:
+            return (
+                "choose a target with an older CUDA: no JetPack that tenv knows offers CUDA "
+                f"{self.cuda.major_minor} on the {self.gpus[0].name}"
+            )
+        named = f"JetPack {row.jetpack} or newer" if row else f"a JetPack with CUDA {self.cuda.major_minor} or newer"
+        return f"install {named}, which brings the driver of a Jetson"
+
+    def _jetpack(self) -> "JetsonLinux | None":
+        known = [gpu.capability for gpu in self.gpus if gpu.capability is not None]
+        return (
+            self.generations.jetpack_with(Version(self.cuda.major_minor), known) if self.generations and known else None
+        )
+
     def driver(self) -> str:
-        """Return the required driver as text."""
+        """Return the required driver as text; on a Jetson, the JetPack."""
+        if self.jetson:
+            row = self._jetpack()
+            return f"JetPack {row.jetpack} or newer" if row else f"a JetPack with CUDA {self.cuda.major_minor} or newer"
         # Under WSL, a Linux driver hides the library that loads the Windows driver.
         where = " for Windows (under WSL too)" * self.windows
         ending = self._ending()
@@ -176,7 +196,7 @@ def unread(need: Need, driver: Missing, container: str) -> Finding:
     if container:
         fix = f"{_START.get(container, _ANY_START)}, {alone}"
     elif need.jetson or driver.kind is ReasonKind.JETSON:
-        fix = f"install a JetPack with CUDA {need.cuda.major_minor} or newer, which brings the driver of a Jetson"
+        fix = need.of_jetson()
     else:
         fix = need.install() if names else need.older_target() or run
     return Finding(
@@ -194,6 +214,11 @@ def unread(need: Need, driver: Missing, container: str) -> Finding:
     )
 
 
+def _evidence(need: Need, driver: Fact[Version]) -> str:
+    """Return the driver with its origin; on a Jetson, which is judged by a desktop driver, its origin alone."""
+    return f"the driver of a Jetson: {driver.origin}" if need.jetson else f"driver {driver.value} ({driver.origin})"
+
+
 def limited(need: Need, driver: Fact[Version]) -> Finding:
     """Return the finding about minor-version compatibility."""
     cuda, minimum, native, source = need.cuda, need.minimum, need.native, need.minimum.basis.source
@@ -202,6 +227,11 @@ def limited(need: Need, driver: Fact[Version]) -> Finding:
     else:
         own = f"CUDA {cuda.major_minor} shipped with driver {native.driver}{doubt(native.basis)}"
         source = f"{source}; {native.basis.source}"
+    own += (
+        f", and any driver from {minimum.driver} on runs what was built with CUDA {cuda.major}.x{doubt(minimum.basis)}"
+    )
+    if need.jetson:
+        own = f"the driver of this JetPack offers an older CUDA {cuda.major}.x"
     capabilities = compiled_for(need.gpus, cuda, need.archs)
     archs = f'build with TORCH_CUDA_ARCH_LIST="{";".join(map(str, capabilities))}"'
     if not capabilities:
@@ -211,11 +241,10 @@ def limited(need: Need, driver: Fact[Version]) -> Finding:
         severity=Severity.NOTE,
         subject=f"CUDA {cuda}",
         message=(
-            f"runs by minor-version compatibility: {own}, and any driver from {minimum.driver} on runs what was built "
-            f"with CUDA {cuda.major}.x{doubt(minimum.basis)}; this driver can't compile the PTX of the newer toolkit, "
+            f"runs by minor-version compatibility: {own}; this driver can't compile the PTX of the newer toolkit, "
             "so code must be built for the GPU's own architecture"
         ),
-        evidence=f"driver {driver.value} ({driver.origin})",
+        evidence=_evidence(need, driver),
         source=source,
         fix=f"{archs}{need.newer()}",
     )
@@ -229,13 +258,15 @@ def forward(
         f"the driver is older than {need.minimum.driver}{doubt(need.minimum.basis)}, and the package {row.package} "
         f"brings what it lacks, on data-centre GPUs like these{doubt(row.basis)}"
     )
+    if need.jetson:
+        reason = f"the driver of this JetPack offers an older CUDA than {need.cuda.major_minor}"
     effects = {
         CompatPlace.FIRST: "runs only by forward compatibility",
         CompatPlace.BROUGHT: "runs only by forward compatibility",
         CompatPlace.ABSENT: "runs only by forward compatibility, and no suitable cuda-compat is loaded first here",
         CompatPlace.UNKNOWN: "runs only by forward compatibility; the cuda-compat that is loaded first is unknown",
     }
-    evidence = f"driver {driver.value} ({driver.origin})"
+    evidence = _evidence(need, driver)
     if place is CompatPlace.FIRST and isinstance(compat, Fact):
         evidence = f"{evidence}; cuda-compat of driver {compat.value.version}: {compat.value.path}"
     elif isinstance(compat, Missing):
@@ -244,20 +275,25 @@ def forward(
         f"install {row.package} (apt or dnf, from developer.download.nvidia.com/compute/cuda/repos) and put its folder "
         f"first: export LD_LIBRARY_PATH=/usr/local/cuda-{row.cuda.major_minor}/compat:$LD_LIBRARY_PATH"
     )
+    if need.jetson:
+        fix = f"{need.of_jetson()}; or install the {row.package} that NVIDIA makes for Jetsons"
     fixes = {
         CompatPlace.FIRST: "nothing: a suitable cuda-compat is already loaded first",
         CompatPlace.BROUGHT: "nothing: the environment brings a cuda-compat and loads it first",
     }
     severities = {CompatPlace.ABSENT: Severity.ERROR, CompatPlace.UNKNOWN: Severity.WARNING}
+    open_ = "compat" if place is CompatPlace.UNKNOWN else ""
+    if not row.listed and place is not CompatPlace.ABSENT:
+        open_ = open_ or "cuda_driver"
     return Finding(
         code=FORWARD,
-        severity=severities.get(place, Severity.NOTE),
+        severity=Severity.WARNING if open_ else severities.get(place, Severity.NOTE),
         subject=f"CUDA {need.cuda}",
         message=f"{effects[place]}: {reason}",
         evidence=evidence,
         source=row.basis.source,
         fix=fixes.get(place, fix),
-        unknown=Unknown(Scope.RUN, "compat") if place is CompatPlace.UNKNOWN else None,
+        unknown=Unknown(Scope.RUN, open_) if open_ else None,
     )
 
 
@@ -272,7 +308,7 @@ def too_old(need: Need, driver: Fact[Version], table: CudaDriverTable, forward: 
         severity=Severity.ERROR,
         subject=f"CUDA {need.cuda}",
         message=f"the driver is too old: running needs {need.driver()}{doubt(need.minimum.basis)}{closed}",
-        evidence=f"driver {driver.value} ({driver.origin})",
+        evidence=_evidence(need, driver),
         source=need.minimum.basis.source,
         fix=fix,
     )

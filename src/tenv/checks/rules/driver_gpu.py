@@ -3,6 +3,7 @@
 ``tenv/facts/data/gpu_driver.toml`` lists branches and modules. No fix advises a driver that drops a GPU.
 """
 
+import re
 from collections.abc import Callable, Iterator
 
 from tenv.checks.rules.common import KnownGpu, cuda_of, doubt, known_gpus
@@ -14,12 +15,32 @@ from tenv.facts.gpu_driver import Generation, NeededModule
 from tenv.host.interface import Fact, Missing, OriginKind
 from tenv.host.report import DriverKind, ModuleKind
 
-__all__ = ["BRANCH", "MODULE", "VGPU", "WSL", "driver_branch", "kernel_module", "vgpu_host", "wsl_driver"]
+__all__ = [
+    "BRANCH",
+    "FABRIC",
+    "LICENSE",
+    "MODULE",
+    "VGPU",
+    "WSL",
+    "driver_branch",
+    "fabric_manager",
+    "kernel_module",
+    "vgpu_host",
+    "vgpu_license",
+    "wsl_driver",
+]
 
 BRANCH = "TE108"
 MODULE = "TE109"
 WSL = "TE110"
 VGPU = "TE111"
+LICENSE = "TE114"
+FABRIC = "TE115"
+
+_ON_NVSWITCH = re.compile(r"\b(A100|A800|H100|H800|H200|H20|B200|B300)\b")
+_ALONE = re.compile(r"PCI|NVL|Active", re.IGNORECASE)
+_BOARD = 8
+"""The GPUs of an HGX board with NVSwitch; boards of four have none."""
 
 _Driven = list[tuple[KnownGpu, Generation]]
 
@@ -112,6 +133,47 @@ def vgpu_host(case: Case) -> Iterator[Finding]:
         evidence=f"{kind.value} ({kind.origin})",
         source="docs.nvidia.com/vgpu: the Virtual GPU Manager and the guest drivers are packages of their own",
         fix="run the programs in a guest, with the guest driver of the host's vGPU release",
+    )
+
+
+def vgpu_license(case: Case) -> Iterator[Finding]:
+    """Yield a note about vGPUs: without a license their guest driver ends CUDA some time after its start."""
+    from tenv.facts.gpu_names import is_vgpu  # late: few hosts have a vGPU
+
+    names = list(dict.fromkeys(gpu.name for gpu in known_gpus(case) if is_vgpu(gpu.name)))
+    if cuda_of(case) is None or not names:
+        return
+    yield Finding(
+        code=LICENSE,
+        severity=Severity.NOTE,
+        subject=", ".join(names),
+        message=(
+            "is a vGPU: without a license its guest driver ends CUDA after a while, and programs find the device busy "
+            "or unavailable (CUDA_ERROR_DEVICES_UNAVAILABLE, 46)"
+        ),
+        evidence=f"the profile in its name: {names[0]}",
+        source="docs.nvidia.com/vgpu: Virtual GPU Client Licensing User Guide; github.com/Azure/AKS/issues/4869",
+        fix="look with `nvidia-smi -q | grep -i license`, and give the guest a license (`nvidia-gridd`)",
+    )
+
+
+def fabric_manager(case: Case) -> Iterator[Finding]:
+    """Yield a note about the GPUs of an HGX board: CUDA starts only once the fabric manager has set up NVSwitch."""
+    names = [] if isinstance(case.host.gpus, Missing) else [gpu.name for gpu in case.host.gpus.value]
+    joined = [name for name in names if _ON_NVSWITCH.search(name) and not _ALONE.search(name)]
+    if cuda_of(case) is None or len(joined) < _BOARD:
+        return
+    yield Finding(
+        code=FABRIC,
+        severity=Severity.NOTE,
+        subject=f"{len(joined)} {joined[0]}",
+        message=(
+            "are joined by NVSwitch on an HGX board: CUDA starts only while nvidia-fabricmanager of exactly the "
+            "driver's version runs (CUDA_ERROR_SYSTEM_NOT_READY, 802)"
+        ),
+        evidence=f"{len(joined)} GPUs of one board",
+        source="docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide; github.com/wilicc/gpu-burn/issues/92",
+        fix="look with `systemctl status nvidia-fabricmanager`, and install the version of the driver",
     )
 
 

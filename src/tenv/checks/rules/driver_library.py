@@ -12,18 +12,19 @@ import re
 from collections.abc import Iterator, Mapping
 
 from tenv.checks.rules.common import KnownGpu, cuda_of, doubt, known_gpus
-from tenv.checks.rules.interface import Case, Finding, Severity
+from tenv.checks.rules.interface import Case, Finding, Scope, Severity, Unknown
 from tenv.checks.rules.judged_driver import compat_first, driver_of, of_windows, on_jetson
 from tenv.core.versions import Version
 from tenv.facts.forward_compat import ForwardVerdict
 from tenv.facts.tables import Facts
-from tenv.host.interface import Fact, Missing
+from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.report import Compat, LibcudaKind, ModuleKind
 
-__all__ = ["COMPRESSED", "OTHER", "compressed_code", "nvcc_flags", "other_library"]
+__all__ = ["COMPRESSED", "OTHER", "UNPROVEN", "compressed_code", "nvcc_flags", "other_library", "unproven_library"]
 
 OTHER = "TE106"
 COMPRESSED = "TE112"
+UNPROVEN = "TE113"
 
 _SOURCE = "docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html"
 
@@ -44,6 +45,46 @@ def other_library(case: Case) -> Iterator[Finding]:
     elif (found := _unfit(case, compat)) is not None:
         message, source = found
         yield _finding(case, compat, message, source)
+
+
+def unproven_library(case: Case) -> Iterator[Finding]:
+    """Yield a warning if the loader finds no libcuda, or first a cuda-compat that no table lists: running is open."""
+    compat, driver = case.host.compat, case.host.driver
+    if cuda_of(case) is None or isinstance(driver, Missing) or driver.kind is OriginKind.ASSUMED:
+        return
+    if isinstance(compat, Missing):
+        if compat.kind is ReasonKind.NONE and not case.platform.startswith("win"):
+            yield Finding(
+                code=UNPROVEN,
+                severity=Severity.WARNING,
+                subject="libcuda.so.1",
+                message="was not found, though a driver is loaded: every program of CUDA loads it at its start",
+                evidence=f"{compat.reason}; driver {driver.value} ({driver.origin})",
+                source="docs.nvidia.com/cuda/cuda-driver-api: libcuda.so.1 comes with the driver, not with a toolkit",
+                fix=(
+                    "install the part of the driver with libcuda (`libcuda1`, `libnvidia-compute-NNN`), or start the "
+                    "container with NVIDIA_DRIVER_CAPABILITIES=compute,utility"
+                ),
+                unknown=Unknown(Scope.RUN, "compat"),
+            )
+        return
+    library = compat.value
+    if library.kind is not LibcudaKind.CUDA_COMPAT or on_jetson(case.host, case.facts):
+        return
+    unlisted = _cuda_of(library, case.facts) is None and library.version.major != driver.value.major
+    if unlisted and _unfit(case, compat) is None:
+        yield Finding(
+            code=UNPROVEN,
+            severity=Severity.WARNING,
+            subject=library.path,
+            message=(
+                f"is of driver branch {library.version.major}, and no table lists its CUDA and the drivers it is for"
+            ),
+            evidence=f"{library.path} ({compat.origin}); driver {driver.value} ({driver.origin})",
+            source=_SOURCE,
+            fix="take the cuda-compat of a listed CUDA, or install a newer tenv",
+            unknown=Unknown(Scope.RUN, "cuda_driver"),
+        )
 
 
 def _mismatch(case: Case, compat: Fact[Compat]) -> Iterator[Finding]:

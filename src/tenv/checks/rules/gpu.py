@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tenv.checks.rules.common import KnownGpu, compiled_for, cuda_of, doubt, known_gpus
 from tenv.checks.rules.driver import judge_on_host
 from tenv.checks.rules.driver_findings import LIMITED
-from tenv.checks.rules.interface import Case, Finding, Severity
+from tenv.checks.rules.interface import Case, Finding, Scope, Severity, Unknown
 from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
 from tenv.host.interface import Missing
@@ -29,6 +29,7 @@ __all__ = [
     "REFUSED",
     "TOO_NEW",
     "TOO_OLD",
+    "UNKNOWN",
     "UNSERVED",
     "VARIABLE",
     "Arch",
@@ -38,11 +39,13 @@ __all__ = [
     "gpu_mixed",
     "gpu_too_new",
     "gpu_too_old",
+    "gpu_unknown",
     "gpu_unserved",
     "in_range",
     "is_covered",
     "is_served",
     "listed_archs",
+    "misread",
     "named_archs",
     "runs_on",
 ]
@@ -53,6 +56,7 @@ MIXED = "TE203"
 DROPPED = "TE204"
 REFUSED = "TE205"
 UNSERVED = "TE206"
+UNKNOWN = "TE207"
 VARIABLE = "TORCH_CUDA_ARCH_LIST"
 
 _NAMES = {
@@ -69,8 +73,10 @@ _NAMES = {
     "hopper": "9.0+PTX",
     "blackwell": "10.0 10.3 12.0 12.1+PTX",
     "blackwell+tegra": "11.0",
+    "rubin": "10.7+PTX",
 }
-"""The names of architectures: ``named_arches`` in torch/utils/cpp_extension.py of 2.9."""
+"""The names of architectures: ``named_arches`` in torch/utils/cpp_extension.py of 2.9; Rubin is in
+``select_compute_arch.cmake`` of 2.14."""
 
 _ARCH = re.compile(r"(?P<capability>\d{1,2}\.\d)(?P<variant>[af]?)(\(\d{1,2}\.\d\))?(?P<ptx>\+PTX)?", re.ASCII)
 
@@ -136,16 +142,26 @@ def in_range(gpus: Iterable[KnownGpu], archs: "ToolkitArchs | None") -> tuple[li
 
 
 def listed_archs(case: "Case") -> tuple[Version, ...]:
-    """Return the list that activation sets in TORCH_CUDA_ARCH_LIST, since nvcc compiles only for some of the GPUs.
+    """Return the list that activation sets in TORCH_CUDA_ARCH_LIST: nvcc or PyTorch's detection fails for a GPU.
 
-    Empty if it compiles for all or none of them, or if the manifest or the user sets the variable.
+    Empty if neither does, if nvcc compiles for none, or if the manifest or the user sets the variable.
     """
     cuda = cuda_of(case)
     if cuda is None or arch_list(case.arch_list) is not None:
         return ()
     gpus = known_gpus(case)
     inside, outside = in_range(gpus, case.facts.cuda_gpu_arch.archs(cuda) if gpus else None)
-    return tuple(inside) if outside else ()
+    return tuple(inside) if outside or misread(inside) else ()
+
+
+def misread(capabilities: Iterable[Version]) -> list[Version]:
+    """Return the compute capabilities that PyTorch's own detection gets wrong.
+
+    ``select_compute_arch.cmake`` replaces "2.1" by "2.1(2.0)" for Fermi, also within "12.1", so that nvcc is asked for
+    compute_20: github.com/pytorch/pytorch/pull/174065, github.com/vllm-project/vllm/pull/49904, the wheels of 2.10 to
+    2.15.
+    """
+    return [one for one in capabilities if "2.1" in str(one) and one != Version("2.1")]
 
 
 def is_covered(gpu: KnownGpu, listed: Iterable[Version]) -> bool:
@@ -304,6 +320,33 @@ def _ptx_for(capability: Version) -> Callable[[Arch], bool]:
     return lambda arch: arch.ptx and arch.variant == "" and arch.capability <= capability
 
 
+def gpu_unknown(case: Case) -> Iterator[Finding]:
+    """Yield a warning about GPUs whose compute capability is unknown; the answer is open if no other GPU is served."""
+    gpus, cuda = dict.fromkeys(known_gpus(case)), cuda_of(case)
+    unknown = [gpu for gpu in gpus if gpu.capability is None]
+    if cuda is None or not unknown:
+        return
+    others = [gpu for gpu in gpus if gpu.capability is not None and is_served(case, gpu)]
+    detected = arch_list(case.arch_list) is None
+    yield Finding(
+        code=UNKNOWN,
+        severity=Severity.WARNING,
+        subject=", ".join(gpu.name for gpu in unknown),
+        message=(
+            "has no known compute capability: the driver reports none and the tables have no GPU of that name, so "
+            f"whether nvcc of CUDA {cuda.major_minor} compiles for it is open"
+        ),
+        evidence=_source_of(case),
+        source="tenv/facts/data/cuda_gpu_arch.toml, gpu_pci.toml",
+        fix="look with `nvidia-smi --query-gpu=name,compute_cap --format=csv`, and assume it: `--assume-gpu 12.0`",
+        unknown=None if others else Unknown(Scope.BOTH if detected else Scope.RUN, "gpus"),
+    )
+
+
+def _source_of(case: Case) -> str:
+    return case.host.gpus.reason if isinstance(case.host.gpus, Missing) else case.host.gpus.origin
+
+
 def is_served(case: Case, gpu: KnownGpu) -> bool:
     """Return whether a toolkit has code for a GPU; True if unknown, or if a list names the code (TE206 judges it)."""
     cuda = cuda_of(case)
@@ -398,6 +441,6 @@ def _capability(sm: int) -> str:
 
 
 def _evidence(gpu: KnownGpu, case: Case) -> str:
-    origin = case.host.gpus.reason if isinstance(case.host.gpus, Missing) else case.host.gpus.origin
+    origin = _source_of(case)
     basis = f"by {gpu.origin} in cuda_gpu_arch.toml{doubt(gpu.basis)}; " if gpu.origin else ""
     return f"compute capability {gpu.capability} ({basis}{origin})"

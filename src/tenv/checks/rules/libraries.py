@@ -1,4 +1,4 @@
-"""Check cuDNN, cuSPARSELt and MAGMA against the target's CUDA and the PyTorch revision.
+"""Check cuDNN, cuSPARSELt, MAGMA and Triton against the target's CUDA and the PyTorch revision.
 
 They come as wheels, conda packages or archives. The CUDA release that they are built for is in a wheel's name (TE303),
 in a conda package's dependencies, in an archive's file name, and in the list of NVIDIA's archives of a version.
@@ -121,14 +121,48 @@ def _same(archives: tuple[RedistArchive, ...], text: str) -> list[RedistArchive]
 
 
 def library_of_other_revision(case: Case) -> Iterator[Finding]:
-    """Yield the cuDNN and cuSPARSELt that are too old or too new for the PyTorch revision."""
+    """Yield the cuDNN, cuSPARSELt and Triton that are too old or too new for the PyTorch revision."""
     if case.source is None:
         return
+    yield from _triton(case, case.source.version.value)
     for library in _libraries(case):
         version = Version.find(library.version)
         if version is not None:
             judge = _cudnn if library.product == "cudnn" else _cusparselt
             yield from judge(case, library, version)
+
+
+def _triton(case: Case, torch: str) -> Iterator[Finding]:
+    """Yield a Triton of another minor version than the wheel of the revision requires: torch.compile may fail."""
+    row = case.facts.pytorch_build.companions_of(torch)
+    pin = row.triton.removeprefix("~=") if row else ""
+    if row is None or not pin:
+        return
+    rows = [*locked(case, "triton")]
+    wrong = [wheel for wheel in rows if Version(wheel.version).major_minor != Version(pin).major_minor]
+    if not wrong:
+        return
+    feature = wrong[0].features[0] if wrong[0].features else ""
+    section = f"feature.{feature}.pypi-dependencies" if feature else "pypi-dependencies"
+    minors: dict[str, list[str]] = {}
+    for wheel in wrong:
+        minors.setdefault(wheel.version, []).extend(wheel.python)
+    several = len({wheel.version for wheel in rows}) > 1
+    words = [
+        f"{version} (Python {', '.join(sorted(names, key=Version))})" if several else version
+        for version, names in minors.items()
+    ]
+    target = case.lock.target if case.lock else case.manifest.name
+    yield Finding(
+        code=REVISION,
+        severity=Severity.NOTE if feature else Severity.WARNING,
+        subject=f"triton {', '.join(words)}",
+        message=f"goes with another PyTorch than {torch}, whose wheels require triton {row.triton}: "
+        f"torch.compile may fail{f', with the feature {feature} alone' if feature else ''}{doubt(row.basis)}",
+        evidence=wrong[0].file,
+        source=row.basis.source,
+        fix=f'set triton = "{pin}" in [{section}] of a target of yours (`tenv init mine --extends {target}`)',
+    )
 
 
 def _cudnn(case: Case, library: _Locked, version: Version) -> Iterator[Finding]:

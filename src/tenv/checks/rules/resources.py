@@ -9,7 +9,7 @@ from tenv.checks.rules.interface import Case, Finding, Severity
 from tenv.host.interface import Missing
 from tenv.locks.lock import Lock
 
-__all__ = ["DISK", "MEMORY", "NETWORK", "PTRACE", "memory", "network_disk", "ptrace", "small_disk"]
+__all__ = ["DISK", "MEMORY", "NETWORK", "PTRACE", "UNPACKED", "memory", "network_disk", "ptrace", "small_disk"]
 
 MEMORY = "TE701"
 DISK = "TE702"
@@ -19,7 +19,7 @@ PTRACE = "TE704"
 _GIB = 1 << 30
 _HEAVY_FILE = 9 * _GIB // 2
 """Bytes per CUDA job when activation sets MAX_JOBS (docs/activation.md)."""
-_UNPACKED = 2
+UNPACKED = 2
 """Approximate bytes on disk per byte of a package: libraries compress to a half, and to less as .conda files."""
 _DEBUGGERS = ("gdb", "cuda-gdb", "lldb", "python-debug")
 _LAST_THAT_CHANGES = 2
@@ -71,16 +71,16 @@ def small_disk(case: Case) -> Iterator[Finding]:
     disk = case.host.disk
     if case.lock is None or isinstance(disk, Missing):
         return
-    packed = _packed(case.lock, case.platform, case.there, enough=disk.value.free // _UNPACKED)
+    packed = _packed(case.lock, case.platform, case.there, enough=disk.value.free // UNPACKED)
     missing = "missing packages" if case.there else "packages"
-    if disk.value.free < packed * _UNPACKED:
+    if disk.value.free < packed * UNPACKED:
         yield Finding(
             code=DISK,
             severity=Severity.ERROR,
             subject=disk.value.path,
             message=(
                 f"has {_gib(disk.value.free)} free; the {missing} of `{case.lock.target}` take about "
-                f"{_gib(packed * _UNPACKED)} unpacked, and a build of PyTorch needs more"
+                f"{_gib(packed * UNPACKED)} unpacked, and a build of PyTorch needs more"
             ),
             evidence=f"{disk.value.free} bytes free ({disk.origin}); {missing} of {packed} bytes in the lock",
             source=f"the sizes in the lock of `{case.lock.target}`",

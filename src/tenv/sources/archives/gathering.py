@@ -13,6 +13,7 @@ from tenv.core.errors import NetworkError
 from tenv.core.http import Http
 from tenv.core.link_mode import LinkMode
 from tenv.core.progress import Joined, Transfer
+from tenv.core.size_text import format_bytes
 from tenv.environment.installed_files import POINTER, Expected
 from tenv.locks.lock import Archive
 from tenv.sources.archives.download import Fetcher, RemoteFile
@@ -22,7 +23,7 @@ from tenv.sources.archives.store import Sharing, Store, Tree, default_store
 from tenv.sources.archives.unpack import unpack
 from tenv.sources.interface import Access
 
-__all__ = ["Gathering", "archive_contents", "fetcher_of", "gather", "remove_gone", "settle_archives"]
+__all__ = ["Gathering", "archive_contents", "fetcher_of", "gather", "lacking", "remove_gone", "settle_archives"]
 
 _CONNECTIONS = 5
 _LICENSE = "https://docs.nvidia.com/cuda/eula/"
@@ -123,23 +124,32 @@ def gather(
         damaged: The names of the archives to reinstall.
         thorough: Whether to verify every byte of unpacked trees.
     """
-    there = placed(prefix)
-    missing = [row for row in archives if afresh or row.name in damaged or not _is_whole(prefix, row, there)]
-    if not afresh:
-        missing = _with_neighbours(archives, missing, there)
+    missing = lacking(prefix, archives, afresh=afresh, damaged=damaged)
     fetcher, progress = fetcher_of(access), access.progress
+    store = default_store(progress.say, access.unpack_limits())
+    windows = sys.platform == "win32"
+    new = [archive for archive in missing if not store.keeps(archive, windows=windows)]
+    size = sum(archive.size or 0 for archive in new)
     if missing:
-        size = sum(archive.size or 0 for archive in missing)
         noun = "archive" if len(missing) == 1 else "archives"
         if any(archive.url.startswith(NVIDIA) for archive in missing):
             progress.say(f"files of NVIDIA, under its license ({_LICENSE}): `tenv show` names each license file")
-        progress.step(f"fetching {len(missing)} {noun} ({size / 1e9:.2f} GB) from their servers or the store")
+        source = f"({format_bytes(size)}) from their servers or the store" if new else "from the store"
+        progress.step(f"fetching {len(missing)} {noun} {source}")
     if isinstance(progress, Joined):
-        progress.expected = sum(archive.size or 0 for archive in missing)
+        progress.expected = size
         fetcher.on_bytes = lambda name, done, total: progress.background(Transfer(name, done, total or done))
     how = Sharing.COPY if access.link_mode() is LinkMode.COPY else Sharing.CLONE
-    store = default_store(progress.say, access.unpack_limits())
     return Gathering(missing, archives, fetcher, store, thorough, damaged, how)
+
+
+def lacking(
+    prefix: Path, archives: Sequence[Archive], *, afresh: bool = False, damaged: Collection[str] = ()
+) -> list[Archive]:
+    """Return the archives of a lock that a prefix lacks, and those that share a file with one that goes."""
+    there = placed(prefix)
+    missing = [row for row in archives if afresh or row.name in damaged or not _is_whole(prefix, row, there)]
+    return missing if afresh else _with_neighbours(archives, missing, there)
 
 
 def _is_whole(prefix: Path, archive: Archive, there: Mapping[str, Placed]) -> bool:

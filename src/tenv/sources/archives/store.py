@@ -159,6 +159,10 @@ class Store:
                 part.replace(path)
         return Fetched(path, fetched.sha256, fetched.size)
 
+    def keeps(self, archive: Archive, *, windows: bool = False) -> bool:
+        """Return whether the store has an archive, packed or unpacked; its content is not read."""
+        return self.file(archive.sha256).is_file() or self._tree(archive, windows)[1].is_file()
+
     def tree(self, archive: Archive, *, windows: bool = False, thorough: bool = False) -> Tree | None:
         """Return an unpacked archive if the store has it and it is intact by the sizes and times of its files.
 

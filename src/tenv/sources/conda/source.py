@@ -15,7 +15,7 @@ from tenv.core.user_folders import user_data
 from tenv.environment.state import Environment, State, Status
 from tenv.locks.lock import CondaPackage, Lock, LockedFile
 from tenv.sources.conda.installed import CondaPackages, unlink
-from tenv.sources.interface import Access, Chosen, Problem, Source, SourceCache, Work, section_of
+from tenv.sources.interface import Access, Chosen, Need, Problem, Source, SourceCache, Work, section_of
 from tenv.sources.owners import claimed_twice
 from tenv.targets.manifest import Manifest
 
@@ -66,14 +66,20 @@ class CondaSource(Source):
 
     def caches(self, access: Access) -> Iterator[SourceCache]:  # noqa: ARG002
         """Yield rattler's caches of packages and of package lists, and the partial downloads."""
-        from tenv.rattler_api.cache import cache_folder, downloads_folder, lists_folder  # late: only for `tenv clean`
+        from tenv.rattler_api.cache import (  # late: only for `tenv clean`
+            cache_folder,
+            downloads_folder,
+            is_cached_package,
+            is_package_list,
+            lists_folder,
+        )
 
-        for name, path, leftover in (
-            ("conda packages", cache_folder(), False),
-            ("conda package lists", lists_folder(), False),
-            ("partial conda downloads", downloads_folder(), True),
+        for name, path, is_ours, leftover in (
+            ("conda packages", cache_folder(), is_cached_package, False),
+            ("conda package lists", lists_folder(), is_package_list, False),
+            ("partial conda downloads", downloads_folder(), lambda _: True, True),  # a name of tenv's own
         ):
-            yield SourceCache(name, path, partial(empty_folder, path), leftover)
+            yield SourceCache(name, path, partial(empty_folder, path, is_ours), leftover)
 
     def work(self, job: "Job") -> "CondaWork":
         """Return the work that links packages."""
@@ -120,6 +126,18 @@ class CondaWork(Work):
     @property
     def _changes(self) -> bool:
         return _KEY in self.job.plan.changed
+
+    def needs(self) -> Iterator[Need]:
+        """Yield the packages to link; one that is in the cache is not downloaded."""
+        if not self._changes:
+            return
+        from tenv.sources.conda.staging import cached_urls  # late: loads rattler
+
+        job = self.job
+        new = [row for row in job.lock.conda.get(job.platform, ()) if not job.plan.keeps(_KEY, row.name)]
+        cached = cached_urls(job.lock, job.platform) if new else frozenset()
+        for row in new:
+            yield Need(row.name, row.version, self.source.section.kind, row.size, row.channel, row.url in cached)
 
     def stage(self) -> Collection[str]:
         """Fetch the packages into the cache, and check that none overwrites an unmanaged file.

@@ -15,12 +15,12 @@ from tenv.core.progress import Bytes, Progress, Transfer
 from tenv.core.unpack_limits import UnpackLimits
 from tenv.core.untrusted import without_login
 from tenv.locks.lock import CondaPackage, Lock
-from tenv.rattler_api.cache import Content, PackageMembers, PackedFiles, read_cache, read_packed
+from tenv.rattler_api.cache import Content, PackageMembers, PackedFiles, in_cache, read_cache, read_packed
 from tenv.rattler_api.lockfile import read_records
 from tenv.rattler_api.network import Network
 from tenv.rattler_api.records import Record
 
-__all__ = ["Staged", "fetch_packages", "leaving_links", "places", "sharing", "stage", "stage_contents"]
+__all__ = ["Staged", "cached_urls", "fetch_packages", "leaving_links", "places", "sharing", "stage", "stage_contents"]
 
 _LINK_SCRIPT = re.compile(r"(?:bin/\.|Scripts/\.)[^/]+-(?:pre-link|post-link|pre-unlink)\.(?:sh|bat)")
 _RESERVED = re.compile(rf"{META}(/|$)|conda-meta/[^/]*\.json$|conda-meta/history$|\.tenv\.")
@@ -77,8 +77,7 @@ def stage(
         UnsafePackageError: A package would write outside the prefix or to a reserved path.
         ArchiveRefusedError: A package unpacks to more than the limits.
     """
-    every = (Record.of(raw) for raw in read_records(lock.text, lock.target, platform))
-    records = tuple(record for record in every if record.url not in lock.left_out)
+    records = _records(lock, platform)
     _compare(lock, platform, records)
     contents, damaged = read_cache(records, thorough=thorough)
     archives = dict[str, Path]()
@@ -87,6 +86,16 @@ def stage(
         archives, packed = fetch_packages(missing, network, limits or UnpackLimits(), _reporter(progress))
         contents |= {found.content.record.url: found.content for found in packed}
     return stage_contents([contents[record.url] for record in records], archives, damaged)
+
+
+def _records(lock: Lock, platform: str) -> tuple[Record, ...]:
+    every = (Record.of(raw) for raw in read_records(lock.text, lock.target, platform))
+    return tuple(record for record in every if record.url not in lock.left_out)
+
+
+def cached_urls(lock: Lock, platform: str) -> frozenset[str]:
+    """Return the URLs of the packages of a lock that are in the package cache; their files are not read."""
+    return frozenset(record.url for record, _ in in_cache(_records(lock, platform)))
 
 
 def fetch_packages(

@@ -1,6 +1,7 @@
 """Runs uv, which resolves and installs wheels; no other module runs it."""
 
 import datetime as dt
+import re
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,8 +14,8 @@ import tomli
 
 from tenv.core import process
 from tenv.core.errors import EnvironmentBrokenError, NetworkError, NoSolutionError, StorageError
-from tenv.core.files import storage_errors
-from tenv.core.names import normalize
+from tenv.core.files import empty_folder, storage_errors
+from tenv.core.names import is_wheel, normalize
 from tenv.core.progress import Progress
 from tenv.core.versions import Version, is_release
 from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags
@@ -22,6 +23,7 @@ from tenv.locks.lock import LockedTree, Wheel
 from tenv.sources.wheels.choose import (
     build_words,
     choose_wheel,
+    cpu_torch,
     first_that_fits,
     install_words,
     preferences,
@@ -49,7 +51,8 @@ __all__ = ["Uv"]
 _ROUNDS = 30  # resolutions without releases whose wheels need a newer glibc than the target
 
 
-_BUILD_SECONDS = 6 * 3600.0
+_OF_CACHE = re.compile(r"[a-z][a-z-]*-v\d+|CACHEDIR\.TAG|\.git|\.gitignore|\.lock|\.tmp\w*")
+"""The names in uv's cache folder (uv 0.9 to 0.13)."""
 
 _MIRROR = "install it with the system's package manager, or set UV_PYTHON_INSTALL_MIRROR to a mirror of uv's Pythons"
 """The hint for a Python that can't be fetched: uv's Pythons come from a server of their own, which is no index."""
@@ -103,12 +106,16 @@ class Uv(UvProgram):
         what += " beside the conda packages" if given else ""
 
         built: list[str] = []
+        has_cuda = bool(manifest.requirements.cuda or manifest.requirements.cuda_from)
 
         def ask(name: str, *constraints: str) -> list[dict[str, Any]]:
             limits = (*fixed, *constraints)
             ways = ways_to_keep(pins, together=upgrade == ())
             choose = partial(self._choose, name, manifest, python, newest=exclude_newer, what=what, built=built)
             rows = first_that_fits(ways, lambda held, kept: choose((*limits, *held), kept))
+            if has_cuda and (cpu := cpu_torch(rows)):  # `2.13.0+cpu` of another index is newer than 2.13.0
+                return ask(name, *constraints, f"torch!={cpu}")
+            self._require_held(rows, pins, name, python, manifest)
             return [row for row in rows if normalize(row["name"]) not in elsewhere]
 
         if manifest.builds and builds:  # a source archive is the last way, since its build runs code
@@ -165,6 +172,23 @@ class Uv(UvProgram):
                 raise self.error(done.stderr, f"can't ask which index serves the wheels of {manifest.name}")
             origins = read_origins(done.stdout)
         return as_asked(manifest, rows, origins, self.users)
+
+    def _require_held(
+        self, rows: Iterable[Mapping[str, Any]], pins: Iterable[Wheel], platform: str, python: str, manifest: Manifest
+    ) -> None:
+        """Raise NoSolutionError for a locked version that has moved only because no index in use has its file."""
+        chosen = {normalize(row["name"]): row.get("version", "") for row in rows}
+        for pin in pins:
+            if chosen.get(pin.name, pin.version) == pin.version or pin.origin or not is_wheel(pin.file):
+                continue
+            shared = indexes_in_use(manifest, self.environment, self.users)
+            done = self._pinned([f"{pin.name}=={pin.version}"], python, platform=platform, shared=shared)
+            if done.status and type(self.error(done.stderr, "")) is NoSolutionError:
+                raise NoSolutionError(
+                    f"no index in use has {pin.file}, which the lock of {manifest.name} holds",
+                    hint=f"name an index that has it in UV_INDEX or pip.conf; `tenv update {manifest.name} {pin.name}` "
+                    f"selects {pin.name} {chosen[pin.name]}",
+                )
 
     def _choose(
         self,
@@ -275,32 +299,6 @@ class Uv(UvProgram):
             if row.digest not in urls:
                 raise NetworkError(f"no index in use has the locked {row.file}", hint=CHECK_INDEX)
         return urls
-
-    def build(self, python: Path, archive: Path, folder: Path, environment: Mapping[str, str]) -> process.Completed:
-        """Build a wheel from a source archive in the environment of a Python, without a network.
-
-        Args:
-            python: The Python of an environment with all that the build backend needs.
-            archive: The source archive.
-            folder: Where the wheel is written.
-            environment: All variables of the build, beside those of uv.
-        """
-        from tenv.activation import sandbox  # late: few targets have a source archive
-
-        with self._folder() as (place, own):
-            kept = {name: value for name, value in own.items() if name.startswith("UV_")}
-            words = ["build", "--wheel", "--no-build-isolation", "--offline", "--color", "never"]
-            words += ["--python", str(python), "--out-dir", str(folder), str(archive)]
-            done = process.run(
-                [sys.executable, "-I", sandbox.__file__, "", self._program, *words],
-                environment={**kept, **environment},
-                folder=place,
-                timeout=_BUILD_SECONDS,
-                family=True,
-            )
-        if isinstance(done, process.Missing):
-            raise EnvironmentBrokenError(f"{archive.name} can't be built: {done.reason}")
-        return ended_by_itself(done)
 
     def index_urls(self, pin: str, python: str) -> tuple[str, ...]:
         """Return the indexes in use, the main one first, from uv's log of a query."""
@@ -468,12 +466,30 @@ class Uv(UvProgram):
         if done.status:
             raise self.error(done.stderr, f"{', '.join(names)} : uv can't remove them from its cache")
 
+    def cached(self, wheels: Iterable[Wheel]) -> frozenset[str]:
+        """Return the sha256 of the wheels that uv's cache has, by their names in it (uv 0.9 to 0.13)."""
+        cache = self.folder("cache")
+        return frozenset(
+            wheel.sha256
+            for wheel in wheels
+            for entry in (wheel.file.removesuffix(".whl").partition("-")[2],)
+            if any(any(cache.glob(f"wheels-v*/{kind}/{wheel.name}/{entry}")) for kind in ("*", "*/*"))
+        )
+
     def folder(self, kind: str) -> Path:
         """Return a folder of uv's: ``cache``, or ``python`` for the Pythons that it downloads."""
         return Path(self.run(kind, "dir").stdout.strip())
 
-    def clean_cache(self) -> None:
-        """Empty uv's cache."""
+    def clean_cache(self) -> list[Path]:
+        """Empty uv's cache; return the files and folders in it that are not uv's by their names, which stay."""
+        folder = self.folder("cache")
+        if folder.is_dir() and not all(map(_is_of_cache, folder.iterdir())):  # uv would remove the whole folder
+            return empty_folder(folder, _is_of_cache)
         done = self.run("cache", "clean")
         if done.status:
             raise self.error(done.stderr, "uv can't empty its cache")
+        return []
+
+
+def _is_of_cache(path: Path) -> bool:
+    return _OF_CACHE.fullmatch(path.name) is not None

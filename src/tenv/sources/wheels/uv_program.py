@@ -1,6 +1,7 @@
 """The program uv: its settings, and how it is run."""
 
 import contextlib
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -9,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from tenv.core import process
-from tenv.core.errors import HostError, NoSolutionError, TenvError
+from tenv.core.errors import EnvironmentBrokenError, HostError, NoSolutionError, TenvError
 from tenv.core.http import Http
 from tenv.core.unpack_limits import UnpackLimits
 from tenv.sources.wheels.connections import Keyring
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from tenv.sources.wheels.interpreters import Interpreter
 
 __all__ = ["UvProgram"]
+
+_BUILD_SECONDS = 6 * 3600.0
 
 
 class UvProgram:
@@ -107,4 +110,30 @@ class UvProgram:
                 f"uv, a dependency of tenv, does not run: {done.reason}",
                 hint="`pip install --force-reinstall uv` repairs it",
             )
+        return ended_by_itself(done)
+
+    def build(self, python: Path, archive: Path, folder: Path, environment: Mapping[str, str]) -> process.Completed:
+        """Build a wheel from a source archive in the environment of a Python, without a network.
+
+        Args:
+            python: The Python of an environment with all that the build backend needs.
+            archive: The source archive.
+            folder: Where the wheel is written.
+            environment: All variables of the build, beside those of uv.
+        """
+        from tenv.activation import sandbox  # late: few targets have a source archive
+
+        with self._folder() as (place, own):
+            kept = {name: value for name, value in own.items() if name.startswith("UV_")}
+            words = ["build", "--wheel", "--no-build-isolation", "--offline", "--color", "never"]
+            words += ["--python", str(python), "--out-dir", str(folder), str(archive)]
+            done = process.run(
+                [sys.executable, "-I", sandbox.__file__, "", self._program, *words],
+                environment={**kept, **environment},
+                folder=place,
+                timeout=_BUILD_SECONDS,
+                family=True,
+            )
+        if isinstance(done, process.Missing):
+            raise EnvironmentBrokenError(f"{archive.name} can't be built: {done.reason}")
         return ended_by_itself(done)

@@ -11,7 +11,7 @@ SPEAKS: dict[str, Any] = {
     "compilers": (gxx("11.4.0", "/usr/bin/g++-11"), gxx("10.5.0", "/usr/bin/g++-10", default=False)),
 }
 SILENT: list[dict[str, Any]] = [
-    {"cuda": "11.6", "compilers": (gxx("11.4.0"),)},
+    {"cuda": "11.7", "compilers": (gxx("11.4.0"),)},
     {"cuda": "11.5", "compilers": (gxx("11.2.0", "/opt/gcc/bin/g++"),)},
     {"cuda": "11.5", "compilers": (gxx("11.2.0"),), "libc": Version("2.28")},
     {"cuda": "11.5", "compilers": (gxx("10.5.0"),)},
@@ -22,6 +22,7 @@ SILENT: list[dict[str, Any]] = [
     {"cuda": None, "compilers": (gxx("11.4.0"),)},
 ]
 ALSO: list[dict[str, Any]] = [
+    {"cuda": "11.6", "compilers": (gxx("11.2.1"),)},
     {"cuda": "11.5", "compilers": (gxx("11.2.0"),), "libc": Version("2.35")},
     {"cuda": "9.1", "compilers": (gxx("6.4.0"),)},
     {"cuda": "11.2", "compilers": (gxx("10.3.1"),), "libc": Version("2.32")},
