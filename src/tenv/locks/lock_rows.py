@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from tenv.core.names import CondaFile, Digest, WheelFile, channel_of, file_at, is_channel, normalize
+from tenv.core.names import SHA256_PATTERN, CondaFile, Digest, WheelFile, channel_of, file_at, is_channel, normalize
 from tenv.core.toml_reader import Table
 from tenv.core.untrusted import address_fault, conda_file_fault, login_fault, name_fault, place_fault, text_fault
 from tenv.core.versions import Range, Version, is_release, same_release
@@ -60,7 +60,7 @@ _ARCHIVE_KEYS = (
 )
 _TREE_KEYS = ("name", "version", "python", "requires", "commit", "dynamic", "features", *TREE_KEYS)
 _SDIST_KEYS = ("name", "version", "file", "sha256", "size", "index", "python", "build", "requires", "features")
-_PIN = re.compile(r"[a-z0-9][a-z0-9.-]*==[0-9A-Za-z.!+]+ sha256:[0-9a-f]{64}")
+_PIN = re.compile(rf"[a-z0-9][a-z0-9.-]*==[0-9A-Za-z.!+]+ sha256:{SHA256_PATTERN}")
 _OTHER_KEYS = ("name", "version", "sha256", "size")
 _MINOR = re.compile(r"3\.(0|[1-9][0-9]?)")
 _CONDA_SCHEMES = ("https", "http", "file")

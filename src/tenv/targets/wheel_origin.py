@@ -5,7 +5,6 @@ https://docs.astral.sh/uv/concepts/indexes/, https://pixi.prefix.dev/latest/refe
 """
 
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import field
@@ -146,10 +145,10 @@ def split_digest(url: str) -> tuple[str, str]:
         ValueError: The fragment is something else.
     """
     address, _, fragment = url.partition("#")
-    found = re.fullmatch(r"sha256=([0-9a-fA-F]{64})", fragment)
-    if fragment and not found:
+    digest = fragment.removeprefix("sha256=").lower()
+    if fragment and (not fragment.startswith("sha256=") or not is_sha256(digest)):
         raise ValueError(f"`#{fragment}` is not `#sha256=` and 64 hex digits")
-    return address, found[1].lower() if found else ""
+    return address, digest
 
 
 def is_wheel_file(data: Iterable[str], path: object) -> bool:

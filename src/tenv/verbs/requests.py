@@ -7,7 +7,7 @@ from pathlib import Path
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import NoSolutionError, UsageError
 from tenv.core.files import read_regular
-from tenv.core.names import WheelFile, file_at, normalize
+from tenv.core.names import WheelFile, file_at, is_wheel, normalize
 from tenv.core.untrusted import name_fault, without_login
 from tenv.core.versions import CondaRange, Range
 from tenv.debugging.install_line import install_line
@@ -26,9 +26,7 @@ _SPEC = re.compile(
 )
 
 _NAMED = r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[(?P<extras>[^\]]*)\])?\s*@\s*"
-_WHEEL = re.compile(
-    rf"(?:{_NAMED})?(?P<place>(?:https?://|file://)?[^\[\]\s]+\.whl(?:#[^\[\]\s]*)?)(?:\[(?P<more>[^\]]*)\])?"
-)
+_WHEEL = re.compile(rf"(?:{_NAMED})?(?P<place>[^\[\]\s]+)(?:\[(?P<more>[^\]]*)\])?")
 _FOLDER = re.compile(rf"(?:{_NAMED})?(?P<path>(?:\.{{0,2}}/|\.{{1,2}}$)[^\[\]]*)(?:\[(?P<more>[^\]]*)\])?")
 
 
@@ -153,7 +151,7 @@ def _git(text: str) -> TypedRequest | None:
 def _wheel(text: str) -> TypedRequest | None:
     """Return the request for one wheel at an address or in a folder; None for another request."""
     match = _WHEEL.fullmatch(text.strip())
-    if match is None:
+    if match is None or not is_wheel(match["place"].partition("#")[0]):
         return None
     url, near, fault = "", match["place"], ""
     if "://" in near:

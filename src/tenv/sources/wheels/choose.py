@@ -13,6 +13,7 @@ from tenv.locks.lock import Wheel
 from tenv.targets.manifest import WheelRequest
 
 __all__ = ["build_words", "choose_wheel", "cpu_torch", "first_that_fits", "hashed", "install_words", "join"]
+__all__ += ["need_builds"]
 __all__ += ["package_files", "preferences", "requirement", "too_new", "uv_platforms", "ways_to_keep"]
 
 Rows = list[dict[str, Any]]
@@ -58,6 +59,31 @@ def package_files(package: Mapping[str, Any]) -> list[dict[str, Any]]:
 def build_words(names: Iterable[str]) -> list[str]:
     """Return uv's options that allow wheels alone, and for some packages their source archives alone."""
     return ["--only-binary", ":all:", *(word for name in sorted(names) for word in ("--no-binary", name))]
+
+
+def need_builds(built: list[str], permitted: Iterable[str], ask: Callable[[], object]) -> None:
+    """Add the packages to `built` that a solution needs built from source archives: the last way, which runs code.
+
+    Args:
+        built: The packages to build, which `ask` reads.
+        permitted: The packages that may be built.
+        ask: Resolves the requests; raises NoSolutionError.
+    """
+    if not (names := sorted(permitted)) or _is_solved(ask):
+        return
+    built += names
+    for name in names if len(names) > 1 else ():  # one that has a wheel needs no build
+        built.remove(name)
+        if not _is_solved(ask):
+            built.append(name)
+
+
+def _is_solved(ask: Callable[[], object]) -> bool:
+    try:
+        ask()
+    except NoSolutionError:
+        return False
+    return True
 
 
 def choose_wheel(package: Mapping[str, Any], tags: Mapping[Any, int], python: str) -> tuple[str, tuple[Wheel, str]]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from tenv.core import process
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.core.files import storage_errors
-from tenv.core.names import WheelFile
+from tenv.core.names import WheelFile, is_wheel, pure_wheel
 from tenv.core.user_folders import user_cache
 from tenv.core.versions import same_release
 from tenv.locks.lock import LockedTree, Wheel
@@ -89,7 +89,7 @@ def build_sdist(
         done = uv.build(own, archive, out, {**places, **variables, **_FIXED, "PATH": path})
         if done.status:
             raise _failure(row, done.stderr, so)
-        built = [*out.glob("*.whl")] if out.is_dir() else []
+        built = [path for path in out.iterdir() if is_wheel(path.name)] if out.is_dir() else []
         file = WheelFile.parse(built[0].name) if len(built) == 1 else None
         if file is None or file.name != row.name or not same_release(file.version, row.version):
             said = ", ".join(path.name for path in built) or "nothing"
@@ -105,7 +105,7 @@ def _environment(access: Access, uv: Uv, python: Path, row: LockedTree, folder: 
     own, wheels = python_program(folder), []
     for pin in row.build:
         name, version, digest = re.split("==| sha256:", pin)
-        file = f"{name.replace('-', '_')}-{version}-py3-none-any.whl"  # its size and tags are not in the lock
+        file = pure_wheel(name.replace("-", "_"), version)  # its size and tags are not in the lock
         wheels.append(Wheel(name, version, file, digest, None, row.python))
     if wheels:
         uv.install(own, wheels, (), access.progress)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tenv.core.damaged_archives import DAMAGED_ZIP
 from tenv.core.errors import NoSolutionError
-from tenv.core.names import is_wheel, normalize
+from tenv.core.names import METADATA, is_wheel, normalize
 from tenv.core.versions import Range, Version
 from tenv.core.wheel_platforms import marker_values
 from tenv.host.machine import current_platform
@@ -129,7 +129,7 @@ class _Reader:
         here = replace(row, build=self._pins(raw, row.file, current_platform(), minor))
         wheel = build_sdist(access, access.uv(), python, here, lambda path: path.write_bytes(raw))
         with zipfile.ZipFile(wheel.path) as built:
-            name = next(name for name in built.namelist() if name.endswith(".dist-info/METADATA"))
+            name = next(name for name in built.namelist() if name.endswith(METADATA))
             return parse_core_metadata(built.read(name), row.file).requires
 
 

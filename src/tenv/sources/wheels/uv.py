@@ -26,6 +26,7 @@ from tenv.sources.wheels.choose import (
     cpu_torch,
     first_that_fits,
     install_words,
+    need_builds,
     preferences,
     too_new,
     uv_platforms,
@@ -118,17 +119,8 @@ class Uv(UvProgram):
             self._require_held(rows, pins, name, python, manifest)
             return [row for row in rows if normalize(row["name"]) not in elsewhere]
 
-        if manifest.builds and builds:  # a source archive is the last way, since its build runs code
-            try:
-                ask(names[-1])
-            except NoSolutionError:
-                built += sorted(manifest.builds)
-            for name in [*built] if len(built) > 1 else ():  # one that has a wheel needs no build
-                built.remove(name)
-                try:
-                    ask(names[-1])
-                except NoSolutionError:
-                    built.append(name)
+        if builds:
+            need_builds(built, manifest.builds, lambda: ask(names[-1]))
         older: list[str] = []
         for _ in range(_ROUNDS if len(names) > 1 else 0):
             try:
@@ -136,13 +128,11 @@ class Uv(UvProgram):
             except NoSolutionError:
                 break
             if not (newer := too_new(rows, tags)):
-                return self._with_origins(
-                    manifest, [choose_wheel(row, tags, python) for row in rows], names[0], python, built
-                )
+                chosen = [choose_wheel(row, tags, python) for row in rows]
+                return self._with_origins(manifest, chosen, names[0], python, built)
             older += newer
-        return self._with_origins(
-            manifest, [choose_wheel(row, tags, python) for row in ask(names[-1])], names[-1], python, built
-        )
+        chosen = [choose_wheel(row, tags, python) for row in ask(names[-1])]
+        return self._with_origins(manifest, chosen, names[-1], python, built)
 
     def _with_origins(
         self,
