@@ -292,3 +292,19 @@ def test_another_file_of_a_release_in_an_extra_index_does_not_hide_the_locked_on
         featured.ok("create", "tiny", "--frozen", "--with", "debug")
     assert "another" not in (featured.site() / "delta.py").read_text() + (featured.site() / "gamma.py").read_text()
     featured.ok("verify", "tiny", "--no-probes")
+
+
+def test_a_feature_of_a_parent_that_does_not_fit_is_left_out(featured: Project) -> None:
+    make_wheel(featured.index.folder, "delta", "2.0", requires=["beta", "gamma>=9"])
+    (featured.folder / "manifests" / "mine.toml").write_text('extends = "tiny"\n')
+    featured.manifest.write_text(featured.manifest.read_text().replace('delta = "*"', 'delta = "2.0"'))
+    assert "gamma" in call("lock", "tiny").err  # its own feature must fit
+    done = call("lock", "mine")
+    assert done.status == 0, done.err
+    assert "the feature debug of a parent is left out of the lock: " in done.err
+    lock = read_lock(featured.folder / "locks" / "mine.lock", "mine")
+    assert features_of(lock) == ("test",)
+    assert call("lock", "mine", "--check").status == 0
+    make_wheel(featured.index.folder, "gamma", "9.0")
+    assert call("lock", "mine").status == 0
+    assert features_of(read_lock(featured.folder / "locks" / "mine.lock", "mine")) == ("debug", "test")

@@ -44,10 +44,18 @@ def _source_options(function: Callable[..., Result]) -> Callable[..., Result]:
 @click.argument("target", required=False)
 @click.argument("specs", nargs=-1, metavar="SPEC...")
 @_source_options
+@click.option("--index", default="", metavar="INDEX", help="Their only index: NAME, NAME=URL (added) or URL.")
 @no_create_option
 @offline_option
 def add(
-    voice: Voice, *, target: str | None, specs: tuple[str, ...], key: str | None, no_create: bool, offline: bool
+    voice: Voice,
+    *,
+    target: str | None,
+    specs: tuple[str, ...],
+    key: str | None,
+    index: str,
+    no_create: bool,
+    offline: bool,
 ) -> Result:
     """Add each SPEC to the manifest of TARGET, lock it, and update an existing environment.
 
@@ -63,9 +71,10 @@ def add(
     def work(context: "Context", tell: _Tell) -> "Edited":
         chosen = _chosen(context, "add", (target, *specs), voice.say)
         try:
-            return edit(context, chosen.name, chosen.packages, key, tell, made=not no_create)
+            return edit(context, chosen.name, chosen.packages, key, tell, made=not no_create, index=index)
         except NoSolutionError as error:
             options = [f"--{section.option}" for section in SECTIONS if key == section.key]
+            options += ["--index", index] if index else []
             named = [] if chosen.packages == (target, *specs) else [chosen.name]
             start = ["tenv", "add", *named, *options, *(["--no-create"] if no_create else [])]
             error.hint = _as_words(error.hint, start, chosen.packages)
