@@ -11,7 +11,7 @@ from typing import Any
 
 from tenv.checks.host_options import HostOptions, read, report
 from tenv.checks.judge import ask, platform_of, settled
-from tenv.checks.named_torch import named_torch, targets_of
+from tenv.checks.named_torch import REPORT, named_torch, targets_of, torch_of_report
 from tenv.checks.rules import compiler, gpu, libc, pytorch
 from tenv.checks.rules.catalogue import DRIVER_RULES, RULES
 from tenv.checks.rules.common import known_gpus, taken_compiler
@@ -42,8 +42,8 @@ _OF_COMPILING = (
     *(compiler.NONE, compiler.TOO_NEW, compiler.TOO_OLD, compiler.BREAKS, compiler.SEVERAL, libc.HEADERS),
 )
 """The rules that judge the toolkit's nvcc; those of `DRIVER_RULES` judge torch's own CUDA."""
-_NEEDED = frozenset({"cuBLAS", "cuSPARSE", "cuSOLVER"})
-"""The parts of a toolkit whose headers ``ATen/cuda/CUDAContext.h`` includes."""
+_NEEDED = frozenset({"cublas_v2.h", "cusparse.h", "cusolverDn.h"})
+"""The headers among the parts of a toolkit that ``ATen/cuda/CUDAContext.h`` includes."""
 _FLAG_ABI = re.compile(r"-D\s*_GLIBCXX_USE_CXX11_ABI=([01])")
 _GCC_KNOWS = {17: Version("8"), 20: Version("10")}
 """The first GCC whose ``-std=c++NN`` is complete enough for torch's headers (GCC's page on C++ standards)."""
@@ -93,7 +93,7 @@ def check_torch(context: Context, asked: str, options: HostOptions) -> TorchFit:
 
     Args:
         context: Where things are found.
-        asked: The torch: a path, or a version such as ``2.9+cu128``.
+        asked: The torch: a path, a version such as ``2.9+cu128``, or ``report`` for the one of the host report.
         options: Which host to judge if it is not this machine.
 
     Raises:
@@ -102,6 +102,7 @@ def check_torch(context: Context, asked: str, options: HostOptions) -> TorchFit:
     """
     options, facts = read(options), user_facts(context)
     host = report(context, options)
+    asked = torch_of_report(host, options) if asked == REPORT else asked
     torch = named_torch(asked, facts, platform_of(host))
     taken = reported_toolkits(host) if options.host_report else taken_toolkits(Places(environ=context.environ))
     targets = targets_of(context, torch, platform_of(host))

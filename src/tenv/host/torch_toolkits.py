@@ -9,7 +9,6 @@ CMake's ``find_package(Torch)`` asks ``FindCUDA.cmake`` of torch for the folder 
 ``CUDA_PATH``: ``CMakeDetermineCUDACompiler.cmake`` of CMake 3.31 and 4.4). ``CUDA_HOME`` has no effect on either.
 """
 
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -128,11 +127,9 @@ def reported_toolkits(report: HostReport) -> tuple[TakenToolkit, ...]:
     if not isinstance(report.toolkits, Fact):
         return ()
     found = report.toolkits.value
-    orders = {
-        "torch": (Lead.CUDA_VARIABLE, Lead.PATH, Lead.DEFAULT_FOLDER),
-        "CMake": (Lead.PATH, Lead.DEFAULT_FOLDER, Lead.CUDA_VARIABLE),
-    }
-    return tuple(next(_led(by, found, order), TakenToolkit(by, "", "")) for by, order in orders.items())
+    named = {"torch": (Lead.CUDA_VARIABLE, Lead.PATH), "CMake": (Lead.PATH, Lead.CUDA_VARIABLE)}
+    last = (Lead.DEFAULT_FOLDER, Lead.OTHER)  # a pasted text has the release of an nvcc alone
+    return tuple(next(_led(by, found, (*order, *last)), TakenToolkit(by, "", "")) for by, order in named.items())
 
 
 def _led(by: str, toolkits: tuple[Toolkit, ...], order: tuple[Lead, ...]) -> Iterator[TakenToolkit]:
@@ -140,5 +137,6 @@ def _led(by: str, toolkits: tuple[Toolkit, ...], order: tuple[Lead, ...]) -> Ite
         for toolkit in toolkits:
             for way in toolkit.found_by:
                 if way.kind is kind:
-                    nvcc = os.path.join(toolkit.path, "bin", "nvcc") if toolkit.compiles else ""  # noqa: PTH118 (text)
-                    yield TakenToolkit(by, toolkit.path, way.text, nvcc, toolkit.version)
+                    folder = toolkit.path or "a folder that the report does not name"
+                    nvcc = f"{toolkit.path}/bin/nvcc" if toolkit.path else "nvcc"
+                    yield TakenToolkit(by, folder, way.text, nvcc * toolkit.compiles, toolkit.version)
