@@ -200,6 +200,25 @@ def test_a_target_has_the_torch_of_an_environment(tmp_path: Path) -> None:
         torch_request(".venv", FACTS, "linux-64", tmp_path)
 
 
+@pytest.mark.parametrize("version", ["2.16.0a0+git1234567", "2.16.0.dev20261101+cu132"])
+def test_a_torch_that_no_index_has_can_t_be_asked_for(version: str, tmp_path: Path) -> None:
+    site = make_venv(tmp_path / ".venv", make_base(tmp_path / "base"))
+    make_torch(site, torch_files(version, cuda="13.2"))
+    with pytest.raises(UsageError, match="is no release, so no index has it"):
+        torch_request(".venv", FACTS, "linux-64", tmp_path)
+
+
+def test_the_cuda_of_a_torch_of_another_index_is_in_its_version(torches: Project) -> None:
+    make_wheel(torches.manifest.parent / "own", "torch", "2.9.1+cu130")
+    follows(torches, "2.9.*")
+    torches.edit('torch = "2.9.*"', 'torch = { version = "2.9.*", index = "own" }')
+    index = '[[index]]\nname = "own"\nurl = "own"\nformat = "flat"\nexplicit = true\n'
+    torches.manifest.write_text(torches.manifest.read_text() + index)
+    torches.ok("lock", "tiny")
+    assert (locked(torches)["torch"], locked(torches)["cuda"]) == ("2.9.1+cu130", "13.0")
+    torches.ok("lock", "tiny", "--check")
+
+
 def test_what_init_writes_can_be_read(tmp_path: Path) -> None:
     path = tmp_path / "e.toml"
     for word, companions in (("2.9+cu126", {"torchvision", "torchaudio"}), ("2.14", {"torchvision", "torchaudio"})):

@@ -104,18 +104,10 @@ class UniversalLock:
 
 def _offered(package: Mapping[str, Any]) -> Offered:
     source = package.get("source") or {}
-    kinds = {
-        "git": "built from a git repository",
-        "directory": "built from a folder",
-        "editable": "built from a folder",
-    }
-    reason = next(
-        (text for key, text in kinds.items() if key in source), "" if package.get("wheels") else "a source archive"
-    )
-    wheels = [
-        (str(row.get("url", "")), str(row.get("hash", "")).removeprefix("sha256:"))
-        for row in package.get("wheels") or []
-    ]
+    reason = next((text for key, text in _TREES.items() if key in source), "")
+    rows = [] if reason else package.get("wheels") or []
+    wheels = [(str(row.get("url", "")), str(row.get("hash", "")).removeprefix("sha256:")) for row in rows]
+    reason = reason or ("" if wheels else "a source archive")
     return str(package["name"]), str(package.get("version", "")), wheels, reason
 
 
@@ -231,6 +223,12 @@ def _imported(source: GivenFile, data: Mapping[str, Any]) -> Imported:
     return Imported(name, replace(draft, python=python), part, tuple(dict.fromkeys(lost)), tuple(dict.fromkeys(notes)))
 
 
+_TREES = {
+    "git": "built from a git repository",
+    "directory": "built from a folder",
+    "editable": "built from a folder",
+    "virtual": "built from a folder",
+}
 _GROUPS = ("optional-dependencies", "dev-dependencies")
 
 

@@ -1,5 +1,6 @@
 """Lock a target: keep the existing lock, or write a new one with the files that the sources select in turn."""
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -111,7 +112,9 @@ def lock_target(
     if old and not stale and upgrade == ():
         lock, text = old, old.text
     else:
-        _, text = solve(Problem(context, target.manifest, old, upgrade, replace(limits, afresh=start is not None)))
+        above = _lock_above(context, target) if old is None and upgrade == () else None
+        afresh = replace(limits, afresh=start is not None)
+        _, text = solve(Problem(context, target.manifest, old, upgrade, afresh, above))
         lock = parse_lock(text, str(path), target.name)
     findings = _judge(lock)
     if outside and old and old.text == text and not path.exists():
@@ -121,6 +124,17 @@ def lock_target(
         project = context.places.project
         write_atomic(path, text, within=project if project and project in path.parents else None)
     return Locked(lock, path, changed, tuple(stale), findings, old)
+
+
+def _lock_above(context: Context, target: Target) -> Lock | None:
+    """Return the lock of the nearest parent of a target that has one; None without one."""
+    from tenv.locks.lock_file import read_lock  # late: only for a target without a lock
+
+    for file in target.files[1:]:
+        with contextlib.suppress(TenvError):
+            parent = context.places.find(file.stem)
+            return read_lock(parent.lock_file, parent.name)
+    return None
 
 
 def _is_changed(path: Path, text: bytes, judged: JudgedLock | None) -> bool:

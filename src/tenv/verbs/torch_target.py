@@ -1,5 +1,6 @@
 """The manifest of a target for extensions of torch: ``tenv init NAME --torch``."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,8 @@ NEWEST = "newest"
 _INDEX = "https://download.pytorch.org/whl/"
 _EXAMPLES = "`--torch 2.14`, `--torch 2.9+cu126` and `--torch .venv` are examples"
 _PARTS_OF_RELEASE = 3
+_RELEASED = re.compile(r"\d+(\.\d+)*(\+cu\d+)?", re.ASCII)
+"""The version of a released torch: ``2.9.1``, ``2.9.1+cu126``; a nightly or a build of one's own has other parts."""
 _FREE_AUDIO = "2.11"
 """The first torchaudio that requires no torch."""
 
@@ -131,12 +134,17 @@ def _installed(torch: InstalledTorch, facts: Facts, platform: str, word: str) ->
         raise UsageError(f"{torch.place}: the version of torch can't be read", hint=_EXAMPLES)
     if torch.kind.value is not TorchKind.CUDA:
         raise UsageError(f"{torch.place}: torch {torch.label} is built for {torch.kind.value}, so no CUDA toolkit fits")
+    if not _RELEASED.fullmatch(torch.label):
+        raise UsageError(
+            f"{torch.place}: torch {torch.label} is no release, so no index has it",
+            hint=f"`tenv init NAME --torch {release.major_minor}` takes the release",
+        )
     row = _row(release, facts)
     cuda = torch.cuda.value.major_minor if isinstance(torch.cuda, Fact) else ""
     tag = torch.python.value if isinstance(torch.python, Fact) else ""
     python = f"{tag[2]}.{tag[3:]}.*" if tag[3:].isdigit() else row.python
     text = ".".join(release.text.split(".")[:_PARTS_OF_RELEASE])
-    return TorchRequest(text, release, python, row.glibc, _label(cuda, row, platform, word), f"that of {torch.place}")
+    return TorchRequest(text, release, python, row.glibc, _label(cuda, row, platform, word), f"that of {word}")
 
 
 def _row(release: Version, facts: Facts) -> TorchMinor:
