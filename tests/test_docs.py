@@ -77,8 +77,8 @@ def test_the_commands_of_a_page_work_and_print_what_it_says(page: Path, document
 def test_the_list_of_commands_in_the_docs_is_the_program_s_own() -> None:
     text = (ROOT / "docs" / "commands.md").read_text()
     shown = text.partition("<!-- help:begin -->\n")[2].partition("<!-- help:end -->")[0]
-    printed = call("--help").out.partition("this message and exit.\n\n")[2].partition("\n\n  Start with")[0]
-    assert shown == f"```text\n{printed}\n```\n", "put the commands of `tenv --help`, with their headings, there"
+    printed = call("--help", "--all").out.partition("this message and exit.\n\n")[2].partition("\n\n  Start with")[0]
+    assert shown == f"```text\n{printed}\n```\n", "put the commands of `tenv help --all`, with their headings, there"
 
 
 def test_every_rule_has_its_page() -> None:

@@ -13,7 +13,7 @@ import click
 import pytest
 
 from tenv import cli
-from tenv.cli.main import COMMANDS
+from tenv.cli.main import COMMANDS, EVERY_DAY, GROUPS
 from tests.cli import test_json_snapshot, test_text_snapshot
 from tests.support.projects import call
 
@@ -50,13 +50,25 @@ def test_every_command_is_called_in_the_snapshots() -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_docs_and_the_help_have_every_command(name: str) -> None:
     command = command_of(name)
-    assert re.search(rf"^  {re.escape(name)}  +\S", call("--help").out, re.MULTILINE)
+    assert re.search(rf"^  {re.escape(name)}  +\S", call("--help", "--all").out, re.MULTILINE)
     assert re.search(r"\w", command.short_help or "")
     assert re.search(r"\w", command.help or "")
     used = [page.name for page, text in PAGES.items() if re.search(rf"\btenv {re.escape(name)}\b", text)]
     assert set(used) - {"README.md"}, "no page of docs/ says how it is used"
     rows = re.findall(r"^\| (`[^|]+) \|", PAGES[ROOT / "docs" / "commands.md"], re.MULTILINE)
     assert any(f"`{name}`" in row for row in rows), "the table of data in docs/commands.md lacks a row for it"
+
+
+def test_the_short_help_has_twelve_commands_and_leads_to_all() -> None:
+    short, listed = call("--help").out, [name for group in EVERY_DAY.values() for name in group]
+    assert len(short.splitlines()) <= 40
+    assert len(listed) == len(set(listed)) == 12
+    shown = [name for name in COMMANDS if re.search(rf"^  {re.escape(name)}  +\S", short, re.MULTILINE)]
+    assert sorted(shown) == sorted(listed)
+    assert "`tenv help --all`" in short
+    whole = call("help", "--all").out
+    assert whole == call("--all", "--help").out == call("-h", "--all").out
+    assert all(f"\n{heading}:\n" in whole for heading in GROUPS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

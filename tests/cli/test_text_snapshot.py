@@ -99,7 +99,7 @@ def test_what_is_printed(name: str, ended: dict[str, str], snapshot: SnapshotAss
     assert ended[name] == snapshot(extension_class=Printed)
 
 
-@pytest.mark.parametrize("command", ["", *COMMANDS])
+@pytest.mark.parametrize("command", ["", "--all", *COMMANDS])
 def test_help(command: str, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert whole(call(*filter(None, [command]), "--help")) == snapshot(extension_class=Printed)

@@ -48,7 +48,7 @@ def test_check_takes_all(two: Project) -> None:
     assert data["build"] is all(row["build"] for row in data["targets"])
 
 
-@pytest.mark.parametrize("command", ["lock", "update", "check"])
+@pytest.mark.parametrize("command", ["lock", "update"])
 def test_outside_a_project_a_target_must_be_named(
     project: Project, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,6 @@
 """Select the best target for a host and a PyTorch revision, and report why others were rejected."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -24,7 +24,17 @@ from tenv.project.context import Context
 from tenv.targets.manifest import Manifest, ToolkitKind, toolkit_kind
 from tenv.targets.search import AUTO, Target
 
-__all__ = ["Candidate", "TargetChoice", "choose", "is_stable", "rank", "why_aside"]
+__all__ = [
+    "Candidate",
+    "TargetChoice",
+    "choose",
+    "is_stable",
+    "newest_first",
+    "of_other_revisions",
+    "rank",
+    "why_aside",
+    "worst",
+]
 
 _NO_CUDA = Version("0")
 _ANY_REVISION = Version("99")
@@ -241,15 +251,36 @@ def rank(found: tuple[Target, Manifest]) -> tuple[bool, Version, bool, bool, Ver
     the toolkit come first, then those without conda, then those for newer PyTorch revisions.
     """
     manifest = found[1]
-    numbers = [number for number in map(Version.find, str(manifest.pytorch or "").split(",")) if number]
-    newest = max(numbers, default=_ANY_REVISION)
     return (
         not takes_toolkit(manifest),
         manifest.requirements.cuda or _NO_CUDA,
         toolkit_kind(manifest) is not ToolkitKind.SYSTEM,
         not manifest.dependencies,
-        newest,
+        _newest_pytorch(manifest),
     )
+
+
+def newest_first(targets: Iterable[Target], platform: str) -> tuple[Target, ...]:
+    """Return targets by their CUDA and then by the PyTorch revisions that they are for, the newest first.
+
+    Args:
+        targets: The targets.
+        platform: The platform of the host; a target that is not for it counts as on its own first one.
+    """
+
+    def age(target: Target) -> tuple[Version, Version, bool, bool]:
+        own = target.manifest.platforms
+        manifest = target.manifest.on(platform if platform in own or not own else own[0])
+        cuda = manifest.requirements.cuda or _NO_CUDA
+        return cuda, _newest_pytorch(manifest), not takes_toolkit(manifest), not manifest.dependencies
+
+    return tuple(sorted(targets, key=age, reverse=True))
+
+
+def _newest_pytorch(manifest: Manifest) -> Version:
+    """Return the newest PyTorch version that a manifest names."""
+    numbers = [number for number in map(Version.find, str(manifest.pytorch or "").split(",")) if number]
+    return max(numbers, default=_ANY_REVISION)
 
 
 def _targets(context: Context, host: HostReport, say: Callable[[str], None]) -> Iterator[tuple[Target, Manifest]]:
@@ -287,6 +318,8 @@ def _look(target: Target, manifest: Manifest, around: Surroundings, *, gpu: bool
     system, conda = toolkit_kind(manifest) is ToolkitKind.SYSTEM, bool(manifest.dependencies)
     has_cuda = cuda is not None or taken
     candidate = partial(Candidate, target.name, cuda, has_cuda, verdict, system=system, conda=conda)
+    if manifest.requirements.waits:
+        return candidate(False, f"its CUDA is that of torch, which is not locked: `tenv lock {target.name}`")
     words = f"CUDA {cuda}{' of the host' if taken else ''}" if cuda else "the CUDA of the host"
     if has_cuda and not gpu:
         return candidate(False, f"it has {words}, and {seen}")
@@ -317,21 +350,29 @@ def _driver(host: HostReport) -> str:
 
 def _against(target: Target, around: Surroundings, judge: Judge, verdicts: Verdicts) -> tuple[str, str] | None:
     """Return why a target does not suit and the fix; None if it suits."""
-    platform, source, wanted = verdicts.platform, around.source, target.manifest.pytorch
+    platform = verdicts.platform
     if platform not in target.manifest.platforms:
         return f"it is for {', '.join(target.manifest.platforms)}, and this host is {platform}", ""
-    if source and wanted and str(source.release) not in wanted:
-        return f"it is for PyTorch {wanted}, and the revision is {source.version.value}", ""
+    if other := of_other_revisions(target, around):
+        return other, ""
     if judge.lock is None or platform not in judge.lock.platforms:
         problem = judge.lock_problem or f"its lock is not for {platform}"
         return problem, f"`tenv lock {target.name}` writes a lock"
     if not verdicts.build:
-        return _worst(verdicts.against(Scope.BUILD, Scope.BOTH))
+        return worst(verdicts.against(Scope.BUILD, Scope.BOTH))
     against = [found for found in verdicts.against(Scope.RUN, Scope.BOTH) if found.code != FORWARD]
-    return _worst(tuple(against)) if against and not verdicts.run else None
+    return worst(tuple(against)) if against and not verdicts.run else None
 
 
-def _worst(findings: tuple[Finding, ...]) -> tuple[str, str]:
+def of_other_revisions(target: Target, around: Surroundings) -> str:
+    """Return why a target is not meant for the PyTorch revision; an empty string for one that is."""
+    source, wanted = around.source, target.manifest.pytorch
+    if source and wanted and str(source.release) not in wanted:
+        return f"it is for PyTorch {wanted}, and the revision is {source.version.value}"
+    return ""
+
+
+def worst(findings: tuple[Finding, ...]) -> tuple[str, str]:
     """Return the message and the fix of the most severe finding."""
     order = list(Severity)
     found = min(findings, key=lambda finding: order.index(finding.severity))

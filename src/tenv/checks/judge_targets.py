@@ -1,18 +1,19 @@
 """Judge targets on a host in a folder: with its checkout, and with the lock and the environment of each target."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from tenv.activation.changes import ACTIVATION, is_own, read_activation
 from tenv.checks.before_create import Surroundings, look_around
+from tenv.checks.choose_target import TargetChoice, choose, newest_first, of_other_revisions, worst
 from tenv.checks.host_options import HostOptions, read, with_driver
 from tenv.checks.judge import Judge, Verdicts, ask, conclude, platform_of
 from tenv.checks.rules.catalogue import DRIVER_RULES
-from tenv.checks.rules.interface import Case, Finding
+from tenv.checks.rules.interface import Case, Finding, Scope
 from tenv.checks.rules.judged_driver import driver_of, useless_override
 from tenv.core.dataclass import dataclass
-from tenv.core.errors import EnvironmentBrokenError, ManifestError
+from tenv.core.errors import EnvironmentBrokenError, ManifestError, NoTargetError
 from tenv.core.versions import Version
 from tenv.environment.state import Environment, digests_of
 from tenv.facts.cuda_driver import CudaDriverTable
@@ -24,7 +25,18 @@ from tenv.targets.manifest import Manifest, Requirements
 from tenv.targets.search import Target
 from tenv.toolchain.discover import discover
 
-__all__ = ["DriverReport", "check", "check_driver", "find_targets", "newest_toolkits", "with_environment"]
+__all__ = [
+    "DriverReport",
+    "FitsHere",
+    "Judged",
+    "check",
+    "check_auto",
+    "check_driver",
+    "check_here",
+    "find_targets",
+    "newest_toolkits",
+    "with_environment",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +56,50 @@ class DriverReport:
     override: Finding | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A target with the verdicts on it.
+
+    Attributes:
+        target: The target.
+        verdicts: The verdicts.
+        other: Why it is not meant for the PyTorch revision, or an empty string.
+    """
+
+    target: Target
+    verdicts: Verdicts
+    other: str
+
+    def fits(self, *, build_only: bool) -> bool:
+        """Return whether it builds and runs; with `build_only`, whether it builds. Unknown is no."""
+        return not self.other and self.verdicts.build is True and (build_only or self.verdicts.run is True)
+
+    def reason(self, *, build_only: bool) -> str:
+        """Return the message of the most severe finding against it; empty if there is none."""
+        if self.other:
+            return self.other
+        scopes = (Scope.BUILD, Scope.BOTH) if build_only else tuple(Scope)
+        against = self.verdicts.against(*scopes)
+        return worst(against)[0] if against else ""
+
+
+@dataclass(frozen=True, slots=True)
+class FitsHere:
+    """The targets on one host.
+
+    Attributes:
+        around: The host and the PyTorch revision.
+        judged: Every readable target, newest first.
+        choice: The target that `create auto` takes; None if no target suits.
+        without: Why there is no choice, or an empty string.
+    """
+
+    around: Surroundings
+    judged: tuple[Judged, ...]
+    choice: TargetChoice | None
+    without: str = ""
+
+
 def check(context: Context, names: Sequence[str | None], pytorch: str, options: HostOptions) -> tuple[Verdicts, ...]:
     """Return the verdicts on targets.
 
@@ -61,6 +117,56 @@ def check(context: Context, names: Sequence[str | None], pytorch: str, options: 
     known = with_driver(context, options)
     targets = [known.find_target(name) for name in names]
     return tuple(_judged(context, targets, look_around(context, pytorch, options), options))
+
+
+def check_auto(
+    context: Context, pytorch: str, options: HostOptions, say: Callable[[str], None]
+) -> tuple[TargetChoice, Verdicts]:
+    """Return the target that `create auto` takes and the verdicts on it.
+
+    Args:
+        context: Where things are found.
+        pytorch: The PyTorch to build, as `find_source` takes it.
+        options: Which host to judge if it is not this machine.
+        say: Called with a message for each target that can't be read.
+
+    Raises:
+        NoTargetError: No target suits.
+        UsageError: There is no such PyTorch, or a value can't be assumed.
+        HostReportError: The host report can't be read.
+    """
+    options = read(options)
+    around = look_around(context, pytorch, options)
+    choice = choose(context, around, say)
+    (verdicts,) = _judged(context, (context.places.find(choice.target),), around, options)
+    return choice, verdicts
+
+
+def check_here(context: Context, pytorch: str, options: HostOptions, say: Callable[[str], None]) -> FitsHere:
+    """Return the verdicts on every readable target, newest first, and the target that `create auto` takes.
+
+    Args:
+        context: Where things are found.
+        pytorch: The PyTorch to build, as `find_source` takes it.
+        options: Which host to judge if it is not this machine.
+        say: Called with a message for each target that can't be read.
+
+    Raises:
+        UsageError: There is no such PyTorch, or a value can't be assumed.
+        HostReportError: The host report can't be read.
+    """
+    options = read(options)
+    around = look_around(context, pytorch, options)
+    targets = newest_first(_all_targets(context), platform_of(around.host))
+    verdicts = _judged(context, targets, around, options)
+    judged = tuple(
+        Judged(target, found, of_other_revisions(target, around))
+        for target, found in zip(targets, verdicts, strict=True)
+    )
+    try:
+        return FitsHere(around, judged, choose(context, around, say))
+    except NoTargetError as error:
+        return FitsHere(around, judged, None, error.message.split(":\n")[0])
 
 
 def check_driver(context: Context, name: str | None, options: HostOptions) -> DriverReport:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tenv.cli.command import command, not_empty, target_argument
+from tenv.cli.here import fits_here, yes
 from tenv.cli.host import from_report_option, host_options, pytorch_option, taken_from_report
-from tenv.cli.output import Result, Voice, out, paint_verdict, print_findings
+from tenv.cli.output import Result, Voice, out, paint_verdict, print_findings, prose
 from tenv.cli.table import print_table
 from tenv.core.errors import Exit
 
@@ -26,7 +27,6 @@ __all__ = [
     "left_out",
     "show_gpus",
     "torch_option",
-    "yes",
 ]
 
 against_option = click.option(
@@ -40,11 +40,6 @@ against_option = click.option(
 
 build_only_option = click.option("--build-only", is_flag=True, help="Judge building alone, which needs no driver.")
 """Which verdict decides the exit status."""
-
-
-def yes(answer: bool | None) -> str:
-    """Return a verdict as a word."""
-    return "unknown" if answer is None else "yes" if answer else "no"
 
 
 def cell(found: Any) -> str:
@@ -93,7 +88,7 @@ torch_option = click.option(
     default="",
     callback=not_empty,
     metavar="PATH|VERSION",
-    help="The installed torch that extensions are for: an environment, its Python, a wheel, or `2.9+cu128`.",
+    help="The torch that extensions are for: an environment, its Python, a wheel, or a version (`2.9+cu128`).",
 )
 """The option for a torch that is there; ``--pytorch`` names the one to build."""
 
@@ -103,6 +98,8 @@ torch_option = click.option(
 @pytorch_option
 @torch_option
 @build_only_option
+@click.option("--here", is_flag=True, help="List the targets that fit this machine; the default outside a project.")
+@click.option("--all", "every", is_flag=True, help="With --here: list the other targets too, each with the reason.")
 @against_option
 @from_report_option
 @host_options
@@ -113,37 +110,51 @@ def check(
     pytorch: str,
     torch: str,
     build_only: bool,
+    here: bool,
+    every: bool,
     against: Path | None,
     target_from_report: bool,
     **options: Any,
 ) -> Result:
     """Judge whether TARGET builds on this machine, and whether the result runs here.
 
-    Status 0 when both answers are yes, or with --build-only, when it can be built here; else 1. With --against and
-    without TARGET, every target is judged on every machine, and the status is 0; else all targets of the project are.
+    Status 0 when both answers are yes, or with --build-only, when it can be built here; else 1.
+
+    Without TARGET, all targets of the project are judged. In a project without targets of its own, outside a project
+    and with --here, the machine and the targets that fit it are printed, newest first; * marks the one that `create
+    auto` takes. Status 0 when at least one fits, else 1. With --against and without TARGET, every target is judged on
+    every machine, and the status is 0.
+
+    `auto` is the target that `create auto` takes, with the reason; status 4 when no target suits.
 
     With --torch, no target is judged but this machine: whether extensions for that torch compile and run here.
+    `--torch report` takes the torch of the host report.
     """
     from tenv.checks.host_options import HostOptions
     from tenv.checks.judge_targets import check as judge
     from tenv.project.context import Context
+    from tenv.targets.search import AUTO
 
     host = HostOptions(**options)
-    if torch:
-        others = {
-            "--pytorch": pytorch,
-            "TARGET": target,
+    _refuse_together(
+        {
+            "--torch": torch,
+            "--here": here or every,
             "--against": against,
             "--target-from-report": target_from_report,
+            "--pytorch": torch and pytorch,
+            "TARGET": (torch or here or every) and target,
         }
-        if given := [name for name, value in others.items() if value]:
-            raise click.UsageError(f"--torch and {given[0]} exclude each other")
+    )
+    if torch:
         return _torch(Context(), torch, host, build_only=build_only)
     if against is not None:
-        if target_from_report:
-            raise click.UsageError("--against and --target-from-report exclude each other")
         return _fleet(voice, target, pytorch, build_only, against, host)
     context = Context()
+    if target == AUTO:
+        return _auto(context, pytorch, host, voice, build_only=build_only)
+    if here or every or (target is None and not target_from_report and not context.places.project_targets()):
+        return _here(context, pytorch, host, voice, build_only=build_only, every=every)
     if target is None and not target_from_report:
         names = context.chosen_targets(None)
         if len(names) > 1:
@@ -158,6 +169,38 @@ def check(
         findings=findings,
         status=Exit.DONE if _is_fine(found, build_only) else Exit.CHECK,
     )
+
+
+def _refuse_together(given: dict[str, object]) -> None:
+    """Raise a usage error if two of the words are given that exclude each other."""
+    first, second = [*[name for name, value in given.items() if value], "", ""][:2]
+    if second:
+        raise click.UsageError(f"{first} and {second} exclude each other")
+
+
+def _here(
+    context: "Context", pytorch: str, host: "HostOptions", voice: Voice, *, build_only: bool, every: bool
+) -> Result:
+    """Return the machine and the targets that fit it."""
+    from tenv.checks.judge_targets import check_here
+
+    found = check_here(context, pytorch, host, voice.say)
+    return fits_here(found, build_only=build_only, every=every)
+
+
+def _auto(context: "Context", pytorch: str, host: "HostOptions", voice: Voice, *, build_only: bool) -> Result:
+    """Return the target that `create auto` takes, why, and the verdicts on it."""
+    from tenv.checks.judge_targets import check_auto
+
+    choice, found = check_auto(context, pytorch, host, voice.say)
+    findings = [finding.to_json() for finding in found.findings]
+
+    def show() -> None:
+        prose("\n".join(choice.lines()))
+        _show(found, findings)
+
+    status = Exit.DONE if _is_fine(found, build_only) else Exit.CHECK
+    return Result({**found.to_json(), "auto": choice.to_json()}, text=show, findings=findings, status=status)
 
 
 def _torch(context: "Context", asked: str, host: "HostOptions", *, build_only: bool) -> Result:

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tenv.cli.check import against_option, build_only_option, cell, left_out, show_gpus, yes
+from tenv.cli.check import against_option, build_only_option, cell, left_out, show_gpus
 from tenv.cli.command import command
+from tenv.cli.here import yes
 from tenv.cli.host import from_report_option, host_options, taken_from_report
 from tenv.cli.output import Result, Voice, out, print_findings, prose
 from tenv.cli.table import print_table

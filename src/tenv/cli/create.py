@@ -14,7 +14,6 @@ from tenv.cli.command import command, offline_option, target_argument
 from tenv.cli.host import from_report_option, host_options, pytorch_option, taken_from_report
 from tenv.cli.output import Result, Voice, count, format_bytes, format_seconds, print_findings
 from tenv.cli.progress_bar import Terminal
-from tenv.cli.table import print_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -130,6 +129,8 @@ def create(
 
 def _previewed(found: "Preview") -> Result:
     """Return the files that `create` would install, and the download in a line."""
+    from tenv.cli.table import print_table  # late: as the verb
+
     rows = [
         (need.name, need.version, need.kind, format_bytes(need.size or 0), "a cache" if need.cached else need.server)
         for need in found.needs

@@ -3,7 +3,7 @@
 __all__ = ["EXAMPLES"]
 
 EXAMPLES: dict[str, tuple[str, str]] = {
-    "targets": ("tenv targets", "tenv targets --json"),
+    "targets": ("tenv targets", "tenv targets --here"),
     "show": ("tenv show cuda130", "tenv show cuda130 --json"),
     "init": ("tenv init mine --extends cuda130", "tenv init"),
     "add": ("tenv add numpy 'scipy>=1.14,<2'", "tenv add mine --conda conda-forge::cmake=3.31"),
@@ -29,7 +29,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "shell": ("tenv shell cuda130", "tenv shell"),
     "gdb": ("tenv gdb cuda130 -- python test.py", "tenv gdb cuda130 --attach 4711"),
     "env": ("tenv env cuda130", "tenv env cuda130 --explain CUDA_HOME"),
-    "check": ("tenv check cuda130 --pytorch .", "tenv check cuda130 --against reports"),
+    "check": ("tenv check --here", "tenv check cuda130 --pytorch ."),
     "check-driver": ("tenv check-driver", "tenv check-driver cuda130 --build-only"),
     "explain": ("tenv explain TE101", "tenv explain --log build.log"),
     "host": ("tenv host", "tenv host --json"),

@@ -66,10 +66,23 @@ GROUPS = {
 COMMANDS = {name: place for group in GROUPS.values() for name, place in group.items()}
 """Every command: its module below ``tenv.cli`` and its name there."""
 
+EVERY_DAY = {
+    "Look": ("targets", "check", "list"),
+    "Work in an environment": ("create", "shell", "activate", "run", "build"),
+    "Make a target of your own": ("init", "add", "lock", "update"),
+}
+"""The commands of every day, which the short help has, under its headings."""
+
+_MORE = "`tenv help --all` lists all commands, `tenv help COMMAND` explains one."
+"""The last line of the short help."""
+
 _FIRST_OF_TWO = ("env", "config")
 """The commands that begin commands of two words elsewhere, such as conda's ``env list``."""
 
 _EARLY = ("--json", "--quiet", "-q")
+
+_WHOLE_HELP = ({"help", "--all"}, {"--help", "--all"}, {"-h", "--all"})
+"""The words that ask for the help with all commands."""
 
 _COLLECT_AFTER = 100_000
 
@@ -93,13 +106,14 @@ def _main(arguments: list[str]) -> None:
     from tenv.cli.output import Voice, tell
     from tenv.core.errors import CancelledError, UsageError
 
-    arguments = _in_order(arguments)
+    whole = len(arguments) == len(_WHOLE_HELP[0]) and {*arguments} in _WHOLE_HELP
+    arguments = ["--help"] if whole else _in_order(arguments)
     voice = Voice(json="--json" in arguments)
     name = next((word for word in arguments if not word.startswith("-")), "")
     if not name and sys.argv[0].endswith("__main__.py") and not {"-V", "--version"} & {*arguments}:
         _name_other()
     try:
-        _program().main(arguments, prog_name="tenv", standalone_mode=False)
+        _program(whole=whole).main(arguments, prog_name="tenv", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
         tell(error.format_message())
         leave(UsageError.status)
@@ -173,7 +187,12 @@ def _in_order(arguments: list[str]) -> list[str]:
     return words
 
 
-def _program() -> Any:
+def _program(*, whole: bool = False) -> Any:
+    """Return the click program.
+
+    Args:
+        whole: Whether its help has all commands, under the headings of `GROUPS`.
+    """
     import click
 
     from tenv import __version__
@@ -192,8 +211,9 @@ def _program() -> Any:
             return command
 
         def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-            width = max(map(len, COMMANDS))
-            for heading, group in GROUPS.items():
+            groups = GROUPS if whole else EVERY_DAY
+            width = max(len(name) for group in groups.values() for name in group)
+            for heading, group in groups.items():
                 with formatter.section(heading):
                     rows = [(name, self.get_command(ctx, name)) for name in group]
                     formatter.write_dl([(name.ljust(width), row.get_short_help_str(80)) for name, row in rows if row])
@@ -217,7 +237,8 @@ def _program() -> Any:
     program = Commands(
         "tenv",
         help="Provide the toolchain that a PyTorch checkout needs, the same on every machine.",
-        epilog="Start with `tenv targets`, then `tenv create TARGET`.",
+        epilog="\b\n"
+        + "\n".join(("Start with `tenv check --here`, then `tenv create auto`.", *([] if whole else [_MORE]))),
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},
     )

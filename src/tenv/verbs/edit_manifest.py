@@ -14,9 +14,10 @@ from tenv.core.errors import EnvironmentBusyError, TenvError, UsageError
 from tenv.core.files import read_regular, write_atomic
 from tenv.core.names import normalize
 from tenv.core.toml_reader import nearest
+from tenv.core.versions import Range
 from tenv.project.context import Context
 from tenv.targets.manifest import Manifest
-from tenv.targets.manifest_file import read_manifest
+from tenv.targets.manifest_file import TORCH, read_manifest
 from tenv.targets.search import Origin, Target
 from tenv.targets.sections import SECTIONS
 from tenv.toolchain.discover import site_packages
@@ -108,6 +109,8 @@ def _added(
         raise UsageError(f"--index: only wheels come from a package index, and these stand in [{section}]")
     for request, text in typed.items():
         require_range(request, text, key)
+        if section == _NAMES["wheels"] and normalize(request.name) == TORCH and not request.tree:
+            _require_torch(context, target, request)
     read = read_regular(target.file)
     document = _document(read)
     new = [request.name for request in requests if not _has(document, request.name)]
@@ -117,6 +120,19 @@ def _added(
     notes = tuple(f"{what}, which this replaces" for _, _, what in asked)
     back = f"`{shlex.join(['tenv', 'drop', name, *new])}` takes the request back" if new else ""
     return _apply(context, target, section, lines, (read, document), tell, command, made=made, back=back, notes=notes)
+
+
+def _require_torch(context: Context, target: Target, request: TypedRequest) -> None:
+    """Refuse torch on a target of a fixed CUDA where it takes more edits than its request: one error has all of them.
+
+    Raises:
+        NoSolutionError: It takes them, or there is no torch with that CUDA.
+    """
+    from tenv.verbs.torch_edits import edits_for_torch, refusal  # late: only for torch
+
+    words, edits = edits_for_torch(context, target.manifest, Range(request.version))
+    if words:
+        raise refusal(target.name, str(target.manifest.file), words, edits)
 
 
 def _require_once(requests: Sequence[TypedRequest]) -> None:

@@ -165,7 +165,8 @@ class WheelWork(Work):
         new = [wheel for wheel in self._wheels() if not job.plan.keeps(_KEY, wheel.name)]
         cached = job.uv.cached(new)
         for wheel in new:
-            yield Need(wheel.name, wheel.version, kind, wheel.size, "the index of wheels", wheel.sha256 in cached)
+            server, here = wheel.origin or "the index of wheels", wheel.sha256 in cached or bool(wheel.path)
+            yield Need(wheel.name, wheel.version, kind, wheel.size, server, here)
 
     def stage(self) -> "Collection[str]":
         """Refuse wheels that unpack to more than the limits, and build source trees, while the prefix is unchanged.

@@ -21,6 +21,7 @@ from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags
 from tenv.locks.lock import Wheel
 from tenv.sources.wheels.choose import (
     choose_wheel,
+    cpu_torch,
     first_that_fits,
     install_words,
     preferences,
@@ -99,6 +100,8 @@ class Uv(UvProgram):
         what = f"no set of wheels for {manifest.name} on {platform} with Python {python}"
         what += " beside the conda packages" if given else ""
 
+        has_cuda = bool(manifest.requirements.cuda or manifest.requirements.cuda_from)
+
         def ask(name: str, *constraints: str) -> list[dict[str, Any]]:
             limits = (*fixed, *constraints)
             ways = ways_to_keep(pins, together=upgrade == ())
@@ -106,6 +109,9 @@ class Uv(UvProgram):
                 ways,
                 lambda held, kept: self._choose(name, manifest, python, (*limits, *held), kept, exclude_newer, what),
             )
+            if has_cuda and (cpu := cpu_torch(rows)):  # `2.13.0+cpu` of another index is newer than 2.13.0
+                return ask(name, *constraints, f"torch!={cpu}")
+            self._require_held(rows, pins, name, python, manifest)
             return [row for row in rows if normalize(row["name"]) not in elsewhere]
 
         older: list[str] = []
@@ -144,6 +150,23 @@ class Uv(UvProgram):
                 raise self.error(done.stderr, f"can't ask which index serves the wheels of {manifest.name}")
             origins = read_origins(done.stdout)
         return as_asked(manifest, rows, origins, self.users)
+
+    def _require_held(
+        self, rows: Iterable[Mapping[str, Any]], pins: Iterable[Wheel], platform: str, python: str, manifest: Manifest
+    ) -> None:
+        """Raise NoSolutionError for a locked version that has moved only because no index in use has its file."""
+        chosen = {normalize(row["name"]): row.get("version", "") for row in rows}
+        for pin in pins:
+            if chosen.get(pin.name, pin.version) == pin.version or pin.origin:
+                continue
+            shared = indexes_in_use(manifest, self.environment, self.users)
+            done = self._pinned([f"{pin.name}=={pin.version}"], python, platform=platform, shared=shared)
+            if done.status and type(self.error(done.stderr, "")) is NoSolutionError:
+                raise NoSolutionError(
+                    f"no index in use has {pin.file}, which the lock of {manifest.name} holds",
+                    hint=f"name an index that has it in UV_INDEX or pip.conf; `tenv update {manifest.name} {pin.name}` "
+                    f"selects {pin.name} {chosen[pin.name]}",
+                )
 
     def _choose(
         self,

@@ -327,7 +327,7 @@ def _edit(name: str, request: WheelRequest, version: str) -> str:
 
 def _listed(words: Sequence[str]) -> str:
     """Return a list in words; of Python minors in a row the first and the last."""
-    minors = [int(word[2:]) for word in words if re.fullmatch(r"3\.\d+", word)]
+    minors = [int(word[2:]) for word in words if re.fullmatch(r"3\.\d{1,9}", word)]
     if words[2:] and len(minors) == len(words) and minors == list(range(minors[0], minors[-1] + 1)):
         return f"{words[0]} to {words[-1]}"
     return " and ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part)
