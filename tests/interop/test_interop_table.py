@@ -1,13 +1,16 @@
 """The table of docs/interop.md: what an import keeps of each format, by files that are imported here."""
 
-from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tenv.interop.formats import FORMATS, find_format
 from tests.interop.records import HOME, SHA
 from tests.support.projects import call
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PAGE = Path(__file__).parents[2] / "docs" / "interop.md"
 BEGIN, END = "<!-- kept:begin -->\n", "<!-- kept:end -->"
@@ -37,8 +40,11 @@ YAML = "name: w\nchannels: [conda-forge]\nplatforms: [linux-64, win-64]\ndepende
 PROJECT = '[project]\nname = "w"\nversion = "1"\nrequires-python = ">=3.12,<3.13"\n'
 PYLOCK = 'lock-version = "1.0"\ncreated-by = "it"\nrequires-python = ">=3.12,<3.13"\n[[packages]]\nname = "it"\n'
 FILES = f'wheels = [{{ url = "{WHEEL}", hashes = {{ sha256 = "{SHA["alpha"]}" }} }}]\n'
-OTHER = f'[[packages]]\nname = "six"\nversion = "1.0"\nindex = "https://index.example/simple"\n{FILES.replace("it-", "six-")}'
-UV = 'version = 1\nrequires-python = ">=3.12,<3.13"\n[[package]]\nname = "w"\nversion = "1"\nsource = { virtual = "." }\n'
+OTHER = '[[packages]]\nname = "six"\nversion = "1.0"\nindex = "https://index.example/simple"\n' + FILES.replace(
+    "it-", "six-"
+)
+UV = 'version = 1\nrequires-python = ">=3.12,<3.13"\n'
+UV += '[[package]]\nname = "w"\nversion = "1"\nsource = { virtual = "." }\n'
 UV_IT = (
     'dependencies = [{ name = "it" }]\n[package.metadata]\nrequires-dist = [{ name = "it"%s }]\n'
     '[[package]]\nname = "it"\nversion = "1.0"\nsource = { registry = "https://index.example/simple" }\n'
@@ -77,12 +83,14 @@ SAMPLES: dict[str, dict[str, tuple[str, str, str]]] = {
         "variables": ("pixi.toml", f'{PIXI}[dependencies]\nbzip2 = "*"\n[activation.env]\nA = "1"\n', 'A = "1"'),
         "groups, as features": (
             "pixi.toml",
-            f'{PIXI}[dependencies]\nbzip2 = "*"\n[feature.gpu.dependencies]\ncmake = "*"\n[environments]\ngpu = ["gpu"]\n',
+            f'{PIXI}[dependencies]\nbzip2 = "*"\n[feature.gpu.dependencies]\ncmake = "*"\n'
+            '[environments]\ngpu = ["gpu"]\n',
             "gpu",
         ),
         "files by hash, as a lock": (
             "pixi.lock",
-            f"version: 6\nenvironments:\n  default:\n    channels:\n    - url: {HOME}/\n    packages:\n      linux-64:\n"
+            f"version: 6\nenvironments:\n  default:\n    channels:\n    - url: {HOME}/\n"
+            "    packages:\n      linux-64:\n"
             f"      - conda: {BUILT}\npackages:\n- conda: {BUILT}\n  sha256: {SHA['beta']}\n  depends: []\n",
             SHA["beta"],
         ),
@@ -226,9 +234,11 @@ SAMPLES: dict[str, dict[str, tuple[str, str, str]]] = {
 SAMPLES["conda-lock"] = {
     kind: (
         "conda-lock.yml",
-        f"version: 1\nmetadata:\n  content_hash: {{linux-64: {SHA['alpha']}}}\n  channels: [{{url: conda-forge, used_env_vars: []}}]\n"
+        f"version: 1\nmetadata:\n  content_hash: {{linux-64: {SHA['alpha']}}}\n\n"
+        "  channels: [{url: conda-forge, used_env_vars: []}]\n"
         f"  platforms: [linux-64]\n  sources: []\npackage:\n- name: bzip2\n  version: 1.0.8\n  manager: conda\n"
-        f"  platform: linux-64\n  dependencies: {{}}\n  url: {BUILT}\n  hash: {{md5: {SHA['beta'][:32]}, sha256: {SHA['beta']}}}\n"
+        f"  platform: linux-64\n  dependencies: {{}}\n  url: {BUILT}\n"
+        f"  hash: {{md5: {SHA['beta'][:32]}, sha256: {SHA['beta']}}}\n"
         "  category: main\n  optional: false\n",
         token,
     )
@@ -260,7 +270,7 @@ def table() -> str:
     head = ["| of a file | " + " | ".join(f"`{name}`" for name in readable) + " |", "|---|" + "---|" * len(readable)]
     rows = []
     for kind in KINDS:
-        cells = [cell(SAMPLES[name][kind]) if kind in SAMPLES[name] else "–" for name in readable]
+        cells = [cell(SAMPLES[name][kind]) if kind in SAMPLES[name] else "" for name in readable]
         rows.append(f"| {kind} | " + " | ".join(cells) + " |")
     return "\n".join([*head, *rows]) + "\n"
 

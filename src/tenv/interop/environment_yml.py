@@ -15,6 +15,7 @@ from tenv.core.versions import CondaRange
 from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject, load_yaml, text_of
 from tenv.interop.pip_lines import PipLines
 from tenv.interop.requests import channel_words, conda_request, left_out, words_of
+from tenv.interop.requirements import index_options
 from tenv.targets.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
 from tenv.targets.variable_requests import VariableRequest, reserved
 
@@ -63,8 +64,10 @@ def _text(subject: Subject, platform: str) -> str:
     wheels = (
         [_wheel_line(name, request) for name, request in sorted(here.wheels.items())]
         if subject.requests
-        else sorted({f"{wheel.name}=={wheel.version}" for wheel in subject.wheels(platform)})
+        else sorted({f"{w.name} @ {w.url}" if w.url else f"{w.name}=={w.version}" for w in subject.wheels(platform)})
     )
+    if wheels:
+        wheels = [*index_options(subject), *wheels]
     names = {re.split(r"[ =<>!~\[]", line.rpartition("::")[2], maxsplit=1)[0] for line in conda}
     if wheels and "python" not in names:
         minor = subject.minor(platform)
@@ -103,6 +106,8 @@ def _asked(manifest: Manifest) -> list[str]:
 
 def _wheel_line(name: str, request: WheelRequest) -> str:
     extras = f"[{','.join(request.extras)}]" if request.extras else ""
+    if file := request.file:
+        return f"{name}{extras} @ {file.address}"
     if tree := request.tree:
         if tree.path:
             return f"-e {tree.folder}" if tree.editable else f"{name}{extras} @ {tree.folder.as_uri()}"

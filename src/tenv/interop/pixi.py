@@ -314,7 +314,7 @@ def _tree_of(url: str, home: Path) -> TreeRequest | None:
         below = parse_qs(query).get("subdirectory", [""])[0]
         found = TreeRequest(git=address, rev=commit, subdirectory=below)
         return None if git_fault(address) or not found.commit or place_fault(below) else found
-    if "://" in url or file_at(url).endswith((".whl", ".gz", ".zip")) or not (home / url).is_dir():
+    if "://" in url or not (home / url).is_dir():
         return None
     return TreeRequest(path=url, base=home)
 

@@ -232,7 +232,7 @@ class _Project:
                 yield from self._included(groups, other, (*above, name))
 
     def _without_conflicts(self, groups: Mapping[str, list[str]]) -> dict[str, list[str]]:
-        """Return the groups that can be locked together; the others are told."""
+        """Return the groups that can be locked together; the others are reported."""
         sets = [
             {normalize(str(row.get("extra") or row.get("group") or "")) for row in rows} & groups.keys()
             for rows in self._uv.get("conflicts") or []
@@ -343,7 +343,7 @@ class _Project:
         return next((folder.relative_to(home).as_posix() for folder in folders if project_name(folder) == name), "")
 
     def _bound(self, lines: PipLines, group: str) -> None:
-        """Apply the overrides and constraints of uv to what is requested; the others are told once."""
+        """Apply the overrides and constraints of uv to what is requested; the others are reported once."""
         for key in ("override-dependencies", "constraint-dependencies"):
             free = []
             for text in map(str, self._uv.get(key) or []):
@@ -362,7 +362,7 @@ class _Project:
                 self.lost.append(f"`{key}` of packages that are not requested: {', '.join(free)}")
 
     def _dynamic(self, lines: PipLines) -> None:
-        """Add dependencies that a build backend reads from requirements files; others are told."""
+        """Add dependencies that a build backend reads from requirements files; others are reported."""
         if "dependencies" not in (self._project.get("dynamic") or []):
             return
         tool = self.data.get("tool") or {}

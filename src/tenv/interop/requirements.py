@@ -10,7 +10,7 @@ from tenv.interop.pip_lines import PipLines
 from tenv.interop.requests import PLATFORM_MARKERS, left_out
 from tenv.locks.lock import Wheel
 
-__all__ = ["FORMAT", "marker_of", "minors_of", "releases"]
+__all__ = ["FORMAT", "index_options", "marker_of", "minors_of", "releases"]
 
 
 def releases(subject: Subject, file: str) -> dict[tuple[str, str], list[tuple[str, Wheel]]]:
@@ -78,14 +78,22 @@ def _pythons(minors: frozenset[str]) -> str:
     return " or ".join(f'python_version == "{minor}"' for minor in sorted(minors, key=Version))
 
 
+def index_options(subject: Subject) -> list[str]:
+    """Return pip's options for the indexes that a lock names; hashes decide which of their files are taken."""
+    indexes = [index for index in subject.lock.indexes if "://" in index.url]
+    return [f"{'--find-links' if index.flat else '--extra-index-url'} {index.url}" for index in indexes]
+
+
 def _export(subject: Subject) -> Exported:
     found, every = releases(subject, "requirements.txt"), minors_of(subject)
     lost = left_out(subject, conda=False)
     lines = [f"# The wheels of {subject.lock.target}; `pip install --no-deps --require-hashes -r` takes them."]
+    lines += index_options(subject)
     for (name, version), rows in found.items():
         marker = marker_of(every, rows)
         hashes = dict.fromkeys(wheel.sha256 for _, wheel in rows)
-        head = f"{name}=={version}" + (f" ; {marker}" if marker else "")
+        address = next((wheel.url for _, wheel in rows if wheel.url), "")
+        head = (f"{name} @ {address}" if address else f"{name}=={version}") + (f" ; {marker}" if marker else "")
         lines.append(" \\\n    ".join([head, *(f"--hash=sha256:{digest}" for digest in hashes)]))
     return Exported({"requirements.txt": ("\n".join(lines) + "\n").encode()}, tuple(lost))
 

@@ -69,7 +69,7 @@ class UniversalLock:
         return self.add({on: map(_offered, lock.walk(on, minor, group)) for on in platforms}, minor)
 
     def add(self, packages: Mapping[str, Iterable[Offered]], minor: str) -> bool:
-        """Add the wheels of a Python minor that fit best; return whether every package has one.
+        """Add the wheels of a Python minor that fit best; return whether there are packages and each has one.
 
         Args:
             packages: By platform, each package: its name, its version, the URL and sha256 of each wheel, and the reason
@@ -87,7 +87,7 @@ class UniversalLock:
                     self.left.setdefault(name, reason or f"no wheel for Python {minor} on {platform}")
         for platform, wheel in new if whole else ():
             self._rows.setdefault(platform, []).append(wheel)
-        return whole
+        return whole and bool(new)
 
     def part(self, platforms: Iterable[str], minors: Sequence[str]) -> ForeignLock:
         """Return the content of the lock; one wheel of several Pythons has one row."""

@@ -222,8 +222,8 @@ class _Trial:
             draft, made = added, self.lock(asked, part)
         faults = differences(made, asked)
         if faults and part.left:
-            names = ", ".join(f"{name} ({reason})" for name, reason in sorted(part.left.items()))
-            lost.append(f"its lock, since tenv can't lock {names}, and {faults[0]}: `tenv lock {self.name}` writes one")
+            names, why = ", ".join(sorted(part.left)), faults[0]
+            lost.append(f"its lock, since tenv can't lock {names}, and {why}: `tenv lock {self.name}` writes one")
             return draft, None, b""
         if faults:
             _refuse(self.file, faults)
