@@ -57,6 +57,7 @@ def _triton(facts: Facts) -> Version:
 TRACKED = (
     Tracked("pytorch_build", "torch", lambda facts: facts.pytorch_build.releases[-1].version, 3),
     Tracked("pytorch_build (triton)", "triton", _triton, 2),
+    Tracked("torch_wheels", "torch", lambda facts: facts.torch_wheels.wheels[-1].version, 3),
     Tracked("cuda_driver", NVCC, lambda facts: facts.cuda_driver.toolkits[0].toolkit, 2),
     Tracked("cuda_gpu_arch", NVCC, lambda facts: Version(facts.cuda_gpu_arch.toolkits[-1].major_minor), 2),
     Tracked("cuda_host_compiler", NVCC, lambda facts: Version(facts.cuda_host_compiler.toolkits[-1].major_minor), 2),

@@ -5,7 +5,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.support.elf import write_elf
+from tests.support.elf import with_symbols, write_elf
 
 __all__ = ["fatbin", "library", "wheel"]
 
@@ -30,6 +30,8 @@ def library(
     soname: str = "",
     versions: Mapping[str, Sequence[str]] | None = None,
     symbols: Sequence[str] = (),
+    wanted: Sequence[str] = (),
+    defined: Sequence[str] = (),
     code: bytes = b"",
     relocatable: bytes = b"",
 ) -> Path:
@@ -57,7 +59,7 @@ def library(
     sections |= {".gnu.version_r": bytes(table)} if table else {}
     sections |= {".nv_fatbin": code} if code else {}
     sections |= {"__nv_relfatbin": relocatable} if relocatable else {}
-    return write_elf(path, sections)
+    return write_elf(path, with_symbols(sections, wanted, defined) if wanted or defined else sections)
 
 
 def wheel(path: Path, files: Mapping[str, bytes | Path]) -> Path:

@@ -1,10 +1,14 @@
 """The step `checkout`: which submodules are missing, by their files and by git."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tenv.targets.search import find_places
 from tests.builds.conftest import Workshop, codes
 from tests.support.projects import call
 from tests.support.small_torch import make_git
@@ -92,3 +96,21 @@ def test_check_and_build_agree_about_submodules_that_only_setup_py_would_fetch(w
     workshop.project.manifest.write_text(f'{text}[activation.env]\nUSE_SYSTEM_LIBS = "1"\n')
     assert codes(checkout_step(workshop)) == ()
     assert "TE611" not in call("check", "tiny", "--pytorch", str(workshop.checkout), "--json").out
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("version", ["1.12.1", "2.4.0"])
+def test_a_machine_without_a_gpu_gets_a_target_for_the_cpu_and_the_name_of_one_with_cuda(
+    workshop: Workshop, version: str
+) -> None:
+    (workshop.checkout / "version.txt").write_text(f"{version}\n")
+    (workshop.checkout / "pyproject.toml").unlink()
+    workshop.project.manifest.unlink()
+    ended = call("plan", "auto", "--pytorch", str(workshop.checkout), "--json")
+    assert ended.data["target"] == "cpu-2.7"
+    (finding,) = [row for row in json.loads(ended.out)["findings"] if row["code"] == "TE911"]
+    named = re.match(r"`tenv build (cuda\S+) ", finding["fix"])
+    assert named
+    accepted = find_places(workshop.checkout).find(named[1]).manifest.pytorch
+    assert accepted is not None
+    assert version in accepted

@@ -90,7 +90,8 @@ def test_who_brings_submodules_that_are_all_empty(tmp_path: Path, git: bool, set
     assert state.broken == ("third_party/fmt", "third_party/fbgemm")
     assert state.brings is brings
     (finding,) = found("TE611", case(torch="2.9.1", state=state))
-    assert str(finding.severity) == ("note" if brings else "error")
+    assert str(finding.severity) == "error"
+    assert ("setup.py would fetch them" in finding.message) is brings
 
 
 def test_without_gitmodules_the_check_has_a_list_of_its_own(tmp_path: Path) -> None:

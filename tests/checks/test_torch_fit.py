@@ -119,3 +119,34 @@ def test_what_excludes_a_torch_is_a_usage_error(tmp_path: Path) -> None:
         assert "exclude each other" in ended.err
     for torch in (str(tmp_path / "nowhere"), "1.0", str(tmp_path)):
         assert call("check", "--torch", torch).status == 2
+
+
+PASTED = """\
+PyTorch version: {}
+Is debug build: False
+CUDA used to build PyTorch: 12.8
+OS: Ubuntu 24.04.3 LTS (x86_64)
+GCC version: (Ubuntu 13.3.0-6ubuntu2~24.04) 13.3.0
+Libc version: glibc-2.39
+Is CUDA available: True
+CUDA runtime version: {}
+GPU models and configuration: GPU 0: NVIDIA GeForce RTX 5090
+Nvidia driver version: 580.65.06
+"""
+
+
+@pytest.mark.parametrize(("version", "nvcc", "status"), [("2.9.1", "13.0.48", 1), ("2.9.1+cu128", "12.8.93", 0)])
+def test_a_pasted_report_knows_its_torch(tmp_path: Path, version: str, nvcc: str, status: int) -> None:
+    (tmp_path / "paste.txt").write_text(PASTED.format(version, nvcc))
+    ended = call("check", "--torch", "report", "--host-report", str(tmp_path / "paste.txt"), "--json")
+    assert ended.data["torch"]["version"]["value"] == "2.9.1+cu128"
+    assert (ended.status, [code for code in found(ended) if code[0] == "error"]) == (
+        status,
+        [("error", "TE816")] if status else [],
+    )
+
+
+def test_a_report_without_a_torch_is_a_usage_error(tmp_path: Path) -> None:
+    ended = check(tmp_path, "report")
+    assert ended.status == 2
+    assert "has no torch" in ended.err

@@ -31,6 +31,7 @@ NOT_CONFIRMED = {
     "pytorch_build": 2,
     "pytorch_switches": 0,
     "pytorch_tried": 4,
+    "torch_headers": 0,
     "cusparselt": 0,
     "cudnn": 0,
     "cuda_redist": 0,

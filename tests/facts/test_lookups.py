@@ -388,9 +388,16 @@ def test_every_capability_of_a_generation_is_in_every_table(facts: Facts) -> Non
 
 
 def test_the_c_plus_plus_standard_is_three_facts(facts: Facts) -> None:
-    rows = {str(row.version): row for row in facts.pytorch_build.releases}
-    found = {name: (row.cxx_extension, row.cxx_standard, row.cxx_aten) for name, row in rows.items()}
-    assert found["2.11.0"] == (17, 17, 17)
-    assert found["2.12.1"] == (20, 17, 17)
-    assert found["2.13.0"] == (20, 20, 17)
-    assert found["2.14.1"] == found["2.15.0"] == (20, 20, 20)
+    """The default of an extension, PyTorch's own sources, and the demand of its headers."""
+
+    def of(release: str) -> tuple[int, int | None, int]:
+        built = facts.pytorch_build.release(release)
+        wheel = facts.torch_wheels.wheel(Version(release), "linux-64")
+        assert built is not None
+        assert wheel is not None
+        return wheel.default_cxx, built.cxx_standard, wheel.least_cxx
+
+    assert of("2.11.0") == (17, 17, 17)
+    assert of("2.12.1") == (20, 17, 17)
+    assert of("2.13.0") == (20, 20, 17)
+    assert of("2.14.1") == of("2.15.0") == (20, 20, 20)

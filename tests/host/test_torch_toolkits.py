@@ -13,7 +13,8 @@ def toolkit(folder: Path, release: str, *, headers: bool = True) -> Path:
     """Write a toolkit; return its folder."""
     program(folder / "bin/nvcc", f'echo "Cuda compilation tools, release {release}, V{release}.88"')
     if headers:
-        put(folder / "include/cuda_runtime.h")
+        for name in ("cuda_runtime_api.h", "cusparse.h", "cublas_v2.h", "cublasLt.h", "cusolverDn.h"):
+            put(folder / "include" / name)
     return folder
 
 
@@ -56,7 +57,16 @@ def test_a_script_on_path_makes_its_own_folder_the_toolkit(tmp_path: Path) -> No
     real = toolkit(tmp_path / "usr/local/cuda-13.0", "13.0")
     program(tmp_path / "usr/local/bin/nvcc", f'exec "{real}/bin/nvcc" "$@"')
     torch, _ = taken(tmp_path, f"{tmp_path}/usr/local/bin")
-    assert (torch.folder, str(torch.version), torch.headers) == (str(tmp_path / "usr/local"), "13.0", False)
+    assert (torch.folder, str(torch.version)) == (str(tmp_path / "usr/local"), "13.0")
+    assert torch.absent[:2] == ("cuda_runtime_api.h", "cusparse.h")
+
+
+def test_headers_of_a_toolkit_in_targets_count(tmp_path: Path) -> None:
+    folder = toolkit(tmp_path / "a", "12.8")
+    (folder / "include/cusparse.h").rename(put(folder / "targets/x86_64-linux/include/cusparse.h"))
+    (folder / "include/cublasLt.h").unlink()
+    torch, _ = taken(tmp_path, CUDA_HOME=str(folder))
+    assert torch.absent == ("cublasLt.h",)
 
 
 def test_without_anything_the_default_folder_is_taken(tmp_path: Path) -> None:

@@ -202,6 +202,7 @@ def test_an_image_of_an_unknown_system_is_named_as_one(empty_project: Path) -> N
         ("cpu", ("--base", "nvidia/cuda:12.1.1-devel-ubuntu20.04"), "has Python 3.8, and cpu serves 3.11"),
         ("cpu", ("--base", "nvidia/cuda:12.1.1-devel-rockylinux8"), "need apt-get, which this image lacks"),
         ("cpu", ("--base", "python:3.12-alpine"), "need apt-get, which this image lacks"),
+        ("cpu", ("--base", "debian:12\nRUN evil"), "is not the name of an image"),
     ],
 )
 def test_what_fits_no_image_is_refused(empty_project: Path, target: str, words: tuple[str, ...], said: str) -> None:

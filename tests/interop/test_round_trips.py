@@ -4,6 +4,7 @@ Small ones are made here. For those of public repositories, put them into a fold
 TENV_TEST_LOCKS; the table of what was read is printed with `-rP`.
 """
 
+import re
 from pathlib import Path
 
 import pytest
@@ -72,10 +73,14 @@ def test_what_of_a_conda_lock_can_not_be_held_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["pixi", "conda-lock"])
-def test_a_round_trip_the_other_way_gives_the_same_lock(form: str, tmp_path: Path) -> None:
+def test_a_round_trip_the_other_way_gives_the_same_lock(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = {"pixi": pixi_trip, "conda-lock": conda_lock_trip}[form](LOCKS[form](tmp_path))
     assert made.after
     first = Path("locks/trip.lock").read_bytes()
     again = Path("out") / ("pixi.lock" if form == "pixi" else "conda-lock.yml")
+    if form == "pixi":  # the index of the user's settings is none of the manifest
+        monkeypatch.setenv("UV_DEFAULT_INDEX", re.search(r'index-url = "(.+)"', Path("out/pixi.toml").read_text())[1])  # type: ignore[index]
     assert call("import", str(again), "--name", "trip", "--force").status == 0
     assert Path("locks/trip.lock").read_bytes() == first

@@ -4,7 +4,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.support.elf import dynamic, write_elf
+from tests.support.elf import dynamic, with_symbols, write_elf
 
 __all__ = ["ERROR_NEW", "ERROR_OLD", "make_base", "make_torch", "make_torch_wheel", "make_venv", "torch_files"]
 
@@ -74,12 +74,11 @@ def make_torch(
         file = site / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-    sections = dynamic(["libc.so.6"])
-    strings = sections[".dynstr"] + b"".join(f"{name}\0".encode() for name in (abi, *exported))
+    sections = with_symbols(dynamic(["libc.so.6"]), (), (abi, *exported))
     (site / "torch/lib").mkdir(parents=True, exist_ok=True)
     write_elf(
         site / "torch/lib/libc10.so",
-        {**sections, ".dynstr": strings, ".comment": f"GCC: (Debian 8.3.0) 8.3.0\0{compiler}\0".encode()},
+        {**sections, ".comment": f"GCC: (Debian 8.3.0) 8.3.0\0{compiler}\0".encode()},
     )
     return site / "torch"
 

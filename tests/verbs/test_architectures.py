@@ -42,6 +42,14 @@ def test_activation_lists_the_gpus_in_range(cuda: Project, tmp_path: Path) -> No
     assert "of its own wheels" in listed(cuda)[1]
 
 
+def test_activation_lists_a_gpu_whose_capability_pytorch_misreads(cuda: Project, tmp_path: Path) -> None:
+    """PyTorch's CMake replaces "2.1" by "2.1(2.0)", also within 12.1."""
+    cuda.ok("create", "tiny", "--no-check", "--host-report", host(tmp_path, "12.1"))
+    value, reason = listed(cuda)
+    assert value == "12.1"
+    assert "turns 12.1 into 2.0" in reason
+
+
 def test_a_list_of_the_manifest_or_the_user_stays(
     cuda: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ import hashlib
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.support.archive_server import NVIDIA, ask, rows
 from tests.support.projects import Project
@@ -35,6 +36,34 @@ def test_a_product_is_locked_for_every_platform_from_its_manifest(project: Proje
     project.lock.unlink()
     project.ok("lock", "tiny")
     assert project.lock.read_bytes() == before
+
+
+def test_a_child_takes_the_archives_of_its_parents_lock_and_asks_no_server(project: Project, served: Server) -> None:
+    ask(project, 'cunovel = "7.1.0"')
+    project.ok("lock", "tiny")
+    project.ok("init", "child", "--extends", "tiny")
+    served.asked.clear()
+    project.ok("lock", "child")
+    assert served.asked == []
+    child = project.lock.with_name("child.lock")
+    assert yaml.safe_load(child.read_text())["tenv"]["archives"] == rows(project)
+    manifest = project.folder / "manifests" / "child.toml"
+    child.unlink()
+    manifest.write_text(f'{manifest.read_text()}\n[archives]\ncunovel = "7.2.*"\n')  # another one is asked for
+    project.fails(5, "no-solution", "lock", "child")
+
+
+def test_another_request_is_locked_without_nvidias_server(project: Project, served: Server) -> None:
+    ask(project, 'cunovel = "7.1.0"')
+    project.ok("lock", "tiny")
+    before = rows(project)
+    project.edit("[requirements]\n", '[requirements]\nglibc = "2.28"\n')
+    served.statuses = [500] * 9
+    ended = project.ok("lock", "tiny")
+    assert "cunovel: kept as locked, not compared with NVIDIA's list: " in ended.err
+    assert rows(project) == before
+    served.statuses = [500] * 9
+    project.fails(6, "network", "update", "tiny", "cunovel")
 
 
 def test_known_versions_are_locked_offline(project: Project, served: Server) -> None:

@@ -238,6 +238,27 @@ def test_conda_packages_and_archives_of_a_feature(mixed: Project) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the tools are shell scripts")
+def test_an_edit_gives_conda_packages_and_archives_to_another_feature(mixed: Project) -> None:
+    whole = mixed.manifest.read_text()
+    archive = next(line for line in whole.splitlines() if line.startswith("gdbserver"))
+    added = f'[feature.test.dependencies]\nreadline = "*"\n[feature.test.archives]\n{archive}\n'
+    for text, readline, gdbserver in (
+        (whole + added, ["debug", "test"], ["debug", "test"]),
+        (whole.replace('gdb = "*"', 'gdb = "*"\nreadline = "*"'), ["debug"], ["debug"]),
+        (whole.replace('tool   = "*"', 'tool   = "*"\nreadline = "*"'), None, ["debug"]),
+        (whole.replace("feature.debug", "feature.dbg"), ["dbg"], ["dbg"]),
+    ):
+        mixed.manifest.write_text(text)
+        before = mixed.lock.read_bytes()
+        checked = call("lock", "tiny", "--check").status
+        mixed.ok("lock", "tiny", "--trust-first-use")
+        assert checked == (0 if mixed.lock.read_bytes() == before else 7)
+        ours = yaml.safe_load(mixed.lock.read_text())["tenv"]
+        assert ours["conda-features"][current_platform()].get("readline") == readline
+        assert [row["features"] for row in ours["archives"][current_platform()]] == [gdbserver]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the tools are shell scripts")
 def test_a_lock_that_hides_a_package_in_a_feature_is_stale(mixed: Project) -> None:
     text = mixed.lock.read_text()
     mixed.lock.write_text(text.replace("      gdb: [debug]\n", "      gdb: [debug]\n      shared: [debug]\n"))
@@ -271,3 +292,19 @@ def test_another_file_of_a_release_in_an_extra_index_does_not_hide_the_locked_on
         featured.ok("create", "tiny", "--frozen", "--with", "debug")
     assert "another" not in (featured.site() / "delta.py").read_text() + (featured.site() / "gamma.py").read_text()
     featured.ok("verify", "tiny", "--no-probes")
+
+
+def test_a_feature_of_a_parent_that_does_not_fit_is_left_out(featured: Project) -> None:
+    make_wheel(featured.index.folder, "delta", "2.0", requires=["beta", "gamma>=9"])
+    (featured.folder / "manifests" / "mine.toml").write_text('extends = "tiny"\n')
+    featured.manifest.write_text(featured.manifest.read_text().replace('delta = "*"', 'delta = "2.0"'))
+    assert "gamma" in call("lock", "tiny").err  # its own feature must fit
+    done = call("lock", "mine")
+    assert done.status == 0, done.err
+    assert "the feature debug of a parent is left out of the lock: " in done.err
+    lock = read_lock(featured.folder / "locks" / "mine.lock", "mine")
+    assert features_of(lock) == ("test",)
+    assert call("lock", "mine", "--check").status == 0
+    make_wheel(featured.index.folder, "gamma", "9.0")
+    assert call("lock", "mine").status == 0
+    assert features_of(read_lock(featured.folder / "locks" / "mine.lock", "mine")) == ("debug", "test")

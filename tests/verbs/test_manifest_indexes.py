@@ -192,3 +192,51 @@ def test_single_wheels_are_locked_by_their_bytes(asked: Project, torch: Index, t
     asked.ok("create", "tiny", "--offline", "--prefix", str(tmp_path / "again"))
     make_wheel(asked.folder / "dist", "near", "1.0", files={"near.py": "changed = True\n"})
     asked.fails(6, "hash-mismatch", "create", "tiny", "--frozen", "--prefix", str(tmp_path / "third"))
+
+
+def test_add_writes_an_index_and_requests_that_name_it(asked: Project, torch: Index) -> None:
+    text = asked.manifest.read_text().partition("[pypi-dependencies]")[0]
+    asked.manifest.write_text(
+        text.replace(f'[[index]]\nname = "pytorch-cu128"\nurl = "{torch.url}/"\nexplicit = true\n', "")
+    )
+    asked.ok("add", "tiny", "torch==2.9.*", "--index", f"pytorch-cu128={torch.url}/")
+    text = asked.manifest.read_text()
+    assert f'[[index]]\nname = "pytorch-cu128"\nurl = "{torch.url}"\nexplicit = true\n' in text
+    assert 'torch = {version = "2.9.*", index = "pytorch-cu128"}' in text
+    assert rows(asked)["torch"]["version"] == BUILD
+    asked.ok("add", "tiny", "alpha", "--index", "pytorch-cu128")
+    assert rows(asked)["alpha"]["version"] == "99.0"
+    said = asked.fails(2, "usage", "add", "tiny", "beta", "--index", "pytorch-cu128=https://h/other")
+    assert f"names {torch.url} as `pytorch-cu128`" in said
+    assert "has a login" in asked.fails(2, "usage", "add", "tiny", "beta", "--index", "https://me:secret@h/simple")
+    asked.fails(3, "manifest", "add", "tiny", "beta", "--index", "pytorch-cu129")
+    assert "only wheels come from" in asked.fails(
+        2, "usage", "add", "tiny", "m", "--archive", "--index", "pytorch-cu128"
+    )
+    assert asked.manifest.read_text().count("[[index]]") == 2
+
+
+def test_an_index_without_the_wheel_is_named(asked: Project, torch: Index) -> None:
+    asked.edit("2.9.*", "2.10.*")
+    said = asked.fails(5, "no-solution", "lock", "tiny")
+    assert f"no release of torch is 2.10.*; the newest with a wheel is {BUILD}" in said
+    assert f'set torch = {{ version = "{BUILD}", index = "pytorch-cu128" }}' in said
+    asked.manifest.write_text(asked.manifest.read_text().replace("torch = ", "beta = "))
+    said = asked.fails(5, "no-solution", "lock", "tiny")
+    assert f"the index pytorch-cu128 ({torch.url}) has no wheel of beta for linux-64" in said
+
+
+def test_files_at_hand_serve_every_row_where_no_index_may(
+    asked: Project, torch: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked.ok("lock", "tiny")
+    folder = tmp_path / "at hand"
+    shutil.copytree(asked.index.folder, folder)
+    shutil.copy(next(torch.folder.glob("torch-*")), folder)
+    torch.asked.clear()
+    monkeypatch.setenv("UV_NO_INDEX", "1")
+    monkeypatch.setenv("UV_FIND_LINKS", str(folder))
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
+    asked.ok("create", "tiny", "--frozen")
+    assert (asked.site() / "torch" / "version.py").is_file()
+    assert torch.asked == []

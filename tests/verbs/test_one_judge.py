@@ -18,6 +18,7 @@ from tenv.checks.judge_targets import check, check_driver
 from tenv.checks.rules.interface import Case, Rule
 from tenv.core.errors import NoTargetError
 from tenv.host.report_json import to_json
+from tenv.locks.lock_file import read_lock
 from tenv.project.context import Context
 from tests.support.check_hosts import write
 from tests.support.pairs import BUILDING, Pair, pairs
@@ -91,7 +92,7 @@ class Commands:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...] = ()) -> None:
         monkeypatch.chdir(folder)
         monkeypatch.setenv("PWD", str(folder))
-        monkeypatch.setattr(judge, "read_lock", cache(judge.read_lock))  # a built-in lock stays as it is
+        monkeypatch.setattr(judge, "read_lock", cache(read_lock))  # a built-in lock stays as it is
         self.folder, self.context = folder, Context()
         self.names = names or tuple(self.context.places.names())
         monkeypatch.setattr(type(self.context.places), "names", lambda _: self.names)

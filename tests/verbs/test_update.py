@@ -2,6 +2,7 @@
 
 import pytest
 
+from tenv.host.machine import current_platform
 from tenv.locks.lock_file import read_lock
 from tests.support.fakes import make_native, make_wheel
 from tests.support.projects import Project
@@ -84,3 +85,17 @@ def test_a_first_lock_has_no_difference(project: Project) -> None:
 def test_an_unknown_package_is_told(locked: Project) -> None:
     err = locked.fails(2, "usage", "update", "tiny", "alfa")
     assert err == "error[usage]: tiny has no package `alfa`\nhint: did you mean `alpha`?\n"
+
+
+@pytest.mark.parametrize("others", ["0.9", "1.1"])
+def test_a_held_version_that_no_index_has_is_named_and_not_replaced(locked: Project, others: str) -> None:
+    folder = locked.index.folder
+    (held,) = (row.file for row in read_lock(locked.lock, "tiny").wheels[current_platform()] if row.name == "beta")
+    (folder / held).unlink()
+    make_wheel(folder, "beta", others)
+    make_wheel(folder, "alpha", "1.1", requires=["beta>=0.5"])
+    before = locked.lock.read_bytes()
+    said = locked.fails(5, "no-solution", "update", "tiny", "alpha")
+    assert f"no index in use has {held}, which the lock of tiny holds" in said
+    assert f"`tenv update tiny beta` selects beta {others}" in said
+    assert locked.lock.read_bytes() == before

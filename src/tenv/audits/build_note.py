@@ -16,7 +16,7 @@ from tenv.environment.built_torch import NOTE
 
 __all__ = ["BuildNote", "architecture_findings", "asked_codes", "find_note", "lock_findings", "note_of"]
 
-_ARCH = re.compile(r"(\d+)\.(\d)([af]?)(\+PTX)?", re.IGNORECASE)
+_ARCH = re.compile(r"(\d{1,3})\.(\d)([af]?)(\+PTX)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tenv.audits.audited_tree import AuditedTree, TreePart
 from tenv.checks.rules.interface import Finding, Severity, Unknown
 from tenv.core.dataclass import dataclass
-from tenv.core.elf import CxxAbi, Elf, ElfFaultError, read_elf
+from tenv.core.elf import CxxAbi, Elf, ElfFaultError, ElfFile, read_elf
 from tenv.core.versions import Version
 
 if TYPE_CHECKING:
@@ -28,11 +28,13 @@ __all__ = [
     "GpuArch",
     "GpuCode",
     "Needs",
+    "TorchSymbols",
     "audit_finding",
     "gpu_code",
     "inspect",
     "mixed_abis",
     "needs_of",
+    "torch_symbols",
 ]
 
 CODES = {
@@ -48,6 +50,7 @@ CODES = {
     "TE010": "two C++ ABIs",
     "TE011": "a folder of the build machine in a run path",
     "TE012": "a build that differs from its target",
+    "TE013": "an extension of another torch",
 }
 
 
@@ -163,7 +166,35 @@ def _images(data: "bytes | mmap", start: int, stop: int) -> Iterator[tuple[int, 
 _SYMBOL = re.compile(r"(GLIBC|GLIBCXX|CXXABI|GCC)_(\d+(?:\.\d+)*)")
 _MARKERS = {"GLIBC_ABI_DT_RELR": ("GLIBC", "2.36"), "GLIBC_ABI_GNU2_TLS": ("GLIBC", "2.42")}
 """Versions without a number, each with the release of glibc that first defines it (its NEWS)."""
-_CUDART = re.compile(r"libcudart\.so\.(\d+)")
+_CUDART = re.compile(r"libcudart\.so\.(\d{1,9})")
+
+
+@dataclass(frozen=True, slots=True)
+class TorchSymbols:
+    """The symbols of torch's interfaces that a library has to do with.
+
+    Attributes:
+        wanted: Those that another library must define.
+        defined: Those that it defines.
+    """
+
+    wanted: frozenset[str] = frozenset()
+    defined: frozenset[str] = frozenset()
+
+
+_TORCH = re.compile(
+    r"_Z[A-Z]*(?:N?[KVR]*)(?:2at|3c10|5torch|6caffe2|4c10d)|_Z\d+THP|aoti_torch_|torch_(?:call|library|get|set)"
+)
+"""The names of torch: its namespaces in C++, and the functions in C of its stable interface."""
+
+
+def torch_symbols(data: "bytes | mmap") -> TorchSymbols:
+    """Return the symbols of torch's interfaces in a library; raises ElfFaultError for a damaged table."""
+    found: tuple[set[str], set[str]] = (set(), set())
+    for symbol in ElfFile(data).dynamic_symbols():
+        if _TORCH.match(symbol.name) and (symbol.defined or not symbol.weak):
+            found[symbol.defined].add(symbol.name)
+    return TorchSymbols(*map(frozenset, found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,12 +206,14 @@ class AuditedFile:
         elf: Its needs of the loader; None where it can't be read.
         code: Its GPU code.
         fault: Why it can't be read; empty where it can.
+        torch: Its symbols of torch's interfaces; None where they were not asked for.
     """
 
     path: str
     elf: Elf | None
     code: GpuCode = field(default_factory=GpuCode)
     fault: str = ""
+    torch: TorchSymbols | None = None
 
     @property
     def symbols(self) -> dict[str, Version]:
@@ -233,12 +266,12 @@ class Needs:
     own_libstdcxx: bool
 
 
-def inspect(tree: AuditedTree) -> list[AuditedFile]:
-    """Return the libraries of an audited path, by their places."""
-    return sorted(map(_look, tree.libraries()), key=lambda library: library.path)
+def inspect(tree: AuditedTree, *, torch: bool = False) -> list[AuditedFile]:
+    """Return the libraries of an audited path, by their places; with their symbols of torch where asked for."""
+    return sorted((_look(part, torch=torch) for part in tree.libraries()), key=lambda library: library.path)
 
 
-def _look(part: TreePart) -> AuditedFile:
+def _look(part: TreePart, *, torch: bool) -> AuditedFile:
     if part.data is None:
         return AuditedFile(part.path, None, fault=part.fault)
     try:
@@ -246,7 +279,8 @@ def _look(part: TreePart) -> AuditedFile:
     except ElfFaultError as error:
         return AuditedFile(part.path, None, fault=str(error))
     try:
-        return AuditedFile(part.path, elf, gpu_code(part.data, elf))
+        symbols = torch_symbols(part.data) if torch else None
+        return AuditedFile(part.path, elf, gpu_code(part.data, elf), torch=symbols)
     except ElfFaultError as error:
         return AuditedFile(part.path, elf, fault=str(error))
 

@@ -326,13 +326,24 @@ def _as_finding(row: dict[str, str]) -> Finding:
     return Finding(**{**row, "severity": Severity(row["severity"])})  # type: ignore[arg-type]
 
 
+def _with_cuda(job: BuildJob) -> Iterator[str]:
+    """Yield the targets with CUDA that are for the revision and this platform."""
+    for name in job.context.places.names():
+        with contextlib.suppress(TenvError):  # a manifest of the user that can't be read
+            manifest = job.context.places.find(name).manifest
+            accepted, here = manifest.pytorch, current_platform() in manifest.platforms
+            if manifest.requirements.cuda and here and (accepted is None or str(job.tree.release) in accepted):
+                yield name
+
+
 def _without_gpu(job: BuildJob) -> list[Finding]:
     """Return how a build server asks for CUDA, where the machine has led to a target without."""
     manifest = job.target.manifest
     if manifest.requirements.cuda or "cuda-toolkit" in manifest.system:
         return []
-    with_cuda = [name for name in job.context.places.names() if name.startswith("cuda")]
-    example = max(with_cuda, default="cuda130")
+    example = max(_with_cuda(job), key=lambda name: (name.startswith("cuda"), "-" not in name, name), default="")
+    if not example:  # no built-in target has CUDA for this revision
+        return []
     return [
         build_finding(
             "TE911",

@@ -37,9 +37,9 @@ _SIZE = "50G"
 _SECONDS = 20.0
 PREFIX_MAP = "-fmacro-prefix-map"
 _LANGUAGES = ("C", "CXX", "CUDA")
-_CCACHE_ROWS = re.compile(r"^(direct_cache_hit|preprocessed_cache_hit|cache_miss)\t(\d+)$", re.MULTILINE)
+_CCACHE_ROWS = re.compile(r"^(direct_cache_hit|preprocessed_cache_hit|cache_miss)\t(\d{1,18})$", re.MULTILINE)
 _NOTED = {"direct_cache_hit": "hit", "preprocessed_cache_hit": "hit", "cache_miss": "miss"}
-_SCCACHE_ROWS = re.compile(r"^Cache (hits|misses)\s+(\d+)\s*$", re.MULTILINE)
+_SCCACHE_ROWS = re.compile(r"^Cache (hits|misses)\s+(\d{1,18})\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,9 +37,9 @@ _WITH_ESTIMATE = f"{NINJA_STATUS}%E "
 _ESTIMATES = Version("1.12")
 """The first Ninja that knows ``%E``; an older one ends at it."""
 
-_STATUS = re.compile(r"^(\[ *(\d+)/(\d+)\] )(?:(\?|\d+\.\d+) )?")
-_PLAIN_STATUS = re.compile(r"^(\[ *(\d+)/(\d+)\] )()")
-_PERCENT = re.compile(r"^\[ *(\d+)%\] ")
+_STATUS = re.compile(r"^(\[ *(\d{1,9})/(\d{1,9})\] )(?:(\?|\d+\.\d+) )?")
+_PLAIN_STATUS = re.compile(r"^(\[ *(\d{1,9})/(\d{1,9})\] )()")
+_PERCENT = re.compile(r"^\[ *(\d{1,3})%\] ")
 _SECONDS = 20.0
 _SAY_EVERY = 60.0
 _TAIL = 3

@@ -327,6 +327,8 @@ def _look(
     system, conda = toolkit_kind(manifest) is ToolkitKind.SYSTEM, bool(manifest.dependencies)
     has_cuda = cuda is not None or taken
     candidate = partial(Candidate, target.name, cuda, has_cuda, verdict, system=system, conda=conda)
+    if manifest.requirements.waits:
+        return candidate(False, f"its CUDA is that of torch, which is not locked: `tenv lock {target.name}`")
     words = f"CUDA {cuda}{' of the host' if taken else ''}" if cuda else "the CUDA of the host"
     if has_cuda and not gpu:
         return candidate(False, f"it has {words}, and {seen}")

@@ -1,18 +1,25 @@
 """The torch that a user names: by a path, or by a version, whose values the table of torch wheels has."""
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tenv.checks.host_options import HostOptions
 from tenv.core.errors import TenvError, UsageError
 from tenv.core.versions import Version
 from tenv.facts.tables import Facts
 from tenv.facts.torch_wheels import TorchWheel
 from tenv.host.installed_torch import InstalledTorch, TorchKind, read_torch, torch_from_label
 from tenv.host.interface import Fact, Missing
+from tenv.host.report import HostReport
 from tenv.host.torch_files import TorchPlace
 from tenv.project.context import Context
 
-__all__ = ["named_torch", "targets_of"]
+__all__ = ["REPORT", "named_torch", "targets_of", "torch_of_report"]
+
+REPORT = "report"
+"""The word for the torch of the host report, in place of a path or a version."""
 
 
 def named_torch(asked: str, facts: Facts, platform: str) -> InstalledTorch:
@@ -27,6 +34,32 @@ def named_torch(asked: str, facts: Facts, platform: str) -> InstalledTorch:
             hint="name an environment, its Python, a wheel or a version: `--torch .venv`, `--torch 2.9+cu128`",
         )
     return found
+
+
+def torch_of_report(host: HostReport, options: HostOptions) -> str:
+    """Return the version of the torch that a report has: of a pasted text, or the first of the active ones.
+
+    Raises:
+        UsageError: It has none.
+    """
+    if isinstance(host.torches, Fact):
+        return host.torches.value[0].version
+    pasted = options.given.pasted if options.given else {}
+    version, cuda = (_pasted(pasted, name) for name in ("pytorch", "pytorch_cuda"))
+    if not version:
+        raise UsageError(
+            "--torch report: the host report has no torch",
+            hint="name it: `--torch 2.9+cu128`, or pass the output of collect_env with --host-report",
+        )
+    release = Version.find(version)
+    local = f"+cu{cuda.replace('.', '')}" if re.fullmatch(r"\d+\.\d", cuda) else ""
+    return version if "+" in version or not release else f"{release}{local}"
+
+
+def _pasted(values: Mapping[str, Any], name: str) -> str:
+    """Return a value of a pasted text; an empty text where it has none."""
+    row = values.get(name)
+    return str(row.get("value") or "") if isinstance(row, dict) else ""
 
 
 def _of_version(version: Version, label: str, facts: Facts, platform: str) -> InstalledTorch:

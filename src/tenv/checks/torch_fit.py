@@ -11,7 +11,7 @@ from typing import Any
 
 from tenv.checks.host_options import HostOptions, read, report
 from tenv.checks.judge import ask, platform_of, settled
-from tenv.checks.named_torch import named_torch, targets_of
+from tenv.checks.named_torch import REPORT, named_torch, targets_of, torch_of_report
 from tenv.checks.rules import compiler, gpu, libc, pytorch
 from tenv.checks.rules.catalogue import DRIVER_RULES, RULES
 from tenv.checks.rules.common import known_gpus, taken_compiler
@@ -30,17 +30,20 @@ from tenv.project.context import Context
 from tenv.project.user_facts import user_facts
 from tenv.targets.manifest import Manifest, Requirements
 
-__all__ = ["MISMATCH", "NOT_FOUND", "NO_LIST", "TorchFit", "check_torch"]
+__all__ = ["MISMATCH", "NOT_FOUND", "NO_HEADER", "NO_LIST", "TorchFit", "check_torch"]
 
 MISMATCH = "TE816"
 NOT_FOUND = "TE808"
 NO_LIST = "TE811"
+NO_HEADER = "TE809"
 _HELPER = "torch/utils/cpp_extension.py"
 _OF_COMPILING = (
     *(gpu.TOO_OLD, gpu.TOO_NEW, gpu.REFUSED, gpu.UNSERVED),
     *(compiler.NONE, compiler.TOO_NEW, compiler.TOO_OLD, compiler.BREAKS, compiler.SEVERAL, libc.HEADERS),
 )
 """The rules that judge the toolkit's nvcc; those of `DRIVER_RULES` judge torch's own CUDA."""
+_NEEDED = frozenset({"cublas_v2.h", "cusparse.h", "cusolverDn.h"})
+"""The headers among the parts of a toolkit that ``ATen/cuda/CUDAContext.h`` includes."""
 _FLAG_ABI = re.compile(r"-D\s*_GLIBCXX_USE_CXX11_ABI=([01])")
 _GCC_KNOWS = {17: Version("8"), 20: Version("10")}
 """The first GCC whose ``-std=c++NN`` is complete enough for torch's headers (GCC's page on C++ standards)."""
@@ -90,7 +93,7 @@ def check_torch(context: Context, asked: str, options: HostOptions) -> TorchFit:
 
     Args:
         context: Where things are found.
-        asked: The torch: a path, or a version such as ``2.9+cu128``.
+        asked: The torch: a path, a version such as ``2.9+cu128``, or ``report`` for the one of the host report.
         options: Which host to judge if it is not this machine.
 
     Raises:
@@ -99,6 +102,7 @@ def check_torch(context: Context, asked: str, options: HostOptions) -> TorchFit:
     """
     options, facts = read(options), user_facts(context)
     host = report(context, options)
+    asked = torch_of_report(host, options) if asked == REPORT else asked
     torch = named_torch(asked, facts, platform_of(host))
     taken = reported_toolkits(host) if options.host_report else taken_toolkits(Places(environ=context.environ))
     targets = targets_of(context, torch, platform_of(host))
@@ -167,12 +171,17 @@ class _Judged:
             manifest, platform_of(self.host), None, self.host, None, self.facts, archs, None, exported=self.exported
         )
 
-    def _help(self) -> str:
-        """Return the edit that leads to a toolkit for this torch: an installed one, else the command that makes one."""
+    def _help(self, but: str = "") -> str:
+        """Return the edit that leads to a toolkit for this torch: an installed one, else the command that makes one.
+
+        Args:
+            but: The folder of a toolkit that does not do.
+        """
         found = self.host.toolkits.value if isinstance(self.host.toolkits, Fact) else ()
         for toolkit in found:
             same = self.cuda and toolkit.version and toolkit.version.major_minor == self.cuda.major_minor
-            if same and toolkit.compiles and not toolkit.problems and toolkit.path:
+            whole = toolkit.compiles and not toolkit.problems and not _NEEDED.intersection(toolkit.absent or ())
+            if same and whole and toolkit.path not in ("", but):
                 return f"export CUDA_HOME={toolkit.path} CUDACXX={toolkit.path}/bin/nvcc"
         if self.targets:
             return f"`tenv create {self.targets[0]}` makes a toolkit of CUDA {self.cuda}; activate it, or set CUDA_HOME"
@@ -222,10 +231,16 @@ class _Judged:
             yield self._not_found(one.by, f"{one.nvcc} --version reports no release ({one.way})")
         elif one.version.major_minor != cuda.major_minor:
             yield self._mismatch(one, one.version, cuda)
-        if one.nvcc and one.version and one.headers is False:
-            what = f"takes {one.folder}, which has an nvcc and no headers"
-            evidence = f"{one.folder}/include/cuda_runtime.h is not there ({one.way})"
-            yield self._not_found(one.by, evidence, what=what)
+        if one.nvcc and one.version and one.absent:
+            yield _finding(
+                NO_HEADER,
+                Severity.ERROR if one.by == "torch" else Severity.WARNING,
+                f"CUDA {one.version}",
+                f"lacks headers that ATen/cuda/CUDAContext.h includes, where {one.by} looks: {', '.join(one.absent)}",
+                Fact("", f"{one.folder}/include ({one.way})"),
+                "torch/include/ATen/cuda/CUDAContextLight.h",
+                self._help(one.folder),
+            )
 
     def _mismatch(self, one: TakenToolkit, version: Version, cuda: Version) -> Finding:
         major, torch = version.major != cuda.major, one.by == "torch"
@@ -245,13 +260,13 @@ class _Judged:
             self._help(),
         )
 
-    def _not_found(self, by: str, evidence: str, unknown: Unknown | None = None, what: str = "finds none") -> Finding:
+    def _not_found(self, by: str, evidence: str, unknown: Unknown | None = None) -> Finding:
         torch = by == "torch"
         return _finding(
             NOT_FOUND,
             Severity.WARNING if unknown or not torch else Severity.ERROR,
             "CUDA toolkit",
-            f"{by} {what}: an extension with CUDA code for {self.name} does not compile",
+            f"{by} finds none: an extension with CUDA code for {self.name} does not compile",
             Fact("", evidence),
             f"{_HELPER}, _find_cuda_home" if torch else "FindCUDA.cmake of torch",
             self._help(),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tenv.cli.check import against_option
+from tenv.cli.check import against_option, torch_option
 from tenv.cli.command import command, not_empty, prefix_option
 from tenv.cli.here import yes
 from tenv.cli.host import host_options
@@ -14,6 +14,7 @@ from tenv.cli.table import print_labelled, print_table
 from tenv.core.errors import Exit
 
 if TYPE_CHECKING:
+    from tenv.audits.against_torch import TorchAudit
     from tenv.verbs.audit import Audit
 
 __all__ = ["audit"]
@@ -25,6 +26,7 @@ _MOST_ROWS = 60
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--target", default=None, callback=not_empty, help="Hold it against this target and its environment.")
 @prefix_option
+@torch_option
 @against_option
 @host_options
 def audit(
@@ -33,6 +35,7 @@ def audit(
     path: Path,
     target: str | None,
     prefix: Path | None,
+    torch: str,
     against: Path | None,
     **options: Any,
 ) -> Result:
@@ -47,7 +50,7 @@ def audit(
     from tenv.verbs.audit import AuditRequest
     from tenv.verbs.audit import audit as judge
 
-    found = judge(Context(), AuditRequest(path, target, prefix, HostOptions(**options), against))
+    found = judge(Context(), AuditRequest(path, target, prefix, HostOptions(**options), against, torch))
     findings = [finding.to_json() for finding in found.findings]
 
     def show() -> None:
@@ -80,6 +83,8 @@ def _show(found: "Audit") -> None:
     if found.note:
         changed = f", commit {found.note.commit[:12]}" if found.note.commit else ""
         out(f"built by: target {found.note.target}, PyTorch {found.note.version}{changed}")
+    if found.torch:
+        out(_of_torch(found.torch))
     if found.tag:
         because = f" ({found.tag.because})" if found.tag.because else ""
         brought = f"; not allowed by any tag: {', '.join(found.tag.outside)}" if found.tag.outside else ""
@@ -88,6 +93,16 @@ def _show(found: "Audit") -> None:
         out(f"runs here: {yes(found.run)}")
     else:
         _show_machines(found)
+
+
+def _of_torch(held: "TorchAudit") -> str:
+    """Return the line about the torch that an extension is held against."""
+    if not held.wanted:
+        return f"torch: {held.torch.label}; it wants no symbol of torch"
+    stable = "its stable ABI alone" if held.stable else "no stable ABI"
+    if held.missing is None:
+        return f"torch: {held.torch.label}; {count(held.wanted, 'symbol')} wanted ({stable}), and no library to compare"
+    return f"torch: {held.torch.label}; {held.wanted - len(held.missing)} of {count(held.wanted, 'symbol')} ({stable})"
 
 
 def _show_machines(found: "Audit") -> None:

@@ -88,7 +88,7 @@ torch_option = click.option(
     default="",
     callback=not_empty,
     metavar="PATH|VERSION",
-    help="The installed torch that extensions are for: an environment, its Python, a wheel, or `2.9+cu128`.",
+    help="The torch that extensions are for: an environment, its Python, a wheel, or a version (`2.9+cu128`).",
 )
 """The option for a torch that is there; ``--pytorch`` names the one to build."""
 
@@ -128,6 +128,7 @@ def check(
     `auto` is the target that `create auto` takes, with the reason; status 4 when no target suits.
 
     With --torch, no target is judged but this machine: whether extensions for that torch compile and run here.
+    `--torch report` takes the torch of the host report.
     """
     from tenv.checks.host_options import HostOptions
     from tenv.checks.judge_targets import check as judge

@@ -139,7 +139,8 @@ def run(name: str, voice: Voice, function: Callable[[Voice], Result]) -> Exit:
         hush()
         return Exit.DONE
     except OSError as error:
-        hush()
+        if error.filename is None:  # standard output; a fault of a file leaves it in order
+            hush()
         return voice.fail(name, unusable(error))
     except click.ClickException:
         raise

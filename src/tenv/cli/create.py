@@ -14,7 +14,6 @@ from tenv.cli.command import command, named_features, offline_option, target_arg
 from tenv.cli.host import from_report_option, host_options, pytorch_option, taken_from_report
 from tenv.cli.output import Result, Voice, count, format_bytes, format_seconds, print_findings
 from tenv.cli.progress_bar import Terminal
-from tenv.cli.table import print_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -109,10 +108,7 @@ def create(
             taken = taken_from_report(context, target, options, progress.say)
             options = taken.options
         if options != HostOptions():
-            from tenv.checks.host_options import read, with_driver  # late: loads the readers of hosts
-
-            options = read(options)
-            context = with_driver(context, options)
+            context, options = _read_host(context, options)
         if target == AUTO or pytorch or options != HostOptions():
             around, choice = _look(context, pytorch, options, progress.say if target == AUTO else None)
         if choice:
@@ -128,8 +124,18 @@ def create(
     return Result(_data(made, choice, taken), summary=_summary(made, prefix), findings=findings)
 
 
+def _read_host(context: "Context", options: "HostOptions") -> "tuple[Context, HostOptions]":
+    """Return the options with the report that they name, and the context with its driver."""
+    from tenv.checks.host_options import read, with_driver  # late: loads the readers of hosts
+
+    options = read(options)
+    return with_driver(context, options), options
+
+
 def _previewed(found: "Preview") -> Result:
     """Return the files that `create` would install, and the download in a line."""
+    from tenv.cli.table import print_table  # late: as the verb
+
     rows = [
         (need.name, need.version, need.kind, format_bytes(need.size or 0), "a cache" if need.cached else need.server)
         for need in found.needs

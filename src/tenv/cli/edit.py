@@ -50,6 +50,7 @@ def _source_options(function: Callable[..., Result]) -> Callable[..., Result]:
 @click.option("--branch", default="", callback=not_empty, help="The branch of a git repository.")
 @click.option("--tag", default="", callback=not_empty, help="The tag of a git repository.")
 @click.option("--rev", default="", callback=not_empty, help="The commit of a git repository.")
+@click.option("--index", default="", metavar="INDEX", help="Their only index: NAME, NAME=URL (added) or URL.")
 @no_create_option
 @offline_option
 def add(

@@ -32,7 +32,10 @@ def import_file(
     no_lock: bool,
     force: bool,
 ) -> Result:
-    """Make a target from FILE: pixi.lock, pixi.toml, conda-lock.yml, environment.yml, explicit list, wheel formats.
+    """Make a target from FILE of another tool.
+
+    tenv reads pixi.lock, pixi.toml, conda-lock.yml, environment.yml, explicit lists, requirements.txt, pylock.toml,
+    uv.lock and pyproject.toml.
 
     tenv writes manifests/NAME.toml and, if the file has hashes, locks/NAME.lock. It lists on standard error what a
     target can't hold.

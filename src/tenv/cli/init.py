@@ -11,16 +11,42 @@ __all__ = ["init"]
 @command("init", short_help="Write the manifest of a new target.")
 @click.argument("name", required=False)
 @click.option("--extends", metavar="TARGET", help="The parent target, such as cuda130.")
-def init(voice: Voice, *, name: str | None, extends: str | None) -> Result:  # noqa: ARG001 (every command has a voice)
+@click.option(
+    "--torch",
+    is_flag=False,
+    flag_value="newest",
+    metavar="[TORCH]",
+    help="A target for extensions of torch: a version such as 2.14 or 2.9+cu126, or an environment such as .venv. "
+    "Without one, the newest that the driver of this machine runs.",
+)
+@click.option("--companions", is_flag=True, help="With --torch: torchvision and torchaudio, too.")
+def init(
+    voice: Voice,  # noqa: ARG001 (every command has a voice)
+    *,
+    name: str | None,
+    extends: str | None,
+    torch: str | None,
+    companions: bool,
+) -> Result:
     """Write manifests/NAME.toml in the project, or in the working folder, which becomes a project.
 
     tenv.schema.json beside it is the JSON schema of manifests, for editors. Without NAME, the target has the name of
     the folder. `.gitignore` gets a line for the environments.
+
+    With --torch, the target has torch, CMake, Ninja, setuptools, and the CUDA toolkit that torch was compiled with.
     """
+    from tenv.core.errors import UsageError
     from tenv.project.context import Context
     from tenv.verbs.init import init as begin
 
-    begun = begin(Context(), name, extends)
+    if torch is not None and extends:
+        hint = f"`tenv add {name or 'TARGET'} torch` adds torch to a target that extends another one"
+        raise UsageError("--torch and --extends write different manifests", hint=hint)
+    if companions and torch is None:
+        raise UsageError(
+            "--companions belongs to --torch", hint="`--torch --companions` adds torchvision and torchaudio"
+        )
+    begun = begin(Context(), name, extends, torch, companions=companions)
     data = {
         "target": begun.target,
         "manifest": str(begun.manifest),
@@ -35,7 +61,8 @@ def init(voice: Voice, *, name: str | None, extends: str | None) -> Result:  # n
             f"`tenv init NAME --extends {begun.target}` adds to that one under a name of its own"
         )
     lines += [f"{begun.ignore} now has the line `.tenv/`"] if begun.ignore else []
-    lines.append(f"next: `tenv add {begun.target} PACKAGE`, `tenv lock {begun.target}`, `tenv create {begun.target}`")
+    add = f"`tenv add {begun.target} PACKAGE`, " if torch is None else ""
+    lines.append(f"next: {add}`tenv lock {begun.target}`, `tenv create {begun.target}`")
     if begun.repository:
         lines.append("`tenv merge-driver --install` configures git to merge locks with tenv")
     return Result(data, summary=lines)

@@ -10,7 +10,7 @@ from tenv.cli.table import print_labelled, print_table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tenv.targets.manifest import Manifest
+    from tenv.targets.manifest import Manifest, Requirements
     from tenv.verbs.show import Shown
 
 __all__ = ["show"]
@@ -54,6 +54,12 @@ def _glibc(manifest: "Manifest") -> str:
     return str(manifest.requirements.glibc or (f"{DEFAULT_GLIBC} (the default)" if on_linux else ""))
 
 
+def _cuda(required: "Requirements") -> str:
+    if required.waits:
+        return f"that of {required.cuda_from}, which is not locked"
+    return f"{required.cuda or 'none'}{f' (that of {required.cuda_from})' if required.cuda_from else ''}"
+
+
 def _print(shown: "Shown") -> None:
     manifest = shown.target.manifest
     lines = [
@@ -63,8 +69,12 @@ def _print(shown: "Shown") -> None:
         ("pytorch", str(manifest.pytorch or "any")),
         ("platforms", ", ".join(manifest.platforms)),
         ("python", str(manifest.python or "")),
-        ("cuda", str(manifest.requirements.cuda or "none")),
+        ("cuda", _cuda(manifest.requirements)),
         ("glibc", _glibc(manifest)),
+        (
+            "indexes",
+            ", ".join(f"{index}{' (explicit)' * index.explicit}" for index in manifest.on(shown.platform).indexes),
+        ),
         ("system", ", ".join(f"{name} {accepted}" for name, accepted in manifest.on(shown.platform).system.items())),
         ("features", _features(shown)),
         ("lock", shown.lock_state),

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from tenv.core.dataclass import dataclass
 from tenv.core.files import open_regular
 
-__all__ = ["MAGIC", "CxxAbi", "Elf", "ElfFaultError", "ElfFile", "ElfSection", "open_elf", "read_elf"]
+__all__ = ["MAGIC", "CxxAbi", "DynamicSymbol", "Elf", "ElfFaultError", "ElfFile", "ElfSection", "open_elf", "read_elf"]
 
 
 MAGIC = b"\x7fELF"
@@ -27,8 +27,11 @@ _MOST_SECTIONS = 1 << 16
 _MOST_ENTRIES = 1 << 16
 """The most entries of the dynamic section, and the most versions: libtorch has about 100 of either."""
 _LONGEST_NAME = 4096
+_MOST_SYMBOLS = 1 << 22
+"""The most dynamic symbols that are read: libtorch_cpu has 300,000."""
+_STB_WEAK = 2
 
-_SHT_NOBITS, _SHT_DYNAMIC, _SHT_VERDEF, _SHT_VERNEED = 8, 6, 0x6FFFFFFD, 0x6FFFFFFE
+_SHT_NOBITS, _SHT_DYNAMIC, _SHT_DYNSYM, _SHT_VERDEF, _SHT_VERNEED = 8, 6, 11, 0x6FFFFFFD, 0x6FFFFFFE
 _PT_LOAD, _PT_DYNAMIC = 1, 2
 _DT_NEEDED, _DT_STRTAB, _DT_STRSZ, _DT_SONAME, _DT_RPATH, _DT_RUNPATH = 1, 5, 10, 14, 15, 29
 _DT_VERNEED, _DT_VERNEEDNUM = 0x6FFFFFFE, 0x6FFFFFFF
@@ -73,6 +76,20 @@ class ElfSection(NamedTuple):
     offset: int
     size: int
     link: int
+
+
+class DynamicSymbol(NamedTuple):
+    """A symbol that the loader binds.
+
+    Attributes:
+        name: Its name, mangled.
+        defined: Whether the file has it; else another library must.
+        weak: Whether the loader goes on without it.
+    """
+
+    name: str
+    defined: bool
+    weak: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +245,23 @@ class ElfFile:
                 return tuple(names)
             at += following
         raise ElfFaultError("the list of defined versions does not end")
+
+    def dynamic_symbols(self) -> Iterator[DynamicSymbol]:
+        """Yield the symbols that the loader binds, in the order of the file."""
+        section = next((section for section in self.sections if section.kind == _SHT_DYNSYM), None)
+        if section is None:
+            return
+        if section.link >= len(self.sections):
+            raise ElfFaultError("the dynamic symbols name strings that are not there")
+        linked = self.sections[section.link]
+        strings, rows = self._bytes(linked.offset, linked.size), self._bytes(section.offset, section.size)
+        layout = struct.Struct(self.order + ("IBBHQQ" if self.wide else "IIIBBH"))
+        if len(rows) // layout.size > _MOST_SYMBOLS:
+            raise ElfFaultError(f"{len(rows) // layout.size} symbols are more than any library has")
+        for row in layout.iter_unpack(rows[: len(rows) // layout.size * layout.size]):
+            name, info, index = (row[0], row[1], row[3]) if self.wide else (row[0], row[3], row[5])
+            if name:
+                yield DynamicSymbol(_text(strings, name), index != 0, info >> 4 == _STB_WEAK)
 
     @cached_property
     def strings(self) -> bytes:

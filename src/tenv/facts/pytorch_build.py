@@ -25,10 +25,6 @@ def _cxx_standard(row: Table, key: str) -> int | None:
     return row.parsed(key, lambda text: int(text.removeprefix("C++")), None)
 
 
-def _cxx_tree(row: Table, key: str) -> int | None:
-    return _cxx_standard(row, key if row.text(key) else "cxx_config")
-
-
 def _wheel_abi(row: Table, key: str) -> int | None:
     return row.parsed(key, int, 1 if row.parsed("version", Version, _WHEEL_ABI) >= _WHEEL_ABI else None)
 
@@ -100,8 +96,6 @@ class Release:
         gcc_min_readme: The oldest GCC that the README names.
         clang_min_header: The oldest clang that ``c10/util/C++17.h`` does not reject.
         cxx_standard: The C++ standard of PyTorch's own sources, 17 for C++17.
-        cxx_extension: The default of ``torch.utils.cpp_extension`` and ``TorchConfig.cmake`` for an extension.
-        cxx_aten: The one that ``ATen/ATen.h`` demands of whoever includes it; None if it checks none.
         wheel_abi: ``_GLIBCXX_USE_CXX11_ABI`` of the PyPI wheel: 0 or 1; None if it is not known.
         build_backend: The build backend of the PyPI wheel, with its version.
         cuda_stable: The CUDA versions that its release notes call stable.
@@ -124,9 +118,7 @@ class Release:
     gcc_min_header: Annotated[Version | None, Column("min_gcc_header")]
     gcc_min_readme: Annotated[Version | None, Column("gcc_readme")]
     clang_min_header: Annotated[Version | None, Column("min_clang_header")]
-    cxx_standard: Annotated[int | None, Column("cxx_tree", read=_cxx_tree)]
-    cxx_extension: Annotated[int | None, Column("cxx_config", read=_cxx_standard)]
-    cxx_aten: Annotated[int | None, Column("cxx_aten", read=_cxx_standard)]
+    cxx_standard: Annotated[int | None, Column("cxx_tree", read=_cxx_standard)]
     wheel_abi: Annotated[int | None, Column(read=_wheel_abi)]
     build_backend: OptionalText
     cuda_stable: Annotated[tuple[Version, ...], Column(read=_cudas)]

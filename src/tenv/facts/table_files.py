@@ -122,9 +122,7 @@ LAYOUTS: Mapping[str, Layout] = {
                     "requires_python",
                     "cmake_min",
                     "gcc_readme",
-                    "cxx_config",
                     "cxx_tree",
-                    "cxx_aten",
                     "cuda_min_enforced",
                     "build_backend",
                 ),
@@ -134,6 +132,10 @@ LAYOUTS: Mapping[str, Layout] = {
             "cusparselt_compat": Section(("torch",), ("note",)),
             "cuda_arch_matrix": Section(("torch",)),
         },
+    ),
+    "torch_headers": Layout(
+        "the parts of CUDA that the headers of each torch include, and the Pythons that have a wheel of it",
+        {"headers": Section(("torch",), ("python", "parts", "beside"))},
     ),
     "pytorch_switches": Layout(
         "which revisions of PyTorch read a switch, and its other names",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tenv.facts.pytorch_build import PytorchBuildTable
     from tenv.facts.pytorch_switches import SwitchTable
     from tenv.facts.pytorch_tried import CreatedTargetTable, PytorchTriedTable
+    from tenv.facts.torch_headers import TorchHeadersTable
     from tenv.facts.torch_wheels import TorchWheelTable
 
 __all__ = ["Facts", "default_overrides", "load_facts"]
@@ -123,6 +124,13 @@ class Facts:
         from tenv.facts.pytorch_tried import read
 
         return read(self.data("pytorch_tried"))
+
+    @cached_property
+    def torch_headers(self) -> "TorchHeadersTable":
+        """The parts of CUDA that the headers of torch include."""
+        from tenv.facts.torch_headers import read
+
+        return read(self.data("torch_headers"), self.torch_wheels)
 
     @cached_property
     def cusparselt(self) -> "CusparseltTable":

@@ -17,9 +17,18 @@ from tenv.core.elf import ElfFaultError, ElfFile
 from tenv.core.versions import Version
 from tenv.core.wheel_platforms import glibc_of
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind, fact_to_json
+from tenv.host.report import FoundTorch
 from tenv.host.torch_files import BasePython, TorchFiles, TorchPlace, find_torch
 
-__all__ = ["CompilerBounds", "InstalledTorch", "TorchKind", "read_torch", "read_torch_files", "torch_from_label"]
+__all__ = [
+    "CompilerBounds",
+    "InstalledTorch",
+    "TorchKind",
+    "read_torch",
+    "read_torch_files",
+    "torch_from_label",
+    "torch_in_short",
+]
 
 _SMALL, _LARGE, _LIBRARY = 1 << 18, 1 << 22, 1 << 27
 """The largest file of each kind that is read, in bytes: ``cpp_extension.py`` has 140 kB, ``libc10.so`` 2 MB."""
@@ -186,6 +195,22 @@ def read_torch_files(files: TorchFiles) -> InstalledTorch:
     )
 
 
+def torch_in_short(files: TorchFiles, way: str) -> FoundTorch | None:
+    """Return what the version file of a torch has; None where it has no version.
+
+    Args:
+        files: Its files.
+        way: How it was found.
+    """
+    values = _Text.of(files.read("version.py", _SMALL))
+    version, kind = values.setting("__version__"), _kind(values)
+    if isinstance(version, Missing) or isinstance(kind, Missing):
+        return None
+    cuda = _map(values.setting("cuda"), Version.find)
+    found = cuda.value if isinstance(cuda, Fact) else None
+    return FoundTorch(files.place, version.value, kind.value.value, found, way)
+
+
 @dataclass(frozen=True, slots=True)
 class _Text:
     """The text of a file; or why it can't be read."""
@@ -322,7 +347,7 @@ def _tuple(text: str) -> Version | None:
 def _glibc(tags: _Text, library: tuple[ElfFile, str] | Missing) -> Fact[Version] | Missing:
     """Return the oldest glibc: the tag's; without one in the metadata, the newest symbol of libc10."""
     tag = tags.found(_TAG)
-    if isinstance(tag, Fact) and (found := glibc_of(f"{tag.value}.whl")):
+    if isinstance(tag, Fact) and (found := glibc_of(tag.value)):
         return Fact(found, tag.origin)
     if isinstance(library, Missing):
         return library

@@ -159,7 +159,7 @@ def _smi_gpu(row: dict[str, str]) -> Gpu:
     memory, device, capability = known["memory.total"], known["pci.device_id"], known.get("compute_cap", "")
     return Gpu(
         name=known["name"],
-        compute_capability=Version(capability) if re.fullmatch(r"\d+\.\d+", capability) else None,
+        compute_capability=Version(capability) if re.fullmatch(r"\d{1,3}\.\d{1,3}", capability) else None,
         memory=None if (size := whole_number(memory)) is None else size * _MIB,
         pci_id=pci_id(int(device, 16)) if re.fullmatch(r"0x[0-9a-fA-F]{1,8}", device) else "",
         pci_address=pci_address(known["pci.bus_id"]),

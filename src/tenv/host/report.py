@@ -21,6 +21,7 @@ __all__ = [
     "DriverKind",
     "FoundBy",
     "FoundPython",
+    "FoundTorch",
     "Gpu",
     "HostReport",
     "Lead",
@@ -272,6 +273,25 @@ class FoundPython:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundTorch:
+    """A torch that the shell leads to.
+
+    Attributes:
+        path: Its folder.
+        version: Its version with the local part, ``2.9.1+cu128``.
+        kind: The accelerator that it was compiled for: ``cpu``, ``cuda``, ``rocm``, ``xpu``.
+        cuda: The CUDA release of its compiler; None without CUDA.
+        found_by: The variable, or the program on PATH.
+    """
+
+    path: str
+    version: str
+    kind: str
+    cuda: Version | None
+    found_by: str
+
+
+@dataclass(frozen=True, slots=True)
 class Libstdcxx:
     """The libstdc++ that the loader finds.
 
@@ -330,6 +350,7 @@ class HostReport:
     libc: Fact[Version] | Missing = field(metadata=_row("machine:LIBC"))
     libstdcxx: Fact[Libstdcxx] | Missing = field(metadata=_row("libstdcxx:LIBSTDCXX"))
     pythons: Fact[tuple[FoundPython, ...]] | Missing = field(metadata=_row("pythons:PYTHONS"))
+    torches: Fact[tuple[FoundTorch, ...]] | Missing = field(metadata=_row("torches:TORCHES"))
     cores: Fact[int] | Missing = field(metadata=_row("machine:CORES"))
     memory: Fact[int] | Missing = field(metadata=_row("machine:MEMORY"))
     disk: Fact[Disk] | Missing = field(metadata=_row("machine:DISK"))

@@ -43,8 +43,8 @@ _LIBRARIES = {
     "libnvjpeg": "libnvjpeg",
 }
 _UNNUMBERED = {"cuda_cupti"}
-_NUMBER = re.compile(r"\d+(\.\d+){2,4}")
-_RELEASE = re.compile(r"release (?P<release>\d+\.\d+), V(?P<build>\d+(\.\d+)+)", re.ASCII)
+_NUMBER = re.compile(r"\d{1,9}(\.\d{1,9}){2,4}")
+_RELEASE = re.compile(r"release (?P<release>\d{1,9}\.\d{1,9}), V(?P<build>\d{1,9}(\.\d{1,9})+)", re.ASCII)
 _RUNTIME = re.compile(r"^#define\s+CUDART_VERSION\s+(?P<number>\d{4,6})\b", re.MULTILINE)
 
 
@@ -201,7 +201,7 @@ def _read_description(path: Path, problems: list[ToolkitProblem]) -> dict[str, s
     if isinstance(named, Missing):
         problems.append(ToolkitProblem(ProblemKind.DESCRIPTION, f"version.json can't be read: {named.reason}"))
         return {}
-    return {name: version for name, version in named.items() if re.fullmatch(r"\d+(\.\d+)+", version, re.ASCII)}
+    return {name: version for name, version in named.items() if re.fullmatch(r"\d{1,9}(\.\d{1,9})+", version, re.ASCII)}
 
 
 def _headers(home: Path) -> Version | None:

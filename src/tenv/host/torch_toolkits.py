@@ -9,7 +9,6 @@ CMake's ``find_package(Torch)`` asks ``FindCUDA.cmake`` of torch for the folder 
 ``CUDA_PATH``: ``CMakeDetermineCUDACompiler.cmake`` of CMake 3.31 and 4.4). ``CUDA_HOME`` has no effect on either.
 """
 
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +23,8 @@ from tenv.host.toolkits import parse_nvcc
 __all__ = ["TakenToolkit", "reported_toolkits", "taken_toolkits"]
 
 _DEFAULT = "usr/local/cuda"
-_HEADER = ("include/cuda_runtime.h", "targets/*/include/cuda_runtime.h", "include/cuda-runtime/cuda_runtime.h")
+_INCLUDED = ("cuda_runtime_api.h", "cusparse.h", "cublas_v2.h", "cublasLt.h", "cusolverDn.h")
+"""The headers of a toolkit that ``ATen/cuda/CUDAContext.h`` includes (torch 2.0 to 2.15), and so most extensions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class TakenToolkit:
         way: How it is found: ``CUDA_HOME``, ``nvcc on PATH``.
         nvcc: Its compiler; empty where there is none.
         version: The release that this compiler reports; None where it reports none.
-        headers: Whether the headers of the CUDA runtime are in the folder; None where that was not looked at.
+        absent: The headers that torch's own include, and that the folder lacks.
     """
 
     by: str
@@ -45,7 +45,7 @@ class TakenToolkit:
     way: str
     nvcc: str = ""
     version: Version | None = None
-    headers: bool | None = None
+    absent: tuple[str, ...] = ()
 
 
 def taken_toolkits(places: Places) -> tuple[TakenToolkit, ...]:
@@ -57,7 +57,7 @@ def taken_toolkits(places: Places) -> tuple[TakenToolkit, ...]:
     by_cmake = _asked("CMake", folder, way, compiler, places)
     if compiler and how != way:
         by_cmake = TakenToolkit(
-            by_cmake.by, folder, f"{way}, its nvcc by {how}", compiler, by_cmake.version, by_cmake.headers
+            by_cmake.by, folder, f"{way}, its nvcc by {how}", compiler, by_cmake.version, by_cmake.absent
         )
     return by_torch, by_cmake
 
@@ -107,8 +107,13 @@ def _asked(by: str, folder: str, way: str, compiler: str, places: Places) -> Tak
     done = places.run(program, "--version")
     found = None if isinstance(done, Missing) else parse_nvcc(done.stdout) or _release(done.stdout)
     release = found if isinstance(found, Version) or found is None else found.release
-    headers = any(any(Path(folder).glob(pattern)) for pattern in _HEADER) if folder else None
-    return TakenToolkit(by, folder, way, program, release, headers)
+    return TakenToolkit(by, folder, way, program, release, _absent(Path(folder)) if folder else ())
+
+
+def _absent(folder: Path) -> tuple[str, ...]:
+    """Return the headers that a toolkit lacks: torch's helper adds ``include`` of the folder, nvcc those of targets."""
+    places = (folder / "include", *folder.glob("targets/*/include"))
+    return tuple(name for name in _INCLUDED if not any(is_file(place / name) for place in places))
 
 
 def _release(text: str) -> Version | None:
@@ -122,11 +127,9 @@ def reported_toolkits(report: HostReport) -> tuple[TakenToolkit, ...]:
     if not isinstance(report.toolkits, Fact):
         return ()
     found = report.toolkits.value
-    orders = {
-        "torch": (Lead.CUDA_VARIABLE, Lead.PATH, Lead.DEFAULT_FOLDER),
-        "CMake": (Lead.PATH, Lead.DEFAULT_FOLDER, Lead.CUDA_VARIABLE),
-    }
-    return tuple(next(_led(by, found, order), TakenToolkit(by, "", "")) for by, order in orders.items())
+    named = {"torch": (Lead.CUDA_VARIABLE, Lead.PATH), "CMake": (Lead.PATH, Lead.CUDA_VARIABLE)}
+    last = (Lead.DEFAULT_FOLDER, Lead.OTHER)  # a pasted text has the release of an nvcc alone
+    return tuple(next(_led(by, found, (*order, *last)), TakenToolkit(by, "", "")) for by, order in named.items())
 
 
 def _led(by: str, toolkits: tuple[Toolkit, ...], order: tuple[Lead, ...]) -> Iterator[TakenToolkit]:
@@ -134,5 +137,6 @@ def _led(by: str, toolkits: tuple[Toolkit, ...], order: tuple[Lead, ...]) -> Ite
         for toolkit in toolkits:
             for way in toolkit.found_by:
                 if way.kind is kind:
-                    nvcc = os.path.join(toolkit.path, "bin", "nvcc") if toolkit.compiles else ""  # noqa: PTH118 (text)
-                    yield TakenToolkit(by, toolkit.path, way.text, nvcc, toolkit.version)
+                    folder = toolkit.path or "a folder that the report does not name"
+                    nvcc = f"{toolkit.path}/bin/nvcc" if toolkit.path else "nvcc"
+                    yield TakenToolkit(by, folder, way.text, nvcc * toolkit.compiles, toolkit.version)

@@ -33,7 +33,7 @@ def chosen_archs(job: Creation) -> Archs | None:
         )
         return Archs(tuple(map(str, listed)), why)
     if wrong := misread(listed):
-        why = f"PyTorch's own detection, up to 2.10 at least, turns {wrong[0]} into 2.0, which nvcc refuses"
+        why = f"PyTorch's own detection, of every release up to 2.15, turns {wrong[0]} into 2.0, which nvcc refuses"
         return Archs(tuple(map(str, listed)), why)
     if sees_gpu():
         return None

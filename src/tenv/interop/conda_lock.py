@@ -5,6 +5,7 @@ dependencies and takes half a second to import.
 """
 
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from conda_lock.lockfile.v2prelim.models import LockedDependency, Lockfile
 
 __all__ = ["FORMAT"]
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 
 
 def _missing() -> FormatError:
@@ -104,12 +107,20 @@ def _conda(package: CondaPackage, platform: str) -> "LockedDependency":
 
 
 def _dependencies(depends: tuple[str, ...]) -> dict[str, str]:
-    """Return dependencies by name; if a package has two lines for one, both count."""
-    found: dict[str, str] = {}
+    """Return dependencies by name; two lines for one name are one specification: both versions, and the build."""
+    lines: dict[str, list[list[str]]] = {}
     for line in depends:
-        name, _, version = line.partition(" ")
-        found[name] = f"{found[name]},{version}" if found.get(name) and version else version or found.get(name, "")
-    return found
+        name = _NAME.match(line)
+        lines.setdefault(name.group() if name else line, []).append(line[name.end() if name else 0 :].split())
+    return {name: _one_of(rows) if len(rows) > 1 else " ".join(rows[0]) for name, rows in lines.items()}
+
+
+def _one_of(rows: list[list[str]]) -> str:
+    versions = dict.fromkeys(row[0] for row in rows if row and row[0] != "*")
+    alone = [f"({version})" if "|" in version and len(versions) > 1 else version for version in versions]
+    builds = sorted({row[1] for row in rows if len(row) > 1 and row[1] != "*"}, key=len)
+    version = ",".join(alone) or "*"
+    return f"{version} {builds[-1]}" if builds else version
 
 
 def _pip(wheel: Wheel, found: Located, platform: str, minor: str) -> "LockedDependency":
@@ -192,14 +203,14 @@ def _asked_for(
     source: GivenFile, names: list[str], derived: Draft, wheels_held: Mapping[str, set[str]]
 ) -> Draft | None:
     """Return the requests in the lock's source files if all of them are next to it; else None."""
-    files = [source.path.parent / Path(name).name for name in names]
-    there = [file for file in files if os.path.isfile(file)]  # noqa: PTH113 (`Path.is_file` fails for long names)
-    if not files or there != files or any(file.suffix not in (".yml", ".yaml") for file in files):
+    files = [_source_file(source.path.parent, name) for name in names]
+    if not files or not all(file and file.suffix in (".yml", ".yaml") for file in files):
         return None
     try:
-        drafts = [read_environment(read_source(file, platforms=derived.platforms)).draft for file in files]
+        read = [read_environment(read_source(file, platforms=derived.platforms)) for file in files if file]
     except TenvError:  # the lock itself is enough
         return None
+    drafts = [found.draft for found in read]
     conda, wheels = {}, {}
     for platform in derived.platforms:
         held = derived.dependencies[platform]
@@ -212,6 +223,12 @@ def _asked_for(
         for platform in derived.platforms
     }
     return replace(derived, dependencies=conda, wheels=wheels, environment=variables)
+
+
+def _source_file(home: Path, name: str) -> Path | None:
+    """Return a source file of a lock, where the lock has it or beside the lock; None if it is at neither place."""
+    places = (home / name, home / Path(name).name)
+    return next((file for file in places if os.path.isfile(file)), None)  # noqa: PTH113 (`Path.is_file` fails for long names)
 
 
 def _is(package: "LockedDependency", manager: str, platform: str) -> bool:

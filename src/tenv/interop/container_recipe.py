@@ -83,6 +83,7 @@ _CODENAMES = {
 _SYSTEM_OF_TAG = re.compile(r"(?P<name>ubuntu|debian)[:-]?(?P<release>\d{2}(?:\.\d{2})?)(?![\d.])")
 """The system that an image is made from, as in `ubuntu:22.04` and `nvidia/cuda:11.7.1-devel-ubuntu20.04`."""
 
+_IMAGE = re.compile(r"[A-Za-z0-9][\w.:/@+-]{0,511}", re.ASCII)
 _OWN_PYTHON = re.compile(r"(?:^|/)python:(?P<minor>3\.\d{1,2})\b")
 _NO_APT = re.compile(
     r"alpine|almalinux|amazonlinux|archlinux|busybox|centos|distroless|fedora|opensuse|oraclelinux|rocky|\bubi\d|wolfi"
@@ -233,6 +234,8 @@ def make_recipe(subject: Subject) -> Recipe:
     manifest = subject.manifest.on(platform)
     own_python = bool(subject.lock.conda_python(platform))
     base = subject.base or _choose(subject, platform)
+    if not _IMAGE.fullmatch(base):
+        raise FormatError(f"{base[:80]!r} is not the name of an image", hint="`--base debian:12` is one")
     found = _known(base)
     if found and manifest.requirements.glibc and Version(found.glibc) < manifest.requirements.glibc:
         raise FormatError(f"{base} has glibc {found.glibc}, and {manifest.name} needs {manifest.requirements.glibc}")

@@ -14,16 +14,24 @@ from tenv.interop.interface import Draft, ForeignLock, Imported, quoted
 from tenv.interop.requests import split
 from tenv.targets.manifest import CondaRequest, WheelRequest, tool_of
 from tenv.targets.tree_request import TreeRequest
+from tenv.targets.wheel_origin import FLAT, Index
 
-__all__ = ["render_draft", "tree_text", "with_cuda", "without_doubles", "without_logins"]
+__all__ = ["DEFAULT_MINORS", "render_draft", "tree_text", "with_cuda", "without_doubles", "without_logins"]
 
 T = TypeVar("T")
 
-_CUDA = re.compile(r"cuda-version|cudatoolkit|cuda-toolkit|pytorch-cuda|nvidia-cuda-(runtime|nvcc)(-cu\d+)?")
+_CUDA = re.compile(
+    r"cuda-version|cuda|cudatoolkit|cuda-toolkit|pytorch-cuda|nvcc_(linux|win)-\w+|nvidia-cuda-(runtime|nvcc)(-cu\d+)?"
+)
 """Packages with the version of their CUDA release, on conda and on the package index."""
+
+_BUILT_FOR = re.compile(r"(?:\+|/|-)cu(\d+)(\d)\b")
+"""The CUDA release in a version such as ``2.4.0+cu121``, or in the name or address of an index of PyTorch."""
 
 _OF_ONE_RELEASE = re.compile(r"(?:==)?(\d+\.\d+)(\.[\d.]+)?(\.\*)?")
 _DEFAULT_PYTHON = ">=3.11,<3.15"
+DEFAULT_MINORS = ("3.11", "3.12", "3.13", "3.14")
+"""The Pythons of a target whose file names none."""
 
 
 def render_draft(draft: Draft, origin: str, home: Path = Path()) -> str:
@@ -56,6 +64,16 @@ def render_draft(draft: Draft, origin: str, home: Path = Path()) -> str:
         own = {name: value.to_toml() for name, value in variables_own.get(platform, {}).items()}
         lines += _section(f"platform.{platform}.activation.env", own)
     lines += _section("activation.env", {name: value.to_toml() for name, value in variables.items()})
+    for feature, tables in draft.features.items():
+        shared, own_of = split(_every(draft, tables))
+        name = feature if feature.replace("-", "").replace("_", "").isalnum() else quoted(feature)
+        rows = {key: _wheel(request, home) for key, request in shared.items()}
+        lines += _section(f"feature.{name}.pypi-dependencies", rows)
+        for platform, table in own_of.items():
+            rows = {key: _wheel(request, home) for key, request in table.items()}
+            lines += _section(f"feature.{name}.platform.{platform}.pypi-dependencies", rows)
+    for index in draft.indexes:
+        lines += ["", "[[index]]", *(f"{key} = {value}" for key, value in _index(index, home).items())]
     return "\n".join(lines) + "\n"
 
 
@@ -87,11 +105,26 @@ def tree_text(tree: TreeRequest, extras: tuple[str, ...]) -> str:
     return f"{{ {', '.join(f'{key} = {value}' for key, value in pairs.items())} }}"
 
 
+def _index(index: Index, home: Path) -> dict[str, str]:
+    url = index.url if "://" in index.url else _place(index.base / index.url, home)
+    flags = {key: "true" for key in ("explicit", "default") if getattr(index, key)}
+    name = {"name": quoted(index.name)} if index.name else {}
+    return {**name, "url": quoted(url), **flags, **({"format": quoted(FLAT)} if index.flat else {})}
+
+
+def _place(path: Path, home: Path) -> str:
+    return Path(os.path.relpath(os.path.abspath(path), home)).as_posix()  # noqa: PTH100 (links stay as they are)
+
+
 def _wheel(request: WheelRequest, home: Path) -> str:
     if tree := request.tree:
-        path = tree.path and Path(os.path.relpath(tree.folder, home)).as_posix()
-        return tree_text(replace(tree, path=path), request.extras)
-    return _request(request.version, {"extras": _list(request.extras)} if request.extras else {})
+        return tree_text(replace(tree, path=tree.path and _place(tree.folder, home)), request.extras)
+    extras = {"extras": _list(request.extras)} if request.extras else {}
+    if file := request.file:
+        given = {"url": file.url, "path": file.path and _place(file.file, home), "sha256": file.sha256}
+        pairs = {key: quoted(value) for key, value in given.items() if value} | extras
+        return f"{{ {', '.join(f'{key} = {value}' for key, value in pairs.items())} }}"
+    return _request(request.version, extras | ({"index": quoted(request.index)} if request.index else {}))
 
 
 def _request(version: Range | CondaRange, more: Mapping[str, str]) -> str:
@@ -133,16 +166,29 @@ def _locked(part: ForeignLock) -> Iterator[tuple[str, str]]:
     rows = [row for rows in part.conda.values() for row in rows]
     files = [file for row in rows if (file := CondaFile.parse(str(row["conda"])))]
     found = [(file.name, file.version) for file in files]
-    found += [(wheel.name, wheel.version) for wheels in part.wheels.values() for wheel in wheels]
+    wheels = [wheel for wheels in part.wheels.values() for wheel in wheels]
+    found += [(wheel.name, wheel.version) for wheel in wheels]
     yield from ((name, ".".join(version.split(".")[:2])) for name, version in found)
+    yield from (("cuda", release) for wheel in wheels for release in _built_for(wheel.version))
 
 
 def _asked(draft: Draft) -> Iterator[tuple[str, str]]:
+    wheels = [(name, row) for table in draft.wheels.values() for name, row in table.items()]
     ranges = [(name, str(row.version)) for table in draft.dependencies.values() for name, row in table.items()]
-    ranges += [(name, str(row.version)) for table in draft.wheels.values() for name, row in table.items()]
+    ranges += [(name, str(row.version)) for name, row in wheels]
     for name, text in ranges:
         if match := _OF_ONE_RELEASE.fullmatch(text):
-            yield normalize(name), match[1]
+            yield normalize(name) if not name.startswith("nvcc_") else name, match[1]
+    for name, row in wheels:
+        if name == "torch":
+            yield from (
+                ("cuda", release)
+                for release in _built_for(str(row.version), row.index, row.file.url if row.file else "")
+            )
+
+
+def _built_for(*texts: str | None) -> list[str]:
+    return [f"{match[1]}.{match[2]}" for text in texts for match in _BUILT_FOR.finditer(text or "")]
 
 
 def without_doubles(draft: Draft) -> tuple[Draft, list[str]]:
@@ -161,12 +207,21 @@ def without_doubles(draft: Draft) -> tuple[Draft, list[str]]:
             for name in sorted(asked)
             if tool_of(name) in conda
         ]
+    features = {
+        name: {platform: _not_of_conda(draft, platform, rows) for platform, rows in tables.items()}
+        for name, tables in draft.features.items()
+    }
     conda_python = any("python" in table for table in draft.dependencies.values())
     python = draft.python
     if any(wheels.values()) and not conda_python and not python:
         python = _DEFAULT_PYTHON
         lost.append(f"the file does not state the Python of its wheels: `python` is set to {python}")
-    return replace(draft, wheels=wheels, python="" if conda_python else python), lost
+    return replace(draft, wheels=wheels, features=features, python="" if conda_python else python), lost
+
+
+def _not_of_conda(draft: Draft, platform: str, rows: Mapping[str, WheelRequest]) -> dict[str, WheelRequest]:
+    conda = {tool_of(normalize(name)) for name in draft.dependencies.get(platform, {})}
+    return {name: request for name, request in rows.items() if tool_of(name) not in conda}
 
 
 def without_logins(found: Imported) -> Imported:

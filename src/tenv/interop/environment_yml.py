@@ -6,14 +6,16 @@ the lock (`--requests`: the manifest's requests). An import reads requests, with
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from tenv.core.errors import FormatError, ManifestError
 from tenv.core.names import channel_urls, channel_word
 from tenv.core.versions import CondaRange
 from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject, load_yaml, text_of
-from tenv.interop.requests import add_line, channel_words, conda_request, left_out, words_of
+from tenv.interop.pip_lines import PipLines
+from tenv.interop.requests import channel_words, conda_request, left_out, words_of
+from tenv.interop.requirements import index_options
 from tenv.targets.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
 from tenv.targets.variable_requests import VariableRequest, reserved
 
@@ -62,8 +64,10 @@ def _text(subject: Subject, platform: str) -> str:
     wheels = (
         [_wheel_line(name, request) for name, request in sorted(here.wheels.items())]
         if subject.requests
-        else sorted({f"{wheel.name}=={wheel.version}" for wheel in subject.wheels(platform)})
+        else sorted({f"{w.name} @ {w.url}" if w.url else f"{w.name}=={w.version}" for w in subject.wheels(platform)})
     )
+    if wheels:
+        wheels = [*index_options(subject), *wheels]
     names = {re.split(r"[ =<>!~\[]", line.rpartition("::")[2], maxsplit=1)[0] for line in conda}
     if wheels and "python" not in names:
         minor = subject.minor(platform)
@@ -102,6 +106,8 @@ def _asked(manifest: Manifest) -> list[str]:
 
 def _wheel_line(name: str, request: WheelRequest) -> str:
     extras = f"[{','.join(request.extras)}]" if request.extras else ""
+    if file := request.file:
+        return f"{name}{extras} @ {file.address}"
     if tree := request.tree:
         if tree.path:
             return f"-e {tree.folder}" if tree.editable else f"{name}{extras} @ {tree.folder.as_uri()}"
@@ -118,7 +124,6 @@ def read_environment(source: GivenFile) -> Imported:
     channels = [str(word) for word in _list(source, data, "channels")]
     platforms = _platforms(source, data, lost)
     conda: dict[str, dict[str, CondaRequest]] = {platform: {} for platform in platforms}
-    wheels: dict[str, dict[str, WheelRequest]] = {platform: {} for platform in platforms}
     selectors = _Selectors(text_of(source, ManifestError), platforms, lost)
     pip: list[str] = []
     for item in _list(source, data, "dependencies"):
@@ -127,12 +132,14 @@ def read_environment(source: GivenFile) -> Imported:
             _add(conda, selectors.where(item), name, request, lost)
             lost += [f"of `{name}` tenv can't request {rest}"] if rest else []
         elif isinstance(item, dict) and list(item) == ["pip"]:
-            pip += _pip(source, item["pip"], lost)
+            pip += _pip(source, item["pip"])
         else:
             raise ManifestError(f"{source.path}: dependencies: expected a package or a `pip:` list, got {item!r:.100}")
+    lines = PipLines(platforms, source.path.parent, lost, _minor(conda))
     for line in pip:  # last, since their markers may depend on the Python
         where = selectors.where(line)
-        _parsed(source, line, lambda text, where=where: add_line(wheels, text, where, _minor(conda), lost))
+        _parsed(source, line, lambda text, where=where: lines.add(text, where, source.path.parent))
+    lines.finish()
     variables = data.get("variables") or {}
     if not isinstance(variables, dict):
         raise ManifestError(f"{source.path}: variables: expected a mapping")
@@ -147,11 +154,13 @@ def read_environment(source: GivenFile) -> Imported:
         platforms=platforms,
         channels=words_of([word for word in channels if word != "nodefaults"], platforms),
         dependencies=conda,
-        wheels=wheels,
+        wheels={platform: lines.tables.get(platform, {}) for platform in platforms},
+        indexes=tuple(lines.indexes),
         environment=dict.fromkeys(platforms, environment),
     )
     lost.append("an environment.yml has no hashes, so no lock is written: `tenv lock` writes one")
-    return Imported(str(data.get("name") or ""), draft, None, tuple(dict.fromkeys(lost)))
+    name = str(data.get("name") or "")
+    return Imported(name, draft, None, tuple(dict.fromkeys(lost)), tuple(dict.fromkeys(lines.notes)))
 
 
 def _minor(conda: Mapping[str, Mapping[str, CondaRequest]]) -> str:
@@ -223,14 +232,10 @@ def _selected(word: str) -> tuple[str, ...] | None:
     return tuple(name for name in PLATFORMS if name in found)
 
 
-def _pip(source: GivenFile, lines: Any, lost: list[str]) -> Iterator[str]:
+def _pip(source: GivenFile, lines: Any) -> list[str]:
     if not isinstance(lines, list):
         raise ManifestError(f"{source.path}: dependencies: expected a list below `pip:`")
-    for line in lines:
-        if str(line).startswith(("-", ".", "/")) or "://" in str(line).partition(";")[0].partition(" @ ")[0]:
-            lost.append(f"pip's `{line}` is not imported")
-        else:
-            yield str(line)
+    return [re.sub(r"\s+#.*", "", str(line)) for line in lines]
 
 
 def _parsed(source: GivenFile, text: str, parse: Any) -> Any:

@@ -15,6 +15,8 @@ FORMATS = {
     "environment.yml": "environment_yml",
     "pylock.toml": "pylock",
     "requirements.txt": "requirements",
+    "uv.lock": "uv_lock",
+    "pyproject.toml": "pyproject",
     "vscode": "vscode",
     "direnv": "direnv",
     "clangd": "clangd",
@@ -32,9 +34,18 @@ _TOOLS = {
     "github": "github-actions",
     "pip": "requirements.txt",
     "singularity": "apptainer",
-    "uv": "pylock.toml",
+    "uv": "uv.lock",
 }
 """Tools by whose name a format is asked for, each with the format that it reads."""
+
+_OTHERS = {
+    "Dockerfile": "a Dockerfile has commands, not requests: import the file that it installs from, "
+    "and `tenv export dockerfile` writes one for a target",
+    "devcontainer.json": "a devcontainer.json names an image, not packages: import the file that the image is made "
+    "from, and `tenv export devcontainer` writes one for a target",
+    "spack.yaml": "spack builds every package from its source: `tenv create auto` chooses a target that has them built",
+}
+"""Files that people pass and that have no requests, each with a sentence about the way to go."""
 
 _HEAD = 4096
 
@@ -63,6 +74,9 @@ def recognize(source: GivenFile) -> Format:
         found = find_format(name)
         if found.read and found.recognize(source.path.name, source.raw[:_HEAD]):
             return found
+    for name, hint in _OTHERS.items():
+        if source.path.name == name or source.path.name.startswith(f"{name}."):
+            raise FormatError(f"{source.path}: is not read", hint=hint)
     readable = [name for name in FORMATS if find_format(name).read]
     raise FormatError(
         f"{source.path}: unknown format, by its name and its first bytes",

@@ -19,8 +19,10 @@ from tenv.core.toml_reader import nearest
 from tenv.core.versions import Version
 from tenv.core.yaml_reader import load
 from tenv.locks.lock import Lock, LockedTree, Wheel
+from tenv.locks.lock_features import take
 from tenv.targets.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
 from tenv.targets.variable_requests import VariableRequest
+from tenv.targets.wheel_origin import Index
 from tenv.toolchain.discover import Toolchain
 
 __all__ = [
@@ -111,6 +113,7 @@ class Subject:
         site: The environment on this machine, for a format that needs one.
         carried: The target's manifests and its lock, by name, for a format that takes them along.
         base: The image that a container is made from; empty for the one that fits.
+        whole: The lock with the files of the target's features; None for the target alone.
         home: The project of the target, relative to the folder of the export, whose files need no copy; empty for a
             target of another place.
     """
@@ -127,6 +130,11 @@ class Subject:
     carried: Mapping[str, bytes] = field(default_factory=dict)
     base: str = ""
     home: str = ""
+    whole: Lock | None = None
+
+    def with_feature(self, name: str) -> "Subject":
+        """Return this for an environment that has a feature, too."""
+        return replace(self, lock=take(self.whole or self.lock, [name]))
 
     def minor(self, platform: str) -> str:
         """Return the Python minor of a platform: of its conda package, else the requested one, else an empty string."""
@@ -240,6 +248,8 @@ class Draft:
         wheels: The requests to the package index, by platform and name.
         environment: Variables to set, by platform and name.
         description: One line for users, or an empty string.
+        indexes: The package indexes, best first.
+        features: The requests to the package index of each feature, by feature, platform and name.
     """
 
     platforms: tuple[str, ...]
@@ -251,6 +261,8 @@ class Draft:
     wheels: Mapping[str, Mapping[str, WheelRequest]] = field(default_factory=dict)
     environment: Mapping[str, Mapping[str, VariableRequest]] = field(default_factory=dict)
     description: str = ""
+    indexes: tuple[Index, ...] = ()
+    features: Mapping[str, Mapping[str, Mapping[str, WheelRequest]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +319,7 @@ class Format:
         needs_environment: Whether an export names the environment on this machine.
         holds_lock: Whether the export represents the lock, so that omissions are listed.
         carries: Whether an export takes the manifests and the lock along.
+        features: Whether an export has the features of a target, each for itself.
         alone: Writes a format that is about no target; None for all others.
         add: Adds an export to an existing file (its name, its bytes, the export's bytes, whether to replace
             differences); None if a file is only ever written whole. Raises ValueError for a file that it can't read.
@@ -321,6 +334,7 @@ class Format:
     needs_environment: bool = False
     holds_lock: bool = True
     carries: bool = False
+    features: bool = False
     alone: Callable[[], Exported] | None = None
     add: Callable[[str, bytes, bytes, bool], Addition] | None = None
 

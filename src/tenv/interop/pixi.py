@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -27,11 +28,12 @@ from tenv.interop.interface import (
     load_yaml,
     minor_of,
 )
-from tenv.interop.pixi_workspace import Workspace, read_workspace, render_workspace
+from tenv.interop.pixi_text import render_workspace
+from tenv.interop.pixi_workspace import Workspace, read_workspace
 from tenv.interop.requests import asked_wheels, channel_words, left_out, not_known, other_channels, top_level, wheel_at
 from tenv.locks.lock import LockedTree, Wheel
 from tenv.rattler_api.lockfile import to_current
-from tenv.targets.manifest import CondaRequest, Manifest, WheelRequest
+from tenv.targets.manifest import CondaRequest, Manifest, WheelRequest, with_features
 from tenv.targets.tree_request import TreeRequest, git_fault
 
 __all__ = ["FORMAT", "conda_rows", "lock_text", "virtual_packages"]
@@ -57,8 +59,9 @@ def lock_text(
     platforms: Mapping[str, tuple[Mapping[str, Any], tuple[Mapping[str, Any], ...]]],
     options: Mapping[str, Any],
     indexes: tuple[str, ...] = (),
+    more: Mapping[str, Mapping[str, tuple[Mapping[str, Any], ...]]] = MappingProxyType({}),
 ) -> str:
-    """Return the text of a pixi lock with one environment, written by rattler.
+    """Return the text of a pixi lock, written by rattler.
 
     Args:
         environment: The environment's name.
@@ -66,18 +69,22 @@ def lock_text(
         platforms: By conda platform: its entry in the lock, and the rows of its packages.
         options: The solve options.
         indexes: The package indexes of its wheels.
+        more: The rows of further environments, by environment and conda platform.
 
     Raises:
         ValueError: rattler rejects it.
     """
     import yaml  # late: 15 ms
 
-    packages: dict[str, Mapping[str, Any]] = {}
-    lists = {}
-    for entry, rows in platforms.values():
-        keys = [_key(row) for row in rows]
-        packages |= {url: row for (_, url), row in zip(keys, rows, strict=True)}
-        lists[entry["name"]] = [{kind: url} for kind, url in keys]
+    packages: dict[tuple[str, str], Mapping[str, Any]] = {}
+    environments: dict[str, Any] = {}
+    for name, tables in {environment: {platform: rows for platform, (_, rows) in platforms.items()}, **more}.items():
+        lists = {}
+        for platform, rows in tables.items():
+            keyed = {_key(row): row for row in rows}
+            packages |= {key: row for key, row in keyed.items() if key not in packages}
+            lists[platforms[platform][0]["name"]] = [{kind: url} for kind, url in keyed]
+        environments[name] = lists
     body: dict[str, Any] = {"channels": [{"url": url.rstrip("/") + "/"} for url in channels]}
     if indexes:
         body["indexes"] = list(indexes)
@@ -86,7 +93,7 @@ def lock_text(
     lock = {
         "version": 7,
         "platforms": [dict(entry) for entry, _ in platforms.values()],
-        "environments": {environment: {**body, "packages": lists}},
+        "environments": {name: {**body, "packages": lists} for name, lists in environments.items()},
         "packages": [dict(row) for row in packages.values()],
     }
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -108,7 +115,7 @@ def _export(subject: Subject) -> Exported:
             "lock` writes one from pixi.toml"
         )
         return Exported(files, tuple(lost))
-    if any(subject.lock.trees.values()):
+    if any((subject.whole or subject.lock).trees.values()):
         lost.append("pixi.lock is not written, since packages are built from source trees: `pixi lock` writes one")
         return Exported(files, tuple(lost))
     try:
@@ -121,23 +128,30 @@ def _export(subject: Subject) -> Exported:
 def _lock(subject: Subject, lost: list[str]) -> str:
     data = _own(subject)
     environment = data["environments"].get(subject.lock.target, {})
+    entries: dict[str, dict[str, Any]] = {}
     platforms = {}
     for number, platform in enumerate(subject.platforms, 1):
         declared = virtual_packages(subject.manifest, platform)
-        entry: dict[str, Any] = {"name": platform}
+        entries[platform] = {"name": platform}
         if declared:  # under a short name, as pixi writes it: pixi matches platforms by their declarations
             packages = [f"__{name}={version}" for name, version in declared.items()]
-            entry = {"name": f"p{number}", "subdir": platform, "virtual-packages": packages}
-        wheels = tuple(_pypi_row(subject, platform, wheel) for wheel in subject.wheels(platform))
-        platforms[platform] = (entry, (*conda_rows(data, subject.lock.target, platform), *wheels))
+            entries[platform] = {"name": f"p{number}", "subdir": platform, "virtual-packages": packages}
+        platforms[platform] = (entries[platform], _rows(subject, data, platform))
+    more = {
+        name: {platform: _rows(subject.with_feature(name), data, platform) for platform in subject.platforms}
+        for name in subject.manifest.features
+    }
     lost += not_known(subject)
     channels = tuple(str(row["url"]) for row in environment.get("channels", []))
-    indexes = subject.indexes if _wheels(subject) else ()
-    return lock_text("default", channels, platforms, environment.get("options", {}), indexes)
+    indexes = subject.indexes if any(map(subject.wheels, subject.platforms)) else ()
+    return lock_text("default", channels, platforms, environment.get("options", {}), indexes, more)
 
 
-def _wheels(subject: Subject) -> list[Wheel]:
-    return [wheel for platform in subject.platforms for wheel in subject.wheels(platform)]
+def _rows(subject: Subject, data: Mapping[str, Any], platform: str) -> tuple[Mapping[str, Any], ...]:
+    """Return the rows of an environment: the packages of the target, and those of its feature if it has one."""
+    there = {package.url for package in subject.lock.conda.get(platform, ())}
+    conda = (row for row in conda_rows(data, subject.lock.target, platform) if row["conda"] in there)
+    return (*conda, *(_pypi_row(subject, platform, wheel) for wheel in subject.wheels(platform)))
 
 
 def _own(subject: Subject) -> dict[str, Any]:
@@ -160,7 +174,7 @@ def _pypi_row(subject: Subject, platform: str, wheel: Wheel) -> dict[str, Any]:
         "version": wheel.version,
         "sha256": wheel.sha256,
     }
-    if wheel.index and (index := subject.manifest.on(platform).index(wheel.index.key)):
+    if wheel.index and (index := with_features(subject.manifest).on(platform).index(wheel.index.key)):
         row["index"] = index.address  # a row without one is of the first index of the environment
     if found.requires_dist:
         row["requires_dist"] = list(found.requires_dist)
@@ -207,14 +221,15 @@ def _read_lock(source: GivenFile) -> Imported:
     lost = _others(data, name)
     places = _platforms(source, data, environment, lost)
     part = _part(data, environment, places, lost, source.path.parent)
-    workspace = read_workspace(source.path.with_name("pixi.toml"))
+    names = ("pixi.toml", "pyproject.toml")
+    workspace = next(filter(None, (read_workspace(source.path.with_name(name)) for name in names)), None)
     if workspace and name not in workspace.environments():  # it has changed since
         lost.append(f"{workspace.path.name} has no environment `{name}`: the requests come from the lock alone")
         workspace = None
     asked = workspace.draft(source, name, lost, tuple(places)) if workspace else None
     draft = asked or _derive(data, environment, places, part)
     notes: list[str] = []
-    draft = _completed(draft, part, source.path.parent, notes)
+    draft = _completed(draft, part, source.path.parent, lost, notes)
     return Imported(_name(workspace, name), draft, part, tuple(dict.fromkeys(lost)), tuple(dict.fromkeys(notes)))
 
 
@@ -281,7 +296,9 @@ def _pypi_file(row: Mapping[str, Any], minor: str, home: Path) -> Wheel | Locked
     requires = tuple(map(_without_address, row.get("requires_dist") or ()))
     if not minor:
         return name, "not locked with a Python from conda"
-    if wheel := wheel_at(url, name, version, sha256, size if isinstance(size, int) else None, (minor,)):
+    if wheel := wheel_at(
+        url.partition("#")[0], name, version, sha256, size if isinstance(size, int) else None, (minor,)
+    ):
         return replace(wheel, requires=requires)
     if tree := _tree_of(url, home):
         keys: dict[str, Any] = {**tree.given()}
@@ -297,7 +314,7 @@ def _tree_of(url: str, home: Path) -> TreeRequest | None:
         below = parse_qs(query).get("subdirectory", [""])[0]
         found = TreeRequest(git=address, rev=commit, subdirectory=below)
         return None if git_fault(address) or not found.commit or place_fault(below) else found
-    if "://" in url or file_at(url).endswith((".whl", ".gz", ".zip")) or not (home / url).is_dir():
+    if "://" in url or not (home / url).is_dir():
         return None
     return TreeRequest(path=url, base=home)
 
@@ -354,7 +371,7 @@ def _virtual(places: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     return found
 
 
-def _completed(draft: Draft, part: ForeignLock, home: Path, notes: list[str]) -> Draft:
+def _completed(draft: Draft, part: ForeignLock, home: Path, lost: list[str], notes: list[str]) -> Draft:
     """Return a draft that requests Python on every platform with wheels, and source trees at their locked commits.
 
     What conda supplies in place of a requested wheel is no request for a wheel.
@@ -372,6 +389,8 @@ def _completed(draft: Draft, part: ForeignLock, home: Path, notes: list[str]) ->
             if name in given and name not in locked:
                 notes.append(f"{name} is locked from conda, as {given[name]}")
                 asked.setdefault(given[name], _top_level(part.conda[platform], given[name])[given[name]])
+            elif request.tree and name not in locked:
+                lost.append(f"`{name}` is built from a source tree, of which the lock has no row")
             else:
                 wheels[platform][name] = request
         for name, tree in trees.items():
@@ -409,4 +428,5 @@ FORMAT = Format(
     ),
     needs_urls=Subject.has_conda_python,
     needs_metadata=True,
+    features=True,
 )

@@ -1,4 +1,4 @@
-"""The requests of an environment in a ``pixi.toml``, read and written.
+"""The requests of an environment in a ``pixi.toml``, or in the ``[tool.pixi]`` of a ``pyproject.toml``.
 
 Source: pixi's reference, https://pixi.prefix.dev/latest/reference/pixi_manifest/.
 """
@@ -13,20 +13,25 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import FormatError, ManifestError, TenvError
 from tenv.core.names import normalize
 from tenv.core.toml_reader import Table, read_toml
+from tenv.core.untrusted import without_login
 from tenv.core.versions import Range
-from tenv.interop.drafts import tree_text
-from tenv.interop.interface import Draft, GivenFile, Subject, quoted
-from tenv.interop.requests import conda_request, split, wheel_request, words_of
-from tenv.targets.manifest import CondaRequest, Manifest, WheelRequest
+from tenv.interop.interface import Draft, GivenFile
+from tenv.interop.pip_lines import PipLines
+from tenv.interop.requests import conda_request, wheel_request, words_of
+from tenv.targets.manifest import CondaRequest, WheelRequest
 from tenv.targets.tree_request import TREE_KEYS, read_tree
 from tenv.targets.variable_requests import Action, VariableRequest, is_list, reserved, separator_of
+from tenv.targets.wheel_origin import Index, is_wheel_file, read_file_request, read_indexes
 
-__all__ = ["Workspace", "read_workspace", "render_workspace"]
+__all__ = ["Workspace", "read_workspace"]
 
 _TABLES = ("dependencies", "host-dependencies", "build-dependencies")
 """The tables of packages that pixi installs; the last two are an older form."""
 
-_READ = (*_TABLES, "activation", "channels", "platforms", "pypi-dependencies", "system-requirements", "target")
+_READ = (
+    *_TABLES,
+    *("activation", "channels", "platforms", "pypi-dependencies", "pypi-options", "system-requirements", "target"),
+)
 _SETTINGS = ("channel-priority", "solve-strategy", "exclude-newer")
 
 
@@ -102,7 +107,7 @@ class Workspace:
             asked = [table[name] for table in tables for name in _TABLES if table.get(name)]
             conda[platform] = dict(_conda(asked, lost))
             wheels[platform] = dict(
-                _wheels([table.get("pypi-dependencies") or {} for table in tables], self.path.parent, lost)
+                _wheels([table.get("pypi-dependencies") or {} for table in tables], platform, self.path.parent, lost)
             )
             variables[platform] = dict(_variables(tables, lost))
         left = sorted({key for part in parts for key in part if key not in (*_READ, "tasks")} - set(_OF_THE_FILE))
@@ -118,6 +123,7 @@ class Workspace:
             dependencies=conda,
             wheels=wheels,
             environment=variables,
+            indexes=_indexes([*parts, self.head], self.path.parent, lost),
         )
 
     def _parts(self, environment: str) -> list[Mapping[str, Any]]:
@@ -164,12 +170,56 @@ _OF_THE_FILE = ("$schema", "environments", "feature", "project", "workspace")
 
 
 def read_workspace(path: Path) -> Workspace | None:
-    """Read a ``pixi.toml``; None if there is no such file.
+    """Read a ``pixi.toml``, or the ``[tool.pixi]`` of a ``pyproject.toml``; None if there is no such file or table.
 
     Raises:
         ManifestError: It is invalid.
     """
-    return Workspace(path, read_toml(path, ManifestError).data) if path.is_file() else None
+    if not path.is_file():
+        return None
+    data = read_toml(path, ManifestError).data
+    if path.name != "pyproject.toml":
+        return Workspace(path, data)
+    pixi = (data.get("tool") or {}).get("pixi")
+    return Workspace(path, _with_project(pixi, data)) if pixi else None
+
+
+def _with_project(pixi: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return pixi's tables with the requests of ``[project]`` and the groups, as pixi takes them.
+
+    The dependencies are requests to the package index of the default feature, ``requires-python`` asks conda for
+    Python, and every extra and group is a feature: https://pixi.prefix.dev/latest/python/pyproject_toml/.
+    """
+    project = data.get("project") or {}
+    head_key = "workspace" if "workspace" in pixi else "project"
+    head = {
+        "name": project.get("name", ""),
+        "description": project.get("description", ""),
+        **(pixi.get(head_key) or {}),
+    }
+    found = {**pixi, head_key: head, "pypi-dependencies": dict(_own_lines(project.get("dependencies") or []))}
+    found["pypi-dependencies"] |= pixi.get("pypi-dependencies") or {}
+    python = project.get("requires-python")
+    if python and not any("python" in (pixi.get(name) or {}) for name in _TABLES):
+        found["dependencies"] = {"python": str(python), **(pixi.get("dependencies") or {})}
+    features = dict(pixi.get("feature") or {})
+    groups = {**(project.get("optional-dependencies") or {}), **(data.get("dependency-groups") or {})}
+    for name, lines in groups.items():
+        own = dict(features.get(name) or {})
+        texts = [line for line in lines if isinstance(line, str)]
+        features[name] = {
+            **own,
+            "pypi-dependencies": {**dict(_own_lines(texts)), **(own.get("pypi-dependencies") or {})},
+        }
+    return {**found, "feature": features}
+
+
+def _own_lines(lines: Iterable[str]) -> Iterator[tuple[str, Any]]:
+    """Yield PEP 508 lines as rows of a table, each with its line."""
+    for line in lines:
+        name = re.match(r"[A-Za-z0-9._-]+", line.strip())
+        if name:
+            yield normalize(name.group()), {"line": line}
 
 
 def _channel(row: Any) -> str:
@@ -196,18 +246,49 @@ def _conda(tables: Iterable[Mapping[str, Any]], lost: list[str]) -> Iterator[tup
         yield found, request
 
 
-def _wheels(tables: Iterable[Mapping[str, Any]], home: Path, lost: list[str]) -> Iterator[tuple[str, WheelRequest]]:
+def _wheels(
+    tables: Iterable[Mapping[str, Any]], platform: str, home: Path, lost: list[str]
+) -> Iterator[tuple[str, WheelRequest]]:
     for name, value, text in _lines(tables, _wheel_line):
-        if isinstance(value, Mapping) and (tree := _tree(name, value, home)):
+        if isinstance(value, Mapping) and "line" in value:
+            lines = PipLines((platform,), home, lost)
+            lines.add(value["line"], (platform,), home)
+            yield from lines.tables.get(platform, {}).items()
+            continue
+        if isinstance(value, Mapping) and (tree := _tree(name, value, home) or _file(name, value, home)):
             yield normalize(name), tree
             continue
         if not text:
             lost.append(f"`{name}` has a request that tenv can't express: {value}")
             continue
-        if isinstance(value, Mapping) and value.get("index"):
-            lost.append(f"of `{name}` tenv can't set its index: set it in uv's settings (UV_INDEX={value['index']})")
         found = wheel_request(text)
-        yield found.name, found.request
+        index = str(value.get("index") or "") if isinstance(value, Mapping) else ""
+        yield found.name, replace(found.request, index=without_login(index.rstrip("/")))
+
+
+def _file(name: str, value: Mapping[str, Any], home: Path) -> WheelRequest | None:
+    """Return the request for one wheel; None for another request."""
+    given = {key: one for key, one in value.items() if key != "extras"}
+    if not is_wheel_file(given, given.get("path")):
+        return None
+    try:
+        file = read_file_request(Table(given, path=(name,)), normalize(name))
+        extras = Table(dict(value), path=(name,)).strings("extras")
+    except TenvError:
+        return None
+    return WheelRequest(Range("*"), tuple(sorted(extras)), file=replace(file, base=home))
+
+
+def _indexes(parts: Iterable[Mapping[str, Any]], home: Path, lost: list[str]) -> tuple[Index, ...]:
+    """Return the indexes of the parts, best first; other options of pixi's are lost."""
+    found: dict[str, Index] = {}
+    for part in parts:
+        options = part.get("pypi-options") or {}
+        given = {key: options[key] for key in ("index-url", "extra-index-urls", "find-links") if key in options}
+        rows = read_indexes(Table({"pypi-options": given}))
+        found |= {index.key: replace(index, base=home) for index in rows if index.key not in found}
+        lost += [f"`pypi-options.{key}` = {value}" for key, value in options.items() if key not in given]
+    return tuple(found.values())
 
 
 def _tree(name: str, value: Mapping[str, Any], home: Path) -> WheelRequest | None:
@@ -288,131 +369,3 @@ def _variable(name: str, value: str) -> VariableRequest | None:
     if "`" in rest or "$(" in rest or "%" in rest or not set(request.names()) <= {"TENV_PREFIX", "HOME", "CUDA_HOME"}:
         return None
     return None if rest.count("$") != len(request.names()) or (not text and action is not Action.SET) else request
-
-
-def render_workspace(
-    subject: Subject,
-    channels: tuple[str, ...],
-    virtual_packages: Callable[[Manifest, str], dict[str, str]],
-    options: Mapping[str, Any],
-) -> str:
-    """Return the text of a ``pixi.toml``.
-
-    Args:
-        subject: The exported target.
-        channels: Its channels.
-        virtual_packages: Returns the virtual packages of a platform.
-        options: The lock's solve options.
-    """
-    manifest, platforms = subject.manifest, subject.platforms
-    entries = [_platform(platform, virtual_packages(manifest, platform)) for platform in platforms]
-    lines = [
-        "[workspace]",
-        f"name      = {quoted(manifest.name)}",
-        *([f"description = {quoted(manifest.description)}"] if manifest.description else []),
-        f"channels  = [{', '.join(map(quoted, channels or ('conda-forge',)))}]",
-        "platforms = [",
-        *(f"  {entry}," for entry in entries),
-        "]",
-        *_solver(options),
-    ]
-    here = {platform: manifest.on(platform) for platform in platforms}
-    conda, conda_own = split({platform: _conda_tables(found) for platform, found in here.items()})
-    wheels, wheels_own = split({platform: _wheel_tables(found) for platform, found in here.items()})
-    variables, variables_own = split({platform: _variable_tables(found) for platform, found in here.items()})
-    lines += _section("dependencies", conda)
-    lines += _section("pypi-dependencies", wheels)
-    lines += _section("activation.env", {name: quoted(value) for name, value in variables.items()})
-    for platform in platforms:
-        lines += _section(f"target.{platform}.dependencies", conda_own.get(platform, {}))
-        lines += _section(f"target.{platform}.pypi-dependencies", wheels_own.get(platform, {}))
-        own = variables_own.get(platform, {})
-        lines += _section(f"target.{platform}.activation.env", {name: quoted(value) for name, value in own.items()})
-    return "\n".join([*lines, *_pypi_options(subject, options)]) + "\n"
-
-
-def _variable_tables(manifest: Manifest) -> dict[str, str]:
-    """Return the variables as pixi's shells expand them; pixi can't unset variables."""
-    found = {}
-    for name, request in manifest.environment.items():
-        # The names are the same except for the prefix; a literal dollar is escaped.
-        value = re.sub(r"\$\{?TENV_PREFIX\b\}?", "$CONDA_PREFIX", request.value.replace("$$", "\\$"))
-        match request.action:
-            case Action.SET:
-                found[name] = value
-            case Action.PREPEND:
-                found[name] = f"{value}{separator_of(name)}${name}"
-            case Action.APPEND:
-                found[name] = f"${name}{separator_of(name)}{value}"
-            case Action.UNSET:
-                pass
-    return found
-
-
-def _platform(platform: str, declared: Mapping[str, str]) -> str:
-    if not declared:
-        return quoted(platform)
-    pairs = {"platform": platform, **declared}
-    return f"{{ {', '.join(f'{key} = {quoted(value)}' for key, value in pairs.items())} }}"
-
-
-def _section(name: str, rows: Mapping[str, str]) -> list[str]:
-    keys = {key: key if key.replace("-", "").replace("_", "").isalnum() else quoted(key) for key in rows}
-    return ["", f"[{name}]", *(f"{keys[key]} = {rows[key]}" for key in sorted(rows))] if rows else []
-
-
-def _solver(options: Mapping[str, Any]) -> list[str]:
-    """Return the solve options, without which pixi treats a lock as stale."""
-    strategies = {"lowest-version": "lowest", "lowest-version-direct": "lowest-direct"}
-    rows = {
-        "channel-priority": options.get("channel-priority"),
-        "solve-strategy": strategies.get(str(options.get("strategy"))),
-        "exclude-newer": options.get("exclude-newer"),
-    }
-    return [f"{name} = {quoted(str(value))}" for name, value in rows.items() if value]
-
-
-def _pypi_options(subject: Subject, options: Mapping[str, Any]) -> list[str]:
-    rows = {}
-    if subject.indexes:
-        rows["index-url"] = quoted(subject.indexes[0])
-    if more := subject.indexes[1:]:
-        rows["extra-index-urls"] = f"[{', '.join(map(quoted, more))}]"
-    if mode := options.get("pypi-prerelease-mode"):
-        rows["prerelease-mode"] = quoted(str(mode))
-    return _section("pypi-options", rows)
-
-
-def _conda_tables(manifest: Manifest) -> dict[str, str]:
-    rows = {name: _conda_row(request) for name, request in manifest.dependencies.items()}
-    if manifest.python and manifest.wheels and "python" not in rows:
-        rows["python"] = quoted(str(manifest.python))
-    return rows
-
-
-def _conda_row(request: CondaRequest) -> str:
-    version = quoted(request.version.spec.replace(" ", ""))
-    more = {"channel": request.channel, "build": request.build}
-    pairs = {key: quoted(value) for key, value in more.items() if value}
-    return f"{{ {', '.join(f'{k} = {v}' for k, v in {'version': version, **pairs}.items())} }}" if pairs else version
-
-
-def _wheel_tables(manifest: Manifest) -> dict[str, str]:
-    return {name: _wheel_row(request) for name, request in manifest.wheels.items()}
-
-
-def _wheel_row(request: WheelRequest) -> str:
-    if request.tree:
-        return tree_text(
-            replace(request.tree, path=request.tree.path and request.tree.folder.as_posix()), request.extras
-        )
-    version = quoted(_pep440(request.version))
-    if not request.extras:
-        return version
-    return f"{{ version = {version}, extras = [{', '.join(map(quoted, request.extras))}] }}"
-
-
-def _pep440(version: Range) -> str:
-    """Return a range in PEP 440 form, in its written order."""
-    clauses = [clause for clause in str(version).replace(" ", "").split(",") if clause not in ("", "*")]
-    return ",".join(re.sub(r"^=?(?=[0-9])", "==", clause) for clause in clauses) or "*"

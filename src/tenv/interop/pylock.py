@@ -1,18 +1,26 @@
 """The format ``pylock.toml`` (PEP 751): the wheels, for pip and uv."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import tomli
 
 from tenv import __version__
 from tenv.core.errors import LockCorruptError
+from tenv.core.names import WheelFile, file_at
 from tenv.core.versions import Range
+from tenv.core.wheel_platforms import evaluated, marker_values
 from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject, text_of
+from tenv.interop.pip_lines import of_torch, project_name
+from tenv.interop.pyproject import bounded_python, minors_of_range, newest_run, python_of
 from tenv.interop.requests import PLATFORM_MARKERS, add_wheel, holds, left_out, platforms_of
 from tenv.interop.requirements import marker_of, minors_of, releases
+from tenv.interop.uv_lock import Offered, UniversalLock
 from tenv.locks.lock import Wheel
 from tenv.targets.manifest import WheelRequest
+from tenv.targets.tree_request import TreeRequest, git_fault
+from tenv.targets.wheel_origin import FileRequest, Index
 
 if TYPE_CHECKING:
     from packaging.pylock import Package
@@ -91,24 +99,122 @@ def _read(source: GivenFile) -> Imported:
         pylock = Pylock.from_dict(data)
     except (PylockValidationError, PylockUnsupportedVersionError) as error:
         raise LockCorruptError(f"{source.path}: invalid pylock.toml: {error}") from error
-    lost = ["a pylock.toml does not assign its wheels to Pythons, so no lock is written"]
+    lost: list[str] = []
+    notes: list[str] = []
     platforms = source.choose(platforms_of(list(pylock.environments or [])))[0] or source.platforms
     if not platforms:
         platforms = ("linux-64",)
-        lost.append("the file has no platforms that tenv supports: linux-64 is used (`--platform` sets others)")
+        notes.append("the file has no platforms that tenv supports: linux-64 is used (`--platform` sets others)")
     needed = {str(row["name"]) for package in pylock.packages for row in package.dependencies or []}
     if not needed:
-        lost.append("the file has no requests: all its packages are requested")
-    asked: dict[str, dict[str, WheelRequest]] = {platform: {} for platform in platforms}
-    for package in pylock.packages:
-        if package.version is None:
-            lost.append(f"{package.name} is not imported, since it has no version")
-        for platform in platforms if package.version and package.name not in needed else ():
-            if holds(package.marker, platform, "") is not False:
-                add_wheel(asked[platform], str(package.name), WheelRequest(Range(str(package.version))), lost)
-    python = str(pylock.requires_python or "")
-    python = python if "," in python else python.removeprefix("==")
-    return Imported("", Draft(platforms, python=python, wheels=asked), None, tuple(dict.fromkeys(lost)))
+        notes.append("the file has no requests: all its packages are requested")
+    packages = [package for package in pylock.packages if not _is_own(package)]
+    if own := [str(package.name) for package in pylock.packages if _is_own(package)]:
+        notes.append(f"{', '.join(own)} itself is no request: `tenv add --editable .` adds it")
+    held = UniversalLock()
+    accepted = str(pylock.requires_python or "")
+    every = minors_of_range(bounded_python(accepted, []))
+    minors = newest_run(minor for minor in every if held.add(_offered(packages, platforms, minor), minor))
+    python = python_of(minors, accepted, notes)
+    indexes = _indexes(pylock.packages)
+    requests = [(package, _request(source, package, indexes, lost)) for package in packages]
+    rows = [(package, request) for package, request in requests if request and package.name not in needed]
+    asked = _asked(rows, platforms, minors or every, lost, notes)
+    part = held.part(platforms, minors) if minors else None
+    if part is None:
+        listed = "; ".join(f"{name}: {reason}" for name, reason in sorted(held.left.items()))
+        lost.append(f"its lock, since tenv can't lock each package ({listed}): `tenv lock` writes one")
+    draft = Draft(platforms, python=python, wheels=asked, indexes=tuple(indexes.values()))
+    return Imported("", draft, part, tuple(dict.fromkeys(lost)), tuple(notes))
+
+
+def _asked(
+    rows: "list[tuple[Package, WheelRequest]]",
+    platforms: tuple[str, ...],
+    minors: Sequence[str],
+    lost: list[str],
+    notes: list[str],
+) -> dict[str, dict[str, WheelRequest]]:
+    """Return the requests by platform; a note names those for other Pythons."""
+    found: dict[str, dict[str, WheelRequest]] = {platform: {} for platform in platforms}
+    for platform in platforms:
+        for package, request in rows:
+            if holds(package.marker, platform, "", minors) is not False:
+                add_wheel(found[platform], str(package.name), request, lost)
+    used = {name for table in found.values() for name in table}
+    other = {
+        str(row.name) for row, _ in rows if row.marker and any(holds(row.marker, on, "") is None for on in platforms)
+    }
+    if left := sorted(other - used):
+        notes.append(f"for other Pythons than the target's: {', '.join(left)}")
+    return found
+
+
+def _is_own(package: "Package") -> bool:
+    """Return whether a package is the project itself."""
+    return bool(package.directory and package.directory.path in (".", "./"))
+
+
+def _indexes(packages: "Sequence[Package]") -> dict[str, Index]:
+    """Return the indexes other than the most frequent one, by their URL, each for the requests that name it."""
+    counts = Counter(str(package.index).rstrip("/") for package in packages if package.index)
+    others = (
+        [url for url, _ in counts.most_common()[1:]] if len(counts) > 1 else [url for url in counts if of_torch(url)]
+    )
+    return {url: Index(url, of_torch(url) or f"index-{place}", explicit=True) for place, url in enumerate(others, 1)}
+
+
+def _request(
+    source: GivenFile, package: "Package", indexes: Mapping[str, Index], lost: list[str]
+) -> WheelRequest | None:
+    """Return the request for a package; None for one that a manifest can't have."""
+    home = source.path.parent
+    if vcs := package.vcs:
+        url = (vcs.url or "").removesuffix("/")
+        if vcs.type == "git" and not git_fault(url):
+            tree = TreeRequest(git=url, rev=vcs.commit_id, subdirectory=vcs.subdirectory or "")
+            return WheelRequest(Range("*"), tree=tree)
+    elif (folder := package.directory) and (home / folder.path).is_dir():
+        tree = TreeRequest(path=folder.path, editable=bool(folder.editable), base=home)
+        if project_name(home / folder.path):
+            return WheelRequest(Range("*"), tree=tree)
+    elif (archive := package.archive) and archive.url and WheelFile.parse(file_at(archive.url)):
+        return WheelRequest(Range("*"), file=FileRequest(url=archive.url, sha256=archive.hashes.get("sha256", "")))
+    elif package.version is not None and not (package.directory or package.archive):
+        index = indexes.get(str(package.index or "").rstrip("/"))
+        return WheelRequest(_exact(str(package.version)), index=index.name if index else "")
+    lost.append(f"{package.name} is not imported, since a manifest can't have its source")
+    return None
+
+
+def _exact(version: str) -> Range:
+    try:
+        return Range(version)
+    except ValueError:  # an epoch, or a part that a range can't have
+        return Range("*")
+
+
+def _offered(packages: "Sequence[Package]", platforms: Iterable[str], minor: str) -> dict[str, list[Offered]]:
+    """Return the packages of each platform for a Python, as `UniversalLock` takes them."""
+    from packaging.specifiers import SpecifierSet  # late: 15 ms
+
+    found: dict[str, list[Offered]] = {}
+    for platform in platforms:
+        for package in packages:
+            fits = (package.requires_python or SpecifierSet()).contains(f"{minor}.99")
+            values = {**marker_values(platform, minor), "python_full_version": f"{minor}.99"}
+            if fits and (package.marker is None or evaluated(package.marker, values)):
+                found.setdefault(platform, []).append(_offer(package))
+    return found
+
+
+def _offer(package: "Package") -> Offered:
+    rows = [(wheel.url or "", wheel.hashes.get("sha256", "")) for wheel in package.wheels or ()]
+    if package.archive and package.archive.url:
+        rows = [(package.archive.url, package.archive.hashes.get("sha256", ""))]
+    reason = "" if rows else "built from a source tree" if package.vcs or package.directory else "a source archive"
+    version = str(package.version or "") or (file.version if rows and (file := WheelFile.parse(rows[0][0])) else "")
+    return str(package.name), version, rows, reason
 
 
 FORMAT = Format(

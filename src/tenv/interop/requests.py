@@ -1,6 +1,5 @@
 """Requests, markers, packages and channels: other tools' forms and the form of a manifest, each from the other."""
 
-import contextlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +14,6 @@ from tenv.interop.interface import Subject
 from tenv.locks.lock import Wheel
 from tenv.rattler_api.lockfile import Spec, parse_spec
 from tenv.targets.manifest import PLATFORMS, CondaRequest, WheelRequest
-from tenv.targets.tree_request import WHY, git_line, names_source
 
 if TYPE_CHECKING:
     from packaging.markers import Marker
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
 __all__ = [
     "PLATFORM_MARKERS",
     "WheelLine",
-    "add_line",
     "add_wheel",
     "asked_as",
     "asked_wheels",
@@ -207,21 +204,25 @@ _OF_THE_MACHINE = re.compile(r"\b(platform_release|platform_version|implementati
 _OF_PYTHON = re.compile(r"\bpython_(full_)?version\b")
 
 
-def holds(marker: "Marker | None", platform: str, minor: str) -> bool | None:
+def holds(marker: "Marker | None", platform: str, minor: str, minors: Sequence[str] = ()) -> bool | None:
     """Return whether a marker holds on a platform; None if it depends on unknown values.
 
     Args:
         marker: The marker; None holds everywhere.
         platform: The platform.
         minor: The Python minor, or an empty string if there may be several.
+        minors: The Python minors that there may be; empty for any.
     """
     if marker is None:
         return True
     text = str(marker)
     if _OF_THE_MACHINE.search(text):
         return None
-    minors = (minor,) if minor or not _OF_PYTHON.search(text) else tuple(f"3.{number}" for number in range(6, 20))
-    answers = {evaluated(marker, marker_values(platform, one or "3.12")) for one in minors}
+    minors = minors or tuple(f"3.{number}" for number in range(6, 20))
+    answers = {
+        evaluated(marker, marker_values(platform, one or "3.12"))
+        for one in ((minor,) if minor or not _OF_PYTHON.search(text) else minors)
+    }
     return answers.pop() if len(answers) == 1 else None
 
 
@@ -230,47 +231,11 @@ def platforms_of(markers: "list[Marker]") -> tuple[str, ...]:
     return tuple(name for name in PLATFORMS if any(holds(marker, name, "") is not False for marker in markers))
 
 
-def add_line(
-    tables: Mapping[str, dict[str, WheelRequest]],
-    line: str,
-    platforms: tuple[str, ...],
-    minor: str,
-    lost: list[str],
-) -> None:
-    """Add the request of a PEP 508 line to the tables of the platforms that it applies to.
-
-    A line with an address or a folder is not added, except a git repository without a marker.
-
-    Args:
-        tables: The requests by platform and name.
-        line: The line.
-        platforms: The platforms of the line in its file.
-        minor: The Python minor, or an empty string if there may be several.
-        lost: Receives the losses in a manifest.
-
-    Raises:
-        ValueError: The line is invalid.
-    """
-    with contextlib.suppress(ValueError):
-        if tree := git_line(line):
-            for platform in platforms:
-                tables[platform][tree[0]] = WheelRequest(Range("*"), tree[1], tree[2])
-            return
-    if names_source(line):  # the index may have another package of that name
-        lost.append(f"`{line[:100]}`: {WHY}")
-        return
-    found = wheel_request(line)
-    for platform in platforms:
-        counts = holds(found.marker, platform, minor)
-        if counts is None:
-            lost.append(f"of `{found.name}` tenv can't express its marker `{found.marker}`")
-        if counts is not False:
-            add_wheel(tables[platform], found.name, found.request, lost)
-
-
 def add_wheel(table: dict[str, WheelRequest], name: str, request: WheelRequest, lost: list[str]) -> None:
     """Add a request; a second one of the same name can be added only if both are equal."""
     before = table.setdefault(name, request)
+    if request.index and before.index not in ("", request.index):
+        lost.append(f"`{name}` is requested from several indexes: the first one counts, {before.index}")
     if before.version != request.version:
         lost.append(f"`{name}` is requested in several versions: any version is accepted now")
         request = replace(request, version=Range("*"))

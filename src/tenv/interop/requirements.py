@@ -1,16 +1,16 @@
 """The format ``requirements.txt``: all wheels with versions and hashes, for all platforms and Pythons."""
 
-import re
 from collections.abc import Iterable, Mapping
 
 from tenv.core.errors import FormatError, ManifestError
 from tenv.core.versions import Version
+from tenv.interop.drafts import DEFAULT_MINORS
 from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject, text_of
-from tenv.interop.requests import PLATFORM_MARKERS, add_line, left_out
+from tenv.interop.pip_lines import PipLines
+from tenv.interop.requests import PLATFORM_MARKERS, left_out
 from tenv.locks.lock import Wheel
-from tenv.targets.manifest import WheelRequest  # noqa: TC001 (its module is loaded anyway)
 
-__all__ = ["FORMAT", "marker_of", "minors_of", "releases"]
+__all__ = ["FORMAT", "index_options", "marker_of", "minors_of", "releases"]
 
 
 def releases(subject: Subject, file: str) -> dict[tuple[str, str], list[tuple[str, Wheel]]]:
@@ -78,45 +78,46 @@ def _pythons(minors: frozenset[str]) -> str:
     return " or ".join(f'python_version == "{minor}"' for minor in sorted(minors, key=Version))
 
 
+def index_options(subject: Subject) -> list[str]:
+    """Return pip's options for the indexes that a lock names; hashes decide which of their files are taken."""
+    indexes = [index for index in subject.lock.indexes if "://" in index.url]
+    return [f"{'--find-links' if index.flat else '--extra-index-url'} {index.url}" for index in indexes]
+
+
 def _export(subject: Subject) -> Exported:
     found, every = releases(subject, "requirements.txt"), minors_of(subject)
     lost = left_out(subject, conda=False)
     lines = [f"# The wheels of {subject.lock.target}; `pip install --no-deps --require-hashes -r` takes them."]
+    lines += index_options(subject)
     for (name, version), rows in found.items():
         marker = marker_of(every, rows)
         hashes = dict.fromkeys(wheel.sha256 for _, wheel in rows)
-        head = f"{name}=={version}" + (f" ; {marker}" if marker else "")
+        address = next((wheel.url for _, wheel in rows if wheel.url), "")
+        head = (f"{name} @ {address}" if address else f"{name}=={version}") + (f" ; {marker}" if marker else "")
         lines.append(" \\\n    ".join([head, *(f"--hash=sha256:{digest}" for digest in hashes)]))
     return Exported({"requirements.txt": ("\n".join(lines) + "\n").encode()}, tuple(lost))
 
 
 def _read(source: GivenFile) -> Imported:
-    text = re.sub(r"\\\r?\n", " ", text_of(source, ManifestError))
-    platforms = source.platforms or ("linux-64",)
-    asked: dict[str, dict[str, WheelRequest]] = {platform: {} for platform in platforms}
-    lost = ["requirements.txt has no files, so no lock is written: `tenv lock` writes one"]
+    lost: list[str] = []
     if not source.platforms:
         lost.append("the file has no platforms: linux-64 is used (`--platform` sets others)")
-    for number, line in enumerate(text.splitlines(), 1):
-        words = re.sub(r"(^|\s)#.*", "", line).strip()
-        words = re.sub(r"\s--hash[= ]\S+", "", words)
-        if not words:
-            continue
-        if words.startswith("-"):
-            lost.append(f"line {number} is an option of pip and is not imported: {words[:100]}")
-            continue
-        try:
-            add_line(asked, words, platforms, "", lost)
-        except ValueError as error:
-            raise ManifestError(f"{source.path}:{number}: {error}") from error
-    if not any(asked.values()):
+    lines = PipLines(source.platforms or ("linux-64",), source.path.parent, lost, minors=DEFAULT_MINORS)
+    try:
+        lines.read(text_of(source, ManifestError), source.path.parent)
+    except ValueError as error:
+        raise ManifestError(f"{source.path}:{error}") from error
+    lines.finish()
+    if not any(lines.tables.values()):
         raise ManifestError(f"{source.path}: has no requests")
-    return Imported("", Draft(platforms=platforms, wheels=asked), None, tuple(dict.fromkeys(lost)))
+    lost.append("requirements.txt has no files, so no lock is written: `tenv lock` writes one")
+    draft = Draft(platforms=lines.platforms, wheels=lines.tables, indexes=tuple(lines.indexes))
+    return Imported("", draft, None, tuple(dict.fromkeys(lost)), tuple(dict.fromkeys(lines.notes)))
 
 
 FORMAT = Format(
     name="requirements.txt",
     export=_export,
     read=_read,
-    recognize=lambda name, _: name.startswith("requirements") and name.endswith((".txt", ".in")),
+    recognize=lambda name, _: "requirements" in name and name.endswith((".txt", ".in")),
 )

@@ -39,7 +39,9 @@ def divide(manifest: Manifest, files: Files) -> Files:
     }
     return {
         **files,
-        "conda": {on: _divide_conda(rows, _requests(manifest, on, "conda")) for on, rows in conda.items()},
+        "conda": {
+            on: _divide_conda(rows, _requests(manifest, on, "conda"), reached.get(on, {})) for on, rows in conda.items()
+        },
         "wheels": {
             on: tuple(row for wheel in rows for row in _split(wheel, reached[on])) for on, rows in wheels.items()
         },
@@ -60,13 +62,23 @@ def _features(name: str, reached: Mapping[str, Iterable[str]]) -> tuple[str, ...
 
 
 def _divide_conda(
-    packages: tuple[CondaPackage, ...], asked: Mapping[str, Mapping[str, Any]]
+    packages: tuple[CondaPackage, ...],
+    asked: Mapping[str, Mapping[str, Any]],
+    by_wheels: Mapping[str, Mapping[str, Iterable[str]]],
 ) -> tuple[CondaPackage, ...]:
+    """Return conda packages with their features: those whose requests bring them, or whose wheels require them."""
     from tenv.rattler_api.records import Matcher  # late: a target without features needs none
 
     matcher = Matcher()
     depends = {package.name: [matcher.name(spec) for spec in package.depends] for package in packages}
-    reached = {feature: _closure(requests, depends) for feature, requests in asked.items()}
+    required: dict[str, set[str]] = {feature: set() for feature in asked}
+    for by_feature in by_wheels.values():
+        for feature, names in by_feature.items():
+            required[feature] |= set(names)
+    reached = {
+        feature: _closure({*requests, *(name for name in depends if normalize(name) in required[feature])}, depends)
+        for feature, requests in asked.items()
+    }
     return tuple(replace(package, features=_features(package.name, reached)) for package in packages)
 
 

@@ -3,7 +3,7 @@
 import os
 import shlex
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tenv.core.http_settings import HttpSettings
     from tenv.core.link_mode import LinkMode
     from tenv.core.unpack_limits import UnpackLimits
+    from tenv.core.versions import Version
     from tenv.environment.marks import Registry
     from tenv.environment.state import Environment, State
     from tenv.environment.trust import Fault
@@ -41,6 +42,22 @@ def is_set(name: str) -> bool:
     return found
 
 
+def _locked_cuda(lock: Path, name: str) -> "Version | None":
+    """Return the CUDA release of a lock; None where there is none that can be read."""
+    from tenv.core.versions import Version
+    from tenv.locks.lock_file import read_lock  # late: few targets take their CUDA from the lock
+
+    try:
+        text = read_lock(lock, name).requirements.get("cuda", "")
+    except TenvError:
+        return None
+    return Version(text) if text else None
+
+
+def _places() -> SearchPath:
+    return replace(find_places(), locked_cuda=_locked_cuda)
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """The context of a verb.
@@ -53,7 +70,7 @@ class Context:
         locked: Refuse an environment that does not have the files of its lock; likewise ``TENV_LOCKED``.
     """
 
-    places: SearchPath = field(default_factory=find_places)
+    places: SearchPath = field(default_factory=_places)
     progress: Progress = field(default_factory=Silent)
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     offline: bool = field(default_factory=lambda: is_set("TENV_OFFLINE"))

@@ -7,7 +7,7 @@ row in `tenv.targets.sections`. Manifests, locks, states, counts and all verbs t
 
 import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -100,6 +100,7 @@ class SolveOptions:
         afresh: Solve for conda packages even if the kept ones satisfy the manifest, since they may be a mixture.
         trust_first_use: Record the digest of a download that has no published one.
         ask_backends: Run the build backends of source trees whose metadata only they know.
+        explain: Search for the cause where there is no solution, which takes many more solutions.
     """
 
     seconds: float = 300.0
@@ -107,6 +108,7 @@ class SolveOptions:
     afresh: bool = False
     trust_first_use: bool = False
     ask_backends: bool = True
+    explain: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,7 @@ class Problem:
         old: The lock whose files are kept if they still satisfy the manifest; None to keep nothing.
         upgrade: Normalized names of packages to select anew; None for all.
         limits: The options of the selection.
+        above: The lock of the parent of a target that has no lock yet; None without one.
     """
 
     access: Access
@@ -126,6 +129,7 @@ class Problem:
     old: Lock | None
     upgrade: Sequence[str] | None
     limits: SolveOptions
+    above: Lock | None = None
 
     def wants(self, key: str) -> bool:
         """Return whether the manifest has requests for a source on any platform."""
@@ -163,7 +167,7 @@ class SourceCache:
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class NeededFile:
     """A file of a lock that an environment does not have yet.
 
     Attributes:
@@ -210,7 +214,7 @@ class Work:
         """Return whether `accept` has harmless changes to record."""
         return False
 
-    def needs(self) -> Iterable[Need]:
+    def needs(self) -> Iterable[NeededFile]:
         """Return the files that are to be installed, by the plan of the job; nothing is fetched."""
         return ()
 
@@ -379,13 +383,17 @@ def differences(lock: Lock, manifest: Manifest) -> list[str]:
 
     Args:
         lock: The lock.
-        manifest: The manifest; the requests of its features count, too, and the files that each brings.
+        manifest: The manifest; the requests of its features count, too, and the files that each brings, but for
+            inherited features that were left out.
     """
-    from tenv.locks.lock_features import division_faults  # late: only for a lock whose manifest changed
+    from tenv.locks.lock_features import division_faults, features_of  # late: only for a lock whose manifest changed
     from tenv.locks.satisfaction import host_differences
     from tenv.targets.manifest import with_features
 
-    whole, manifest = manifest, with_features(manifest)
+    left_out = manifest.inherited - {*features_of(lock)}
+    kept = {name: feature for name, feature in manifest.features.items() if name not in left_out}
+    whole = replace(manifest, features=kept)
+    manifest = with_features(whole)
     found = host_differences(lock, manifest)
     gone = [platform for platform in lock.platforms if platform not in manifest.platforms]
     found += [f"platform {platform} is in the lock and not in the manifest" for platform in gone]

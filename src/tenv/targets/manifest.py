@@ -188,10 +188,17 @@ class Requirements:
     Attributes:
         cuda: The CUDA release, from which the minimum driver follows. None for a target without CUDA.
         glibc: The minimum version of glibc. None if the manifest names none.
+        cuda_from: The package whose locked release decides on the CUDA release, ``torch``; empty for none.
     """
 
     cuda: Version | None = None
     glibc: Version | None = None
+    cuda_from: str = ""
+
+    @property
+    def waits(self) -> bool:
+        """Whether the CUDA release is open until the target is locked."""
+        return bool(self.cuda_from) and self.cuda is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +225,8 @@ class Manifest:
         cache_storage: The shared storage of the compile cache: an address, ``gha``, or empty for none.
         by_platform: The whole manifest of each platform that has sections of its own.
         features: The additions of ``[feature.NAME]``, by name: locked with the target, installed on request.
+        inherited: The features that only parents have: where one does not fit, the lock is made without it.
+        unfollowed: The manifest before `tenv.targets.torch_cuda.follow` added the toolkit; None for any other.
         indexes: The package indexes, best first.
     """
 
@@ -240,6 +249,8 @@ class Manifest:
     cache_storage: str = ""
     by_platform: Mapping[str, "Manifest"] = field(default_factory=dict)
     features: Mapping[str, "Manifest"] = field(default_factory=dict)
+    inherited: frozenset[str] = frozenset()
+    unfollowed: "Manifest | None" = field(default=None, repr=False)
     indexes: tuple[Index, ...] = ()
 
     @property
@@ -266,6 +277,11 @@ class Manifest:
                 return index
         return Index(word.rstrip("/"), explicit=True) if "://" in word else None
 
+    def bound_indexes(self) -> dict[str, Index]:
+        """Return the index of each request that names one, by the name of the wheel."""
+        named = {name: self.index(request.index) for name, request in self.wheels.items() if request.index}
+        return {name: index for name, index in named.items() if index}
+
     def sources(self, platform: str) -> tuple[str, ...]:
         """Return the URLs of a platform's channels, best first; a channel that only a request names comes last."""
         found = [url for word in self.channels for url in channel_urls(word, platform)]
@@ -285,7 +301,7 @@ class Manifest:
         return {
             "channels": list(here.channels),
             "python": list(here.python_minors()),
-            "cuda": str(here.requirements.cuda or ""),
+            "cuda": str(here.requirements.cuda or here.requirements.cuda_from),
             "glibc": str(here.requirements.glibc or ""),
             "dependencies": {name: r.asked() for name, r in sorted(here.dependencies.items())},
             "pypi-dependencies": {name: r.asked() for name, r in sorted(here.wheels.items())},
@@ -337,6 +353,7 @@ def merge(above: Manifest, own: Manifest, *, adds: bool = False) -> Manifest:
         lay(above, own, adds=adds),
         by_platform={platform: lay(above.on(platform), own.on(platform), adds=adds) for platform in platforms},
         features={name: merge(above.features.get(name, empty), own.features.get(name, empty)) for name in names},
+        inherited=frozenset(names) - frozenset(own.features),
     )
 
 
@@ -397,9 +414,7 @@ def lay(above: Manifest, own: Manifest, *, adds: bool = False) -> Manifest:
         channels=own.channels or above.channels,
         pytorch=own.pytorch or above.pytorch,
         python=own.python or above.python,
-        requirements=Requirements(
-            own.requirements.cuda or above.requirements.cuda, own.requirements.glibc or above.requirements.glibc
-        ),
+        requirements=_lay_requirements(above.requirements, own.requirements),
         dependencies={**_kept(above, own, "conda"), **own.dependencies},
         wheels={**_kept(above, own, "wheels"), **own.wheels},
         archives={**_kept(above, own, "archives"), **own.archives},
@@ -413,6 +428,11 @@ def lay(above: Manifest, own: Manifest, *, adds: bool = False) -> Manifest:
         cache_storage=own.cache_storage or above.cache_storage,
         indexes=laid(above.indexes, own.indexes, adds=adds),
     )
+
+
+def _lay_requirements(above: Requirements, own: Requirements) -> Requirements:
+    cuda = own if own.cuda or own.cuda_from else above
+    return Requirements(cuda.cuda, own.glibc or above.glibc, cuda.cuda_from)
 
 
 def _kept(above: Manifest, own: Manifest, key: str) -> Mapping[str, Any]:

@@ -58,11 +58,21 @@ from tenv.targets.tree_request import read_tree
 from tenv.targets.variable_requests import check_names, read_variable
 from tenv.targets.wheel_origin import index_fault, is_wheel_file, read_file_request, read_indexes
 
-__all__ = ["REFUSED", "check_features", "check_single_supplier", "conda_package", "read_archive", "read_manifest"]
+__all__ = [
+    "REFUSED",
+    "TORCH",
+    "check_features",
+    "check_single_supplier",
+    "conda_package",
+    "read_archive",
+    "read_manifest",
+]
 
 _BUILD = re.compile(BUILD_PATTERN)
 _IN_FEATURE = tuple(name for name in names(FEATURE) if name != "platform")
 _NO_FEATURE = "none"
+TORCH = "torch"
+"""The CUDA of a manifest whose toolkit follows its torch."""
 _MAX_DEPTH = 8
 
 
@@ -329,7 +339,10 @@ def _archive_version(table: Table, key: str) -> str:
 
 def _read_requirements(table: Table) -> Requirements:
     table.only(names(REQUIREMENTS))
-    return Requirements(table.parsed("cuda", Version, None), table.parsed("glibc", Version, None))
+    glibc = table.parsed("glibc", Version, None)
+    if table.text("cuda") == TORCH:
+        return Requirements(None, glibc, TORCH)
+    return Requirements(table.parsed("cuda", Version, None), glibc)
 
 
 def _check_whole(manifest: Manifest, whole: Manifest, table: Table) -> None:
@@ -348,6 +361,12 @@ def _check_whole(manifest: Manifest, whole: Manifest, table: Table) -> None:
             "python",
             "is required for [pypi-dependencies], since no conda package supplies a Python",
             hint='`python = ">=3.11,<3.15"` is an example',
+        )
+    if manifest.requirements.cuda_from and not all(TORCH in manifest.on(on).wheels for on in manifest.platforms):
+        raise table.table("requirements").fail(
+            "cuda",
+            f"`{TORCH}` means the CUDA of the locked torch, and [pypi-dependencies] has no request for it",
+            hint='`torch = "*"` in [pypi-dependencies] is an example',
         )
     for view in map(whole.on, manifest.platforms):
         check_indexes(view, table)

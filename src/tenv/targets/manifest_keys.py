@@ -186,7 +186,12 @@ DEBUG_PYTHON_KEYS = (
 """The request for the host's debug build of Python."""
 
 REQUIREMENTS = (
-    Key("cuda", "The CUDA release, from which the minimum driver follows", pattern=VERSION_PATTERN, example="13.0"),
+    Key(
+        "cuda",
+        "The CUDA release, from which the minimum driver follows; `torch` means the locked torch's, with its toolkit",
+        pattern=f"{VERSION_PATTERN}|torch",
+        example="13.0",
+    ),
     Key("glibc", "The oldest C library on which the target works", pattern=VERSION_PATTERN, example="2.28"),
 )
 """``[requirements]``."""

@@ -4,7 +4,8 @@ import contextlib
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,7 @@ from tenv.core.toml_reader import nearest
 from tenv.core.user_folders import user_config, user_data
 
 if TYPE_CHECKING:
+    from tenv.core.versions import Version
     from tenv.targets.manifest import Manifest
     from tenv.targets.nearest_cuda import HostDriver
 
@@ -128,6 +130,10 @@ def require_features(target: Target, names: Sequence[str]) -> None:
             raise UsageError(f"{target.name} has no feature `{name}`", hint=hint)
 
 
+def _unlocked(_lock: Path, _name: str) -> None:
+    """Read no lock: the CUDA release of a torch stays open."""
+
+
 _read_built_in: "dict[Path, Manifest]" = {}
 """The built-in manifests that were read, with built-in parents alone: a command compares a target with all of them."""
 
@@ -151,6 +157,7 @@ class SearchPath:
         refused: A folder that would be the project, were it not another user's; None mostly.
         checkout: The PyTorch checkout, nearer than any project, that keeps its environments itself; None mostly.
         driver: The driver of the host that is judged in place of this one; suggestions are targets that it runs.
+        locked_cuda: Returns the CUDA release of a lock, for manifests whose CUDA is that of the locked torch.
     """
 
     project: Path | None
@@ -159,11 +166,12 @@ class SearchPath:
     refused: Path | None = None
     checkout: Path | None = None
     driver: "HostDriver | None" = None
+    locked_cuda: "Callable[[Path, str], Version | None]" = _unlocked
 
     def outside(self) -> "SearchPath":
         """Return the search path outside a project: the user's and the built-in targets."""
         others = tuple(place for place in self.places if place.origin is not Origin.PROJECT)
-        return SearchPath(None, others, self.data)
+        return SearchPath(None, others, self.data, locked_cuda=self.locked_cuda)
 
     def find_parent(self, name: str) -> Path:
         """Return the file of a parent manifest; a name that begins with ``_`` is a parent only."""
@@ -227,10 +235,19 @@ class SearchPath:
         if place.origin is Origin.BUILT_IN and all(place.folder in file.parents for file in files):
             _read_built_in[file] = manifest
         near = self.places[: index + 1]
-        found = next((other for other in near if other.lock_file(name).is_file()), None)
-        lock, home = (found or near[0]).lock_file(name), near[0].lock_file(name)
-        lock_origin = found.origin if found else None
-        return Target(name, file, place.origin, manifest, lock, home, lock_origin, near[0].origin, tuple(files))
+        locked = next((other for other in near if other.lock_file(name).is_file()), None)
+        lock, home = (locked or near[0]).lock_file(name), near[0].lock_file(name)
+        lock_origin = locked.origin if locked else None
+        found = Target(name, file, place.origin, manifest, lock, home, lock_origin, near[0].origin, tuple(files))
+        return self.followed(found)
+
+    def followed(self, target: Target) -> Target:
+        """Return a target with the CUDA of its lock, where its manifest leaves that to the locked torch."""
+        if not target.manifest.requirements.cuda_from:
+            return target
+        from tenv.targets.torch_cuda import follow  # late: few targets follow torch
+
+        return replace(target, manifest=follow(target.manifest, self.locked_cuda(target.lock_file, target.name)))
 
     def lock_of(self, name: str) -> tuple[Path, tuple[Path, ...]]:
         """Return the lock of a target without reading it, and the files that would replace it if they existed.

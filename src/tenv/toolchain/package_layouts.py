@@ -30,7 +30,7 @@ __all__ = [
 
 _HEADER = "cuda_runtime_api.h"
 _TARGETS = {"x86_64": ("x86_64-linux",), "aarch64": ("sbsa-linux", "aarch64-linux")}
-_CUDA_VERSION = re.compile(r"^#define CUDA_VERSION (\d+)$", re.MULTILINE)
+_CUDA_VERSION = re.compile(r"^#define CUDA_VERSION (\d{1,9})$", re.MULTILINE)
 _PACKAGE = re.compile(r"cuda(toolkit)?(-[a-z-]+)?|magma[\w-]*|cudnn")
 
 

@@ -303,7 +303,7 @@ probe = load_inline("probe", cpp_sources=source, functions=["twice"], build_dire
 assert probe.twice(torch.ones(2)).tolist() == [2.0, 2.0]
 """
 
-_ARCH = re.compile(r"(\d+)\.(\d)([af]?)(\+PTX)?", re.IGNORECASE)
+_ARCH = re.compile(r"(\d{1,3})\.(\d)([af]?)(\+PTX)?", re.IGNORECASE)
 
 
 def library_probes(toolchain: Toolchain, environ: Mapping[str, str], compiler: tuple[str, ...]) -> Iterator[Probe]:

@@ -5,6 +5,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from tenv.audits.against_torch import TorchAudit, audit_against_torch, libraries_of_torch
 from tenv.audits.audited_tree import HINT, AuditedKind, AuditedTree, open_tree
 from tenv.audits.build_note import BuildNote, architecture_findings, find_note, lock_findings
 from tenv.audits.library import AuditedFile, Needs, audit_finding, inspect, mixed_abis, needs_of
@@ -13,6 +14,7 @@ from tenv.audits.on_host import TagAnswer, host_findings, runs, tag_answer, tags
 from tenv.checks.fleet import MachineVerdicts, ask_each, refuse_host_options
 from tenv.checks.host_options import HostOptions
 from tenv.checks.host_options import report as host_report
+from tenv.checks.named_torch import named_torch
 from tenv.checks.rules.common import cuda_on
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.dataclass import dataclass
@@ -20,8 +22,10 @@ from tenv.core.errors import EnvironmentMissingError, TenvError, UsageError
 from tenv.core.files import digest_bytes
 from tenv.core.prefix import MARKER
 from tenv.environment.state import Environment, Status
+from tenv.host.installed_torch import InstalledTorch
 from tenv.host.interface import Missing
 from tenv.host.loader import Loader
+from tenv.host.machine import current_platform
 from tenv.host.places import Places
 from tenv.host.report import HostReport
 from tenv.project.context import Context
@@ -45,6 +49,7 @@ class AuditRequest:
         prefix: The target's environment; None for the default one.
         host: The host that it is to run on.
         against: Host reports of a fleet, in place of one host; None for none.
+        torch: The torch that an extension is for: a path or a version; empty for none.
     """
 
     path: Path
@@ -52,6 +57,7 @@ class AuditRequest:
     prefix: Path | None = None
     host: HostOptions = field(default_factory=HostOptions)
     against: Path | None = None
+    torch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +93,7 @@ class Audit:
         run: Whether it runs on the host; None where that is not known, or where there are machines.
         machines: The answers of a fleet; None without one.
         findings: Its faults.
+        torch: The extension held against a torch; None where none was named.
     """
 
     path: Path
@@ -100,6 +107,7 @@ class Audit:
     run: bool | None
     machines: list[MachineVerdicts[HostAnswer]] | None
     findings: list[Finding]
+    torch: TorchAudit | None = None
 
     @property
     def fits(self) -> bool:
@@ -124,6 +132,7 @@ class Audit:
                 for link in self.links
             ],
             "machines": None if self.machines is None else [_machine(row) for row in self.machines],
+            **({"torch": self.torch.to_json()} if self.torch else {}),
         }
 
 
@@ -145,13 +154,14 @@ def audit(context: Context, request: AuditRequest) -> Audit:
         refuse_host_options(request.host)
     tree = open_tree(request.path)
     note = find_note(tree)
-    around = _environs(context, request, tree, note)
-    libraries = inspect(tree)
+    facts = user_facts(context)
+    torch = named_torch(request.torch, facts, current_platform()) if request.torch else None
+    around = _environs(context, request, tree, note, torch)
+    libraries = inspect(tree, torch=torch is not None)
     if not libraries and not tree.fault and tree.kind is AuditedKind.FOLDER:
         raise UsageError(f"{tree.path} has no library to audit", hint=_hint(tree.path))
     needs = needs_of(libraries, tree.names)
     links = links_of(libraries, tree, around)
-    facts = user_facts(context)
     unreadable, of_links = list(_unreadable(tree, libraries)), link_findings(libraries, links, tree, around)
     lacking = any(finding.severity is Severity.ERROR for finding in of_links)
     findings = [*unreadable, *of_links, *_abis(libraries)]
@@ -176,7 +186,10 @@ def audit(context: Context, request: AuditRequest) -> Audit:
     target = request.target or _target_of(around.prefix, note)
     findings += _tags(tree, tag)
     findings += _against_target(context, target, note, libraries, needs, host)
-    return Audit(request.path, tree.kind, libraries, links, tag, note, target, around.prefix, run, machines, findings)
+    held = audit_against_torch(libraries, needs, torch) if torch else None
+    findings += held.findings if held else ()
+    about = (libraries, links, tag, note, target, around.prefix, run, machines, findings, held)
+    return Audit(request.path, tree.kind, *about)
 
 
 def _hint(folder: Path) -> str:
@@ -193,7 +206,9 @@ def _answer(needs: Needs, host: HostReport, context: Context, *, unsure: bool) -
     return HostAnswer(None if run and unsure else run, tuple(found))
 
 
-def _environs(context: Context, request: AuditRequest, tree: AuditedTree, note: BuildNote | None) -> Environs:
+def _environs(
+    context: Context, request: AuditRequest, tree: AuditedTree, note: BuildNote | None, torch: InstalledTorch | None
+) -> Environs:
     """Return the environment of an audited path, and the libraries that the system's loader finds for it."""
     loader = Loader(Places(environ=context.environ))
 
@@ -202,7 +217,12 @@ def _environs(context: Context, request: AuditRequest, tree: AuditedTree, note: 
         return "" if isinstance(found, Missing) else str(found.path)
 
     prefix = _prefix(context, request, tree, note)
-    return Environs(prefix, environment_index(prefix) if prefix else {}, find)
+    if torch and torch.prefix and prefix is None:
+        prefix = Path(torch.prefix)
+    index = environment_index(prefix) if prefix else {}
+    for path in libraries_of_torch(torch) if torch else ():  # a link may lead to a torch outside the environment
+        index.setdefault(path.name, str(path))
+    return Environs(prefix, index, find)
 
 
 def _prefix(context: Context, request: AuditRequest, tree: AuditedTree, note: BuildNote | None) -> Path | None:
@@ -296,8 +316,6 @@ def _against_target(
     if name:
         found = _try(lambda: context.find_target(name))
         if found is not None:
-            from tenv.host.machine import current_platform
-
             version = cuda_on(found.manifest.on(current_platform()), host)
             cuda = version.major if version else None
             lock = _try(lambda: context.places.lock_of(name)[0])

@@ -268,7 +268,11 @@ def _would_probe(job: BuildJob) -> Done:
 def _would_configure(job: BuildJob) -> Done:
     findings = list(unread_switches(job))
     commands = configure_commands(job)
-    lines = [" ".join(command) for command in commands] or ["this revision configures and compiles in one go"]
+    variables = {name: value for name, value in job.switches.items() if name not in job.request.passed}
+    words = [f"{name}={value}" for name, value in variables.items()]
+    lines = [" ".join([*words, *command]) for command in commands] or [
+        "this revision configures and compiles in one go"
+    ]
     return Done(findings, {"planned": True, "commands": commands, "folder": str(job.folder)}, lines=tuple(lines))
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tenv.checks.rules.interface import Finding
-    from tenv.sources.interface import Need
+    from tenv.sources.interface import NeededFile
 
 __all__ = ["CreateRequest", "Created", "LockMode", "Preview", "create", "preview"]
 
@@ -78,7 +78,7 @@ class Preview:
     found: Target
     prefix: Path
     changed: bool
-    needs: "tuple[Need, ...]" = ()
+    needs: "tuple[NeededFile, ...]" = ()
     lines: tuple[str, ...] = ()
     findings: "tuple[Finding, ...]" = ()
 
@@ -233,7 +233,8 @@ def _find_target(context: Context, request: CreateRequest) -> Target:
     if not request.lock_file.exists():
         hint = f"`tenv lock {target.name} --lock-file {shlex.quote(str(request.lock_file))}` writes it"
         raise LockMissingError(f"there is no lock for `{target.name}` ({request.lock_file})", hint=hint)
-    return replace(target, lock_file=request.lock_file, lock_home=request.lock_file, lock_origin=None)
+    found = replace(target, lock_file=request.lock_file, lock_home=request.lock_file, lock_origin=None)
+    return context.places.followed(found)
 
 
 def _job(context: Context, request: CreateRequest, report: "Callable[[Sequence[Finding]], None]") -> Creation:
@@ -289,6 +290,7 @@ def _lock(job: Creation) -> None:
     why = "no lock yet: locked" if missing else f"{'; '.join(locked.differences)}: locked again"
     job.context.progress.say(f"{locked.path}: {why}")
     target = replace(job.target, lock_file=locked.path, lock_origin=job.target.home_origin)
+    target = job.context.places.followed(target)
     if job.features:  # a lock that was good as a whole may still lack what one feature needs
         judge_lock(target, locked.lock.text, features=job.features).require(target)
     job.take_lock(take(locked.lock, job.features), target)

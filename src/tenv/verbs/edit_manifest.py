@@ -14,16 +14,17 @@ from tenv.core.errors import EnvironmentBusyError, TenvError, UsageError
 from tenv.core.files import read_regular, write_atomic
 from tenv.core.names import normalize
 from tenv.core.toml_reader import nearest
+from tenv.core.versions import Range
 from tenv.project.context import Context
 from tenv.targets.manifest import Manifest
-from tenv.targets.manifest_file import read_manifest
+from tenv.targets.manifest_file import TORCH, read_manifest
 from tenv.targets.search import Origin, Target
 from tenv.targets.sections import SECTIONS
 from tenv.toolchain.discover import site_packages
 from tenv.verbs.create import Created, CreateRequest, create
 from tenv.verbs.kept_locks import require_kept
 from tenv.verbs.lock import Locked, lock_target
-from tenv.verbs.requests import AddOptions, TypedRequest, parse_request, require_range
+from tenv.verbs.requests import AddOptions, TypedRequest, parse_request, require_range, typed_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -78,7 +79,7 @@ def add(
         key: The source of the packages (conda, wheels, archives); None for the default one of the target.
         tell: Receives the findings of the rules if the environment is updated.
         made: Whether to update an existing environment.
-        options: The feature and the platform that they are for, and the revision of a repository.
+        options: The feature, the platform and the index that they are for, and the revision of a repository.
 
     Raises:
         UsageError: The manifest can't be edited, or a request or an option is not valid.
@@ -106,16 +107,35 @@ def _added(
     if key != "wheels" and (row := next((row for row in requests if row.is_placed), None)):
         what = "is built from a source tree" if row.tree else "is one wheel"
         raise UsageError(f"{row.name} {what}, which stands in [{_NAMES['wheels']}] alone")
+    url = typed_index(options.index)[1]
+    if key != "wheels" and options.index:
+        raise UsageError(f"--index: only wheels come from a package index, and these stand in [{section}]")
     for request, text in typed.items():
         require_range(request, text, key)
+        if key == "wheels" and normalize(request.name) == TORCH and not request.tree:
+            _require_torch(context, target, request)
     read = read_regular(target.file)
     document = _document(read)
     new = [request.name for request in requests if not _has(document, request.name)]
     lines = tuple(_put(document, section, request, target.file.parent) for request in requests)
+    lines += _put_index(document, target, requests[0].index, url) if url else ()
     asked = [row for request in requests for row in _inherited(context, document, request.name)]
     notes = tuple(f"{what}, which this replaces" for _, _, what in asked)
     back = f"`{shlex.join(['tenv', 'drop', name, *new])}` takes the request back" if new else ""
     return _apply(context, target, section, lines, (read, document), tell, command, made=made, back=back, notes=notes)
+
+
+def _require_torch(context: Context, target: Target, request: TypedRequest) -> None:
+    """Refuse torch on a target of a fixed CUDA where it takes more edits than its request: one error has all of them.
+
+    Raises:
+        NoSolutionError: It takes them, or there is no torch with that CUDA.
+    """
+    from tenv.verbs.torch_edits import edits_for_torch, refusal  # late: only for torch
+
+    words, edits = edits_for_torch(context, target.manifest, Range(request.version))
+    if words:
+        raise refusal(target.name, str(target.manifest.file), words, edits)
 
 
 def _require_once(requests: Sequence[TypedRequest]) -> None:
@@ -197,7 +217,7 @@ def _kind(manifest: Manifest, requests: Sequence[TypedRequest]) -> str:
     """
     if any(request.channel for request in requests):
         return "conda"
-    if any(request.is_placed for request in requests):
+    if any(request.is_placed or request.index for request in requests):
         return "wheels"
     for key in _NAMES:
         known = set(map(normalize, _everywhere(manifest, key)))
@@ -236,7 +256,8 @@ def _put(document: Any, section: str, request: TypedRequest, home: Path) -> str:
 
     table = _table(document, section)
     key = next((own for own in table if normalize(own) == normalize(request.name)), request.name)
-    fields = {"version": request.version, "extras": list(request.extras), "channel": request.channel}
+    extras = list(request.extras)
+    fields = {"version": request.version, "extras": extras, "channel": request.channel, "index": request.index}
     given: dict[str, Any] = {name: value for name, value in fields.items() if value}
     old = table.get(key)
     if tree := request.tree:
@@ -260,6 +281,26 @@ def _put(document: Any, section: str, request: TypedRequest, home: Path) -> str:
     else:
         table[key] = request.version
     return f"{key} = {table[key].as_string() if hasattr(table[key], 'as_string') else table[key]}".strip()
+
+
+def _put_index(document: Any, target: Target, name: str, url: str) -> tuple[str, ...]:
+    """Write an explicit index into a manifest that does not name it; return the line.
+
+    Raises:
+        UsageError: The manifest, or a parent, names another one so.
+    """
+    import tomlkit
+
+    if known := target.manifest.index(name):
+        if known.url != url:
+            raise UsageError(f"--index: {target.name} names {known.url} as `{name}`", hint=f"`--index {name}` takes it")
+        return ()
+    row = tomlkit.table()
+    row.update({"name": name, "url": url, "explicit": True})
+    if "index" not in document:
+        document.append("index", tomlkit.aot())
+    document["index"].append(row)
+    return (f"[[index]] {name} = {url}",)
 
 
 def _take(document: Any, package: str) -> "list[tuple[str, str]]":

@@ -12,6 +12,7 @@ from tenv.core.files import read_regular, write_atomic
 from tenv.core.toml_reader import read_toml
 from tenv.interop.formats import find_format
 from tenv.interop.interface import Exported, Format, Located, Site, Subject
+from tenv.locks.lock import Wheel
 from tenv.locks.lock_features import take
 from tenv.locks.lock_file import read_lock
 from tenv.project.context import Context
@@ -97,7 +98,8 @@ def export(context: Context, request: ExportRequest) -> Written:
     if chosen.needs_urls(subject):
         whole = with_features(target.manifest)
         wheels = {
-            platform: located_wheels(subject.wheels(platform), whole.on(platform)) for platform in subject.platforms
+            platform: located_wheels(_wheels_of(subject, chosen, platform), whole.on(platform))
+            for platform in subject.platforms
         }
         glibc = target.manifest.requirements.glibc
         found, indexes = find_wheels(context.uv(), wheels, glibc, context.progress, metadata=chosen.needs_metadata)
@@ -106,10 +108,17 @@ def export(context: Context, request: ExportRequest) -> Written:
     exported = chosen.export(subject)
     if chosen.carries and any(name.endswith(f"locks/{target.name}.lock") for name in exported.files):
         exported = replace(exported, notes=(*exported.notes, *_about_copies(chosen, target)))
-    return Written(target, _with_lost(exported, subject) if chosen.holds_lock else exported, chosen)
+    return Written(target, _with_lost(exported, subject, chosen) if chosen.holds_lock else exported, chosen)
 
 
-def _with_lost(exported: Exported, subject: Subject) -> Exported:
+def _wheels_of(subject: Subject, chosen: Format, platform: str) -> tuple[Wheel, ...]:
+    """Return the wheels that an export has of a platform, with those of features if the format has features."""
+    features = subject.manifest.features if chosen.features else ()
+    rows = [row for one in (subject, *map(subject.with_feature, features)) for row in one.wheels(platform)]
+    return tuple({row.sha256: row for row in rows}.values())
+
+
+def _with_lost(exported: Exported, subject: Subject, chosen: Format) -> Exported:
     """Return an export that also lists the parts that no format holds."""
     for section in SECTIONS:
         files = {file.name for platform in subject.platforms for file in subject.lock.files(section.key, platform)}
@@ -120,7 +129,7 @@ def _with_lost(exported: Exported, subject: Subject) -> Exported:
     held = subject.requests or "pixi.toml" in exported.files
     for name, request in sorted(trees.items()) if not held else ():
         exported = replace(exported, lost=(*exported.lost, f"{name}, which is built from {request}"))
-    if names := ", ".join(subject.manifest.features):
+    if (names := ", ".join(subject.manifest.features)) and not chosen.features:
         lost = f"features {names}: what is written is the target alone"
         exported = replace(exported, lost=(*exported.lost, lost))
     if local := sum(row.url.startswith("file:") for row in subject.located.values()):
@@ -209,6 +218,7 @@ def _subject(
         tuple(indexes),
         request.requests,
         request.md5,
+        whole=lock,
     )
 
 

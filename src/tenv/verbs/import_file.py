@@ -28,7 +28,7 @@ from tenv.interop.formats import find_format, recognize
 from tenv.interop.interface import Draft, ForeignLock, Format, Imported, read_source
 from tenv.interop.pixi import lock_text
 from tenv.interop.requests import asked_wheels, top_level
-from tenv.locks.lock import Lock, LockedTree, from_manifest
+from tenv.locks.lock import Lock, LockedTree, Wheel, from_manifest
 from tenv.locks.lock_file import read_lock, render_lock
 from tenv.locks.satisfaction import unrequired
 from tenv.project.context import Context
@@ -113,7 +113,7 @@ def import_file(context: Context, request: ImportRequest, *, user: bool = False)
     chosen = find_format(request.format) if request.format else recognize(source)
     if chosen.read is None:
         raise FormatError(f"`{chosen.name}` has no import, only an export")
-    found = without_logins(chosen.read(source))
+    found = _without_own_index(context, without_logins(chosen.read(source)))
     name = _name(request, found)
     place = context.places.places[0]
     if context.places.project is None and not user:
@@ -127,6 +127,15 @@ def import_file(context: Context, request: ImportRequest, *, user: bool = False)
         require_kept(paths[1], command, f"`{command} --no-lock` writes the manifest alone")
     refuse_existing(paths if found.part and request.lock else paths[:1], force=request.force)
     return _write(chosen, request, found, name, *paths)
+
+
+def _without_own_index(context: Context, found: Imported) -> Imported:
+    """Return an import without the default index that the user has set anyway: a mirror stays with its user."""
+    if not any(index.default for index in found.draft.indexes):
+        return found
+    own = context.uv().environment.get("UV_DEFAULT_INDEX", "").rstrip("/")
+    indexes = tuple(index for index in found.draft.indexes if not (index.default and index.url == own))
+    return replace(found, draft=replace(found.draft, indexes=indexes))
 
 
 def _name(request: ImportRequest, found: Imported) -> str:
@@ -206,15 +215,15 @@ class _Trial:
         """
         draft = _with_channels(draft, part, notes)
         asked = self.manifest(draft)[1]
-        part = replace(part, trees=_placed_trees(asked, part))
+        part = replace(part, trees=_placed_trees(asked, part), wheels=_with_origins(asked, part))
         made = self.lock(asked, part)
         if added := _with_unrequired(draft, asked, made, notes):
             asked = self.manifest(added)[1]
             draft, made = added, self.lock(asked, part)
         faults = differences(made, asked)
         if faults and part.left:
-            names = ", ".join(f"{name} ({reason})" for name, reason in sorted(part.left.items()))
-            lost.append(f"its lock, since tenv can't lock {names}, and {faults[0]}: `tenv lock {self.name}` writes one")
+            names, why = ", ".join(sorted(part.left)), faults[0]
+            lost.append(f"its lock, since tenv can't lock {names}, and {why}: `tenv lock {self.name}` writes one")
             return draft, None, b""
         if faults:
             _refuse(self.file, faults)
@@ -247,6 +256,21 @@ def _placed_trees(asked: Manifest, part: ForeignLock) -> dict[str, tuple[LockedT
         trees = {row.name: request.tree for row in rows if (request := wheels.get(row.name)) and request.tree}
         known = {name: _metadata_of(name, tree) for name, tree in trees.items() if tree.path}
         found[platform] = tuple(_placed(row, trees[row.name], known.get(row.name)) for row in rows if row.name in trees)
+    return found
+
+
+def _with_origins(asked: Manifest, part: ForeignLock) -> dict[str, tuple[Wheel, ...]]:
+    """Return the wheels with the index or the file that the manifest requests them from."""
+    found = {}
+    for platform, rows in part.wheels.items():
+        here = asked.on(platform)
+        wanted = {row.name: here.wheels.get(row.name) for row in rows}
+        found[platform] = tuple(
+            replace(row, url=request.file.url, path=request.file.path)
+            if (request := wanted[row.name]) and request.file
+            else replace(row, index=here.index(request.index) if request and request.index else None)
+            for row in rows
+        )
     return found
 
 

@@ -70,16 +70,21 @@ class Begun:
     hidden: str = ""
 
 
-def init(context: Context, name: str | None, extends: str | None) -> Begun:
+def init(
+    context: Context, name: str | None, extends: str | None, torch: str | None = None, *, companions: bool = False
+) -> Begun:
     """Write the manifest of a new target in the project, or in the working folder, which becomes a project.
 
     Args:
         context: The context of the verb.
         name: The target's name; None for that of the folder.
         extends: The parent target; None for none.
+        torch: The torch that its toolkit follows, as `tenv.verbs.torch_target.torch_request` takes it; None for none.
+        companions: Whether it has torchvision and torchaudio, too.
 
     Raises:
-        UsageError: The name is not valid for a target, or an empty target would hide another one of that name.
+        UsageError: The name is not valid for a target, an empty target would hide another one of that name, or there is
+            no such torch.
         UnknownTargetError: The target in `extends` does not exist.
         FileExistsAlreadyError: The manifest exists.
     """
@@ -102,20 +107,31 @@ def init(context: Context, name: str | None, extends: str | None) -> Begun:
         raise FileExistsAlreadyError(f"{manifest}: already exists", hint=f"`tenv show {target}` shows it")
     others = (place for place in context.places.places if place.folder != folder)
     hidden = next((place.origin.owner for place in others if place.manifest_file(target).is_file()), "")
-    if hidden and not extends:
+    if hidden and not extends and torch is None:
         raise UsageError(
             f"there is a target `{target}` ({hidden}), which an empty one would hide",
             hint=f"`tenv create {target}` makes its environment; `tenv init my-{target} --extends {target}` adds to it",
         )
     here = current_platform()
     platform = here if here in PLATFORMS else PLATFORMS[0]
-    text = _EXTENDING if extends else _PLAIN
     schema = manifest.with_name(SCHEMA_FILE)
+    if torch is None:
+        text = _EXTENDING if extends else _PLAIN
+        filled = text.format(name=target, parent=extends, platform=platform, schema=SCHEMA_FILE)
+    else:
+        filled = _of_torch(context, torch, target, platform, beside=companions)
     write_atomic(schema, schema_text(), within=folder)
-    filled = text.format(name=target, parent=extends, platform=platform, schema=SCHEMA_FILE)
     write_atomic(manifest, filled, within=folder)
     repository = any((parent / ".git").exists() for parent in (folder, *folder.parents))
     return Begun(target, manifest, schema, _ignore(folder), repository, hidden)
+
+
+def _of_torch(context: Context, torch: str, target: str, platform: str, *, beside: bool) -> str:
+    from tenv.verbs.torch_target import manifest_text, torch_request  # late: only with that option
+
+    facts = context.facts()
+    request = torch_request(torch, facts, platform, Path.cwd(), beside=beside)
+    return manifest_text(request, facts, name=target, platform=platform, schema=SCHEMA_FILE, beside=beside)
 
 
 def _ignore(folder: Path) -> Path | None:

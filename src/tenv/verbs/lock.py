@@ -1,5 +1,6 @@
 """Lock a target: keep the existing lock, or write a new one with the files that the sources select in turn."""
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from tenv.checks.lock_verdict import JudgedLock, judge_lock
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.checks.rules.toolkit import check_lock
 from tenv.core.dataclass import dataclass
-from tenv.core.errors import LockCorruptError, LockMissingError, NoSolutionError, UsageError
+from tenv.core.errors import LockCorruptError, LockMissingError, NetworkError, NoSolutionError, TenvError, UsageError
 from tenv.core.files import write_atomic
 from tenv.core.names import normalize
 from tenv.core.toml_reader import nearest
@@ -104,12 +105,16 @@ def lock_target(
         stale = [f"{name} is optional, and was left out" for name in left_out(old, target.manifest)]
     if old and not stale and upgrade == () and outside:
         return Locked(old, target.lock_file, changed=False, before=old)
+    if old and not stale and target.manifest.inherited:  # a feature that was left out may fit now
+        stale = differences(old, replace(target.manifest, inherited=frozenset()))
     path = home
     _check_names(upgrade or (), target, old)
     if old and not stale and upgrade == ():
         lock, text = old, old.text
     else:
-        _, text = solve(Problem(context, target.manifest, old, upgrade, replace(limits, afresh=start is not None)))
+        above = _lock_above(context, target) if old is None and upgrade == () else None
+        afresh = replace(limits, afresh=start is not None)
+        _, text = solve(Problem(context, target.manifest, old, upgrade, afresh, above))
         lock = parse_lock(text, str(path), target.name)
     findings = _judge(lock)
     if outside and old and old.text == text and not path.exists():
@@ -119,6 +124,17 @@ def lock_target(
         project = context.places.project
         write_atomic(path, text, within=project if project and project in path.parents else None)
     return Locked(lock, path, changed, tuple(stale), findings, old)
+
+
+def _lock_above(context: Context, target: Target) -> Lock | None:
+    """Return the lock of the nearest parent of a target that has one; None without one."""
+    from tenv.locks.lock_file import read_lock  # late: only for a target without a lock
+
+    for file in target.files[1:]:
+        with contextlib.suppress(TenvError):
+            parent = context.places.find(file.stem)
+            return read_lock(parent.lock_file, parent.name)
+    return None
 
 
 def _is_changed(path: Path, text: bytes, judged: JudgedLock | None) -> bool:
@@ -164,7 +180,8 @@ def solve(problem: Problem) -> tuple[Lock, bytes]:
     """Select the files of a lock for every platform, source by source in the order of the tuple of sources.
 
     Every source validates the requests before the first one begins. A target and all of its features are one question,
-    so that none changes the version of a package that another brings.
+    so that none changes the version of a package that another brings. A feature that only a parent of the manifest has
+    is left out, with a note, where the target has a solution without it alone.
 
     Returns:
         The lock and its bytes.
@@ -174,8 +191,43 @@ def solve(problem: Problem) -> tuple[Lock, bytes]:
         NoSolutionError: No set of files satisfies the manifest.
         NetworkError: An index or a channel does not answer.
     """
+    manifest = problem.manifest
+    if not manifest.inherited:
+        return _solve_together(problem)
+    try:
+        return _solve_together(replace(problem, limits=replace(problem.limits, explain=False)))
+    except (NoSolutionError, NetworkError):
+        own = {name: feature for name, feature in manifest.features.items() if name not in manifest.inherited}
+        problem = replace(problem, manifest=replace(manifest, features=own, inherited=frozenset()))
+    found = _solve_together(problem)
+    for name in sorted(manifest.inherited):
+        features = {**problem.manifest.features, name: manifest.features[name]}
+        wider = replace(problem, manifest=replace(problem.manifest, features=features))
+        try:
+            found = _solve_together(replace(wider, limits=replace(problem.limits, explain=False)))
+            problem = wider
+        except (NoSolutionError, NetworkError) as error:
+            problem.access.progress.say(
+                f"note: the feature {name} of a parent is left out of the lock: {_cause(error)}"
+            )
+    return found
+
+
+def _cause(error: TenvError) -> str:
+    """Return why there is no solution, on one line: uv's cause where it names one."""
+    lines = [line.strip() for line in error.message.splitlines()]
+    causes = [line.partition("cause: ")[2] for line in lines if line.startswith("cause: ")]
+    return causes[-1] if causes else " ".join(lines[:2])
+
+
+def _solve_together(problem: Problem) -> tuple[Lock, bytes]:
+    """Select the files of a lock for a target and all of its features at once."""
     from tenv.rattler_api.lockfile import write_conda_part  # late: a lock that is up to date needs no solver
 
+    if problem.manifest.requirements.cuda_from:
+        from tenv.verbs.lock_torch import following  # late: few targets follow torch
+
+        problem = following(problem)
     manifest, chosen = problem.manifest, Chosen()
     together = replace(problem, manifest=with_features(manifest))
     for source in sources():

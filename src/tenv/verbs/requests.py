@@ -10,14 +10,14 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import NoSolutionError, UsageError
 from tenv.core.files import read_regular
 from tenv.core.names import WheelFile, file_at, normalize
-from tenv.core.untrusted import without_login
+from tenv.core.untrusted import name_fault, without_login
 from tenv.core.versions import CondaRange, Range
 from tenv.debugging.install_line import install_line
 from tenv.sources.wheels.project_metadata import name_of_project
 from tenv.targets.tree_request import REVISIONS, WHY, TreeRequest, git_line, names_source, reference_fault
-from tenv.targets.wheel_origin import FileRequest, file_url_fault, split_digest
+from tenv.targets.wheel_origin import FileRequest, file_url_fault, index_fault, split_digest
 
-__all__ = ["AddOptions", "TypedRequest", "parse_request", "require_range"]
+__all__ = ["AddOptions", "TypedRequest", "parse_request", "require_range", "typed_index"]
 
 _REVERSED = re.compile(r"(?<![<>=!~])=\s*([<>])")
 """``=>`` and ``=<``, which pip and conda write the other way round."""
@@ -45,6 +45,7 @@ class TypedRequest:
         channel: The channel of a conda package; empty for none.
         tree: The source tree that it is built from; None for a package of a channel or an index.
         file: The one wheel that is accepted; None for a package of a channel or an index.
+        index: The name or the address of its only index; empty for any.
     """
 
     name: str
@@ -53,6 +54,7 @@ class TypedRequest:
     channel: str = ""
     tree: TreeRequest | None = None
     file: FileRequest | None = None
+    index: str = ""
 
     @property
     def is_placed(self) -> bool:
@@ -71,6 +73,8 @@ class AddOptions:
         branch: The branch of a git repository.
         tag: Its tag.
         rev: Its commit.
+        index: The only index of the packages: the name of one in the manifest, ``NAME=URL``, which is added to it, or
+            an address.
     """
 
     feature: str = ""
@@ -79,6 +83,7 @@ class AddOptions:
     branch: str = ""
     tag: str = ""
     rev: str = ""
+    index: str = ""
 
     def section(self, name: str) -> str:
         """Return the dotted name of a section of a manifest, at the feature and the platform."""
@@ -87,12 +92,13 @@ class AddOptions:
 
     def words(self) -> list[str]:
         """Return the options as they are typed."""
-        names = ("feature", "platform", *REVISIONS)
+        names = ("feature", "platform", *REVISIONS, "index")
         given = [word for name in names if (value := getattr(self, name)) for word in (f"--{name}", str(value))]
         return [*given, *(["--editable"] if self.editable else [])]
 
     def placed(self, request: TypedRequest, typed: str) -> TypedRequest:
-        """Return a request with the revision; raises UsageError where an option does not fit the request."""
+        """Return a request with its index and revision; raises UsageError where an option does not fit the request."""
+        request = replace(request, index=typed_index(self.index)[0])
         tree = request.tree
         if self.editable and not (tree and tree.path):
             raise UsageError(f"`{typed}` is no folder, which --editable is for", hint="`tenv add --editable ./vision`")
@@ -153,6 +159,21 @@ def parse_request(text: str, target: str, site_packages: Path) -> TypedRequest:
         bare = version.removeprefix("=").strip()
         version = bare if "*" in bare or bare.count(".") > 1 else f"{bare}.*"
     return TypedRequest(match["name"], version or "*", _extras(match["extras"]), match["channel"] or "")
+
+
+def typed_index(text: str) -> tuple[str, str]:
+    """Return the word of ``--index`` for requests, and the address of a new index; each is empty for none.
+
+    Raises:
+        UsageError: It is neither a name, ``NAME=URL``, nor an address.
+    """
+    name, separator, url = text.partition("=") if re.match(r"[\w.-]+=", text) else ("", "", "")
+    word, url = (name, url.rstrip("/")) if separator else (text.rstrip("/"), "")
+    fault = index_fault(url) if url else index_fault(word) if "://" in word else word and name_fault(word)
+    if fault:
+        hint = "--index pytorch-cu128=https://download.pytorch.org/whl/cu128 is an example"
+        raise UsageError(f"--index: `{without_login(text)}`: {fault}", hint=hint)
+    return word, url
 
 
 def require_range(request: TypedRequest, typed: str, key: str) -> None:

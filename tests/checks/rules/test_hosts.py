@@ -131,7 +131,7 @@ def test_the_manifest_s_own_max_jobs(jobs: str, said: bool) -> None:
 
 def test_the_driver_of_a_jetson_comes_with_its_system() -> None:
     reason = "nvidia-smi: not found; /etc/nv_tegra_release: Jetson Linux 36.4, whose driver has no version of its own"
-    board = {"driver": Missing(reason, ReasonKind.JETSON), "platform": "linux-aarch64"}
+    board: dict[str, Any] = {"driver": Missing(reason, ReasonKind.JETSON), "platform": "linux-aarch64"}
     (finding,) = found("TE101", case("12.6", gpus=(gpu("Orin", "8.7"),), **board))
     assert finding.message.endswith("running needs JetPack 6.1 or newer")
     assert finding.fix == "install JetPack 6.1 or newer, which brings the driver of a Jetson"

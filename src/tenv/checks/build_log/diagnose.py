@@ -76,12 +76,12 @@ _WARNING = re.compile(r"(?<![\w./\\-])(warning|WARNING)\b(?![./\\])|Warning\b(?!
 """The word before which a line is an error, and after which it is a warning that quotes one."""
 
 _PLACE = re.compile(
-    r"^(?P<file>(?:[A-Za-z]:)?(?=[^:()]*[./\\])[^:()]+)(?::(?P<line>\d+)[:.]|\((?P<at>\d+)(?:,\d+)?\) ?: )"
-    r"|^CMake Error at (?P<script>[^:]+):(?P<by>\d+) "
+    r"^(?P<file>(?:[A-Za-z]:)?(?=[^:()]*[./\\])[^:()]+)(?::(?P<line>\d{1,9})[:.]|\((?P<at>\d{1,9})(?:,\d+)?\) ?: )"
+    r"|^CMake Error at (?P<script>[^:]+):(?P<by>\d{1,9}) "
 )
 """The file and the line at which a compiler or CMake reports an error."""
 
-_FRAME_OF_PYTHON = re.compile(r"^\s*File \"(?P<file>[^\"]+)\", line (?P<line>\d+)")
+_FRAME_OF_PYTHON = re.compile(r"^\s*File \"(?P<file>[^\"]+)\", line (?P<line>\d{1,9})\b")
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,8 @@ RULES: tuple[Rule, ...] = (
     Rule(toolkit.without_nvrtc, (toolkit.NVRTC,), "a toolkit without the NVRTC header", _BUILD),
     Rule(whole_toolkit.without_parts, (whole_toolkit.PARTS,), "a system toolkit with missing parts", _BUILD),
     Rule(toolkit.without_nvcc, (toolkit.NVCC,), "a toolkit without a compiler", _BUILD),
+    Rule(toolkit.waits_for_torch, (toolkit.WAITS,), "a CUDA that waits for torch", _BOTH),
+    Rule(toolkit.cpu_torch, (toolkit.CPU_TORCH,), "a torch without the target's CUDA", _BOTH),
     Rule(compiler.no_compiler, (compiler.NONE,), "no C++ compiler", _BUILD),
     Rule(compiler.too_new, (compiler.TOO_NEW,), "a compiler that nvcc rejects", _BUILD),
     Rule(compiler.breaks_nvcc, (compiler.BREAKS,), "a compiler that breaks nvcc", _BUILD),

@@ -157,8 +157,9 @@ def listed_archs(case: "Case") -> tuple[Version, ...]:
 def misread(capabilities: Iterable[Version]) -> list[Version]:
     """Return the compute capabilities that PyTorch's own detection gets wrong.
 
-    ``select_compute_arch.cmake`` replaced "2.1" by "2.1(2.0)" for Fermi, also within "12.1", so that nvcc was asked for
-    compute_20 (github.com/pytorch/pytorch/pull/174065, github.com/vllm-project/vllm/pull/49904).
+    ``select_compute_arch.cmake`` replaces "2.1" by "2.1(2.0)" for Fermi, also within "12.1", so that nvcc is asked for
+    compute_20: github.com/pytorch/pytorch/pull/174065, github.com/vllm-project/vllm/pull/49904, the wheels of 2.10 to
+    2.15.
     """
     return [one for one in capabilities if "2.1" in str(one) and one != Version("2.1")]
 

@@ -133,27 +133,36 @@ def library_of_other_revision(case: Case) -> Iterator[Finding]:
 
 
 def _triton(case: Case, torch: str) -> Iterator[Finding]:
-    """Yield each Triton of another minor version than the wheel of the revision requires: torch.compile may fail."""
+    """Yield a Triton of another minor version than the wheel of the revision requires: torch.compile may fail."""
     row = case.facts.pytorch_build.companions_of(torch)
     pin = row.triton.removeprefix("~=") if row else ""
     if row is None or not pin:
         return
-    rows = {wheel.version: wheel for wheel in locked(case, "triton")}
-    for wheel in (wheel for wheel in rows.values() if Version(wheel.version).major_minor != Version(pin).major_minor):
-        feature = wheel.features[0] if wheel.features else ""
-        section = f"feature.{feature}.pypi-dependencies" if feature else "pypi-dependencies"
-        brought = f", with the feature {feature} alone" if feature else ""
-        target = case.lock.target if case.lock else case.manifest.name
-        yield Finding(
-            code=REVISION,
-            severity=Severity.NOTE if feature else Severity.WARNING,
-            subject=f"triton {wheel.version}",
-            message=f"goes with another PyTorch than {torch}, whose wheels require triton {row.triton}: torch.compile "
-            f"may fail{brought}{doubt(row.basis)}",
-            evidence=wheel.file,
-            source=row.basis.source,
-            fix=f'set triton = "{pin}" in [{section}] of a target of yours (`tenv init mine --extends {target}`)',
-        )
+    rows = [*locked(case, "triton")]
+    wrong = [wheel for wheel in rows if Version(wheel.version).major_minor != Version(pin).major_minor]
+    if not wrong:
+        return
+    feature = wrong[0].features[0] if wrong[0].features else ""
+    section = f"{f'feature.{feature}.' if feature else ''}platform.{case.platform}.pypi-dependencies"
+    minors: dict[str, list[str]] = {}
+    for wheel in wrong:
+        minors.setdefault(wheel.version, []).extend(wheel.python)
+    several = len({wheel.version for wheel in rows}) > 1
+    words = [
+        f"{version} (Python {', '.join(sorted(names, key=Version))})" if several else version
+        for version, names in minors.items()
+    ]
+    target = case.lock.target if case.lock else case.manifest.name
+    yield Finding(
+        code=REVISION,
+        severity=Severity.NOTE if feature else Severity.WARNING,
+        subject=f"triton {', '.join(words)}",
+        message=f"goes with another PyTorch than {torch}, whose wheels require triton {row.triton}: "
+        f"torch.compile may fail{f', with the feature {feature} alone' if feature else ''}{doubt(row.basis)}",
+        evidence=wrong[0].file,
+        source=row.basis.source,
+        fix=f'set triton = "{pin}" in [{section}] of a target of yours (`tenv init mine --extends {target}`)',
+    )
 
 
 def _cudnn(case: Case, library: _Locked, version: Version) -> Iterator[Finding]:

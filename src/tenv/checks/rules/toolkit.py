@@ -10,24 +10,29 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from tenv.checks.rules.interface import Case, Finding, Severity
+from tenv.checks.rules.interface import Case, Finding, Scope, Severity, Unknown
 from tenv.core.names import channel_url
 from tenv.core.untrusted import whole_number
 from tenv.core.versions import Version
 from tenv.locks.lock import CondaPackage, Lock, Wheel
+from tenv.targets.torch_cuda import torch_cuda
 
 __all__ = [
+    "CPU_TORCH",
     "MIXED_HALVES",
     "MIXED_RELEASES",
     "NVCC",
     "NVRTC",
     "PLACEHOLDER",
+    "WAITS",
     "WRONG_MAJOR",
     "check_lock",
+    "cpu_torch",
     "mixed_halves",
     "mixed_releases",
     "numbered_with_toolkit",
     "placeholders",
+    "waits_for_torch",
     "without_nvcc",
     "without_nvrtc",
     "wrong_major",
@@ -39,6 +44,8 @@ WRONG_MAJOR = "TE303"
 MIXED_HALVES = "TE306"
 NVRTC = "TE310"
 NVCC = "TE312"
+WAITS = "TE313"
+CPU_TORCH = "TE314"
 
 NUMBERED_WITH_TOOLKIT = frozenset(
     f"nvidia-{name}"
@@ -91,6 +98,7 @@ def _check(lock: Lock) -> Iterator[Finding]:
         if cuda:
             yield from _mixed(platform, wheels, cuda)
             yield from _wrong_major(platform, wheels, cuda)
+            yield from _other_torch(platform, wheels, cuda, lock.target)
     for platform, packages in lock.conda.items():
         if cuda:
             yield from _mixed_conda(platform, packages, cuda, lock.channels)
@@ -135,6 +143,11 @@ def placeholders(case: Case) -> Iterator[Finding]:
 def wrong_major(case: Case) -> Iterator[Finding]:
     """Yield one error per cause for the packages of the lock that are built for another CUDA major."""
     return _coded(case, WRONG_MAJOR)
+
+
+def cpu_torch(case: Case) -> Iterator[Finding]:
+    """Yield one error per cause for a torch without CUDA, or of another release, in a target with CUDA."""
+    return _coded(case, CPU_TORCH)
 
 
 def mixed_halves(case: Case) -> Iterator[Finding]:
@@ -274,6 +287,46 @@ def _wrong_major(platform: str, wheels: tuple[Wheel, ...], cuda: Version) -> Ite
                 fix=f"use the package that ends in -cu{cuda.major}",
             )
 
+
+def _other_torch(platform: str, wheels: tuple[Wheel, ...], cuda: Version, target: str) -> Iterator[Finding]:
+    for wheel in wheels:
+        if wheel.name != "torch" or wheel.requires is None or Version(wheel.version.partition("+")[0]) < _REQUIRING:
+            continue
+        found = torch_cuda(wheel.version, wheel.requires, platform, wheel.python[0])
+        if found and found.major_minor == cuda.major_minor:
+            continue
+        has = f"is built for CUDA {found}" if found else "is built without CUDA"
+        yield Finding(
+            code=CPU_TORCH,
+            severity=Severity.ERROR,
+            subject=f"torch {wheel.version} on {platform}",
+            message=f"{has}, and the target has CUDA {cuda}",
+            evidence=wheel.file,
+            source="the wheel's version and its requirements",
+            fix=f"`tenv add {target} torch` names the newest torch with CUDA {cuda.major_minor} and its edits",
+        )
+
+
+def waits_for_torch(case: Case) -> Iterator[Finding]:
+    """Yield a finding for a target whose CUDA is that of a torch that is not locked yet."""
+    if not case.manifest.requirements.waits:
+        return
+    torch = case.manifest.wheels["torch"].version
+    yield Finding(
+        code=WAITS,
+        severity=Severity.WARNING,
+        subject=f"torch {torch}",
+        message="is not locked, and the CUDA release is that of the locked torch: driver, GPUs and compilers are "
+        "judged after that",
+        evidence=f"requirements.cuda of {case.manifest.file}",
+        source="the manifest",
+        fix=f"`tenv lock {case.manifest.name}` selects torch and the toolkit of its CUDA",
+        unknown=Unknown(Scope.BOTH, "torch_headers"),
+    )
+
+
+_REQUIRING = Version("2.0")
+"""The first torch whose wheels with CUDA require NVIDIA's; older ones hold the libraries themselves."""
 
 _SOURCE = "aten/src/ATen/cuda/nvrtc_stub/ATenNVRTC.h of github.com/pytorch/pytorch includes nvrtc.h"
 

@@ -2,14 +2,17 @@
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
+from tenv.core.errors import NetworkError
+from tenv.core.names import normalize
 from tenv.core.prefix import ARCHIVES
 from tenv.locks.lock import Archive, Lock, LockedFile
 from tenv.sources.archives.installed import InstalledArchives
-from tenv.sources.interface import Access, Chosen, Need, Problem, Source, SourceCache, Work, section_of
+from tenv.sources.interface import Access, Chosen, NeededFile, Problem, Source, SourceCache, Work, section_of
 from tenv.targets.manifest import Manifest
 from tenv.targets.search import settings_folder
 
@@ -36,6 +39,9 @@ class ArchiveSource(Source):
         """Select the archives of every platform; raises the errors of `ArchiveChooser.lock`."""
         if not problem.wants(_KEY):
             return
+        if rows := _satisfied_by(problem, problem.above):
+            chosen.files[_KEY] = rows
+            return
         from tenv.sources.archives.choose import ArchiveChooser  # late: only to select archives
         from tenv.sources.archives.gathering import fetcher_of
         from tenv.sources.archives.store import default_store
@@ -46,7 +52,14 @@ class ArchiveSource(Source):
         trust, say = problem.limits.trust_first_use, access.progress.say
         store = default_store(say, access.unpack_limits())
         chooser = ArchiveChooser(access.facts(), fetcher_of(access), store, trust, say)
-        chosen.files[_KEY] = chooser.lock(manifest, problem.old, problem.upgrade)
+        try:
+            chosen.files[_KEY] = chooser.lock(manifest, problem.old, problem.upgrade)
+        except NetworkError as error:
+            moves = problem.upgrade is None or not {*problem.upgrade}.isdisjoint(map(normalize, names))
+            if moves or not (rows := _satisfied_by(problem, problem.old)):
+                raise
+            say(f"{', '.join(names)}: kept as locked, not compared with NVIDIA's list: {error.message}")
+            chosen.files[_KEY] = rows
 
     def differences(self, lock: Lock, manifest: Manifest, platform: str) -> list[str]:
         """Return why the archives of a lock do not satisfy a manifest."""
@@ -104,6 +117,17 @@ class ArchiveSource(Source):
 SOURCE: Source = ArchiveSource()
 
 
+def _satisfied_by(problem: Problem, lock: Lock | None) -> "dict[str, tuple[Archive, ...]]":
+    """Return the archives of a lock where they satisfy the target: they have addresses and digests; empty otherwise."""
+    manifest = problem.manifest
+    if lock is None or problem.limits.trust_first_use:
+        return {}
+    rows = {on: tuple(replace(row, features=()) for row in lock.archives.get(on, ())) for on in manifest.platforms}
+    lock = replace(lock, archives=rows)
+    faults = (fault for on in manifest.platforms for fault in SOURCE.differences(lock, manifest.on(on), on))
+    return rows if next(faults, None) is None else {}
+
+
 class ArchiveWork(Work):
     """Installs archives into an environment; fetches them in the background."""
 
@@ -112,7 +136,7 @@ class ArchiveWork(Work):
     def _archives(self) -> "tuple[Archive, ...]":
         return self.job.lock.archives.get(self.job.platform, ())
 
-    def needs(self) -> "Iterator[Need]":
+    def needs(self) -> "Iterator[NeededFile]":
         """Yield the archives to install; one that is in the store is not downloaded."""
         job = self.job
         if not self._archives():
@@ -123,7 +147,7 @@ class ArchiveWork(Work):
         store, windows = default_store(), sys.platform == "win32"
         for row in lacking(job.prefix, self._archives(), afresh=job.plan.scratch, damaged=job.plan.damaged):
             server, cached = urlsplit(row.url).netloc, store.keeps(row, windows=windows)
-            yield Need(row.name, row.version, self.source.section.kind, row.size, server, cached)
+            yield NeededFile(row.name, row.version, self.source.section.kind, row.size, server, cached)
 
     def begin(self) -> None:
         """Start fetching and unpacking missing archives."""

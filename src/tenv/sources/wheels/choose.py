@@ -12,8 +12,8 @@ from tenv.core.wheel_platforms import MACHINES
 from tenv.locks.lock import Wheel
 from tenv.targets.manifest import WheelRequest
 
-__all__ = ["choose_wheel", "first_that_fits", "hashed", "install_words", "join", "preferences", "requirement"]
-__all__ += ["package_files", "too_new", "uv_platforms", "ways_to_keep"]
+__all__ = ["choose_wheel", "cpu_torch", "first_that_fits", "hashed", "install_words", "join", "preferences"]
+__all__ += ["package_files", "requirement", "too_new", "uv_platforms", "ways_to_keep"]
 
 Rows = list[dict[str, Any]]
 
@@ -42,6 +42,12 @@ def too_new(rows: Iterable[Mapping[str, Any]], tags: Mapping[Any, int]) -> list[
         if not any(tag in tags for file in files if file for tag in file.all_tags()):
             found.append(f"{normalize(row['name'])}<{row['version']}")
     return found
+
+
+def cpu_torch(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return the version of a torch without CUDA, as its local part reports it; empty without one."""
+    versions = (str(row.get("version", "")) for row in rows if normalize(row["name"]) == "torch")
+    return next((version for version in versions if version.endswith("+cpu")), "")
 
 
 def package_files(package: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -71,11 +71,20 @@ def index_urls(environment: Mapping[str, str], configuration: Mapping[str, Any])
         found += [value] if isinstance(value, str) else map(str, value)
     for text in found:
         name, _, url = text.partition("=") if re.match(r"[\w.-]+=", text) else ("", "", text)
-        if urlsplit(url).scheme in ("http", "https"):
+        if _is_http(url):
             yield name, url
     for row in configuration.get("index", ()):
-        if isinstance(row, dict) and urlsplit(str(row.get("url", ""))).scheme in ("http", "https"):
+        if isinstance(row, dict) and _is_http(str(row.get("url", ""))):
             yield str(row.get("name", "")), str(row["url"])
+
+
+def _is_http(url: str) -> bool:
+    """Return whether a text is a URL of HTTP; uv reports a broken one, such as ``https://[::1``."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _login(name: str, url: str, environment: Mapping[str, str]) -> Login:

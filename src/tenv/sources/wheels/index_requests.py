@@ -70,14 +70,9 @@ class IndexedRequests:
     @classmethod
     def of_manifest(cls, manifest: Manifest) -> "IndexedRequests":
         """Return the requests of a manifest for a platform."""
-        lines, bound = [], {}
-        for name, request in sorted(manifest.wheels.items()):
-            index = manifest.index(request.index) if request.index else None
-            if index:
-                bound[name] = requirement(name, request), index
-            else:
-                lines.append(requirement(name, request))
-        return cls(tuple(lines), bound)
+        lines = {name: requirement(name, row) for name, row in sorted(manifest.wheels.items())}
+        bound = {name: (lines.pop(name), index) for name, index in manifest.bound_indexes().items()}
+        return cls(tuple(lines.values()), bound)
 
     @classmethod
     def of_pins(cls, pins: Iterable[str], indexes: Mapping[str, Index]) -> "IndexedRequests":

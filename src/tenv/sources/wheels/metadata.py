@@ -10,6 +10,7 @@ from tenv.core.damaged_archives import DAMAGED_ZIP
 from tenv.core.errors import CertificateError, NetworkError
 from tenv.core.http import Http, Interrupted, Unanswered
 from tenv.core.names import METADATA
+from tenv.core.untrusted import whole_number
 
 __all__ = ["from_file", "from_index", "open_wheel"]
 
@@ -58,6 +59,9 @@ def _metadata(file: str | IO[bytes]) -> bytes:
         return wheel.read(next(name for name in wheel.namelist() if name.endswith(METADATA)))
 
 
+_NO_RANGES = "the server has no range requests, and the wheel is too large to fetch for its metadata"
+
+
 def open_wheel(http: Http, url: str) -> IO[bytes]:
     """Return a wheel of an index as a file that is read with range requests; a small one may be fetched whole.
 
@@ -68,12 +72,14 @@ def open_wheel(http: Http, url: str) -> IO[bytes]:
         if not answer.ok:
             raise FileNotFoundError(url)
         if answer.status == 206:  # noqa: PLR2004 (partial content)
-            size = int(answer.headers["Content-Range"].rpartition("/")[2])
+            size = whole_number(answer.headers.get("Content-Range", "").rpartition("/")[2])
+            if size is None:
+                raise OSError(_NO_RANGES)
             return io.BufferedReader(_Remote(http, url, size), _BLOCK)
-        if int(answer.headers.get("Content-Length", _WHOLE)) < _WHOLE:
+        length = whole_number(answer.headers.get("Content-Length", ""))
+        if length is not None and length < _WHOLE:
             return io.BytesIO(answer.content())
-    message = "the server has no range requests, and the wheel is too large to fetch for its metadata"
-    raise OSError(message)
+    raise OSError(_NO_RANGES)
 
 
 class _Remote(io.RawIOBase):

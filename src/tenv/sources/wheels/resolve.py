@@ -84,8 +84,10 @@ def _resolve(problem: Problem, conda: Mapping[str, Sequence[CondaPackage]]) -> R
         while any(answer.running() for answer in answers):
             process.end_all()
             time.sleep(0.02)
+    if failed is not None and failed[-1].hint:  # it names its cause: a held file that no index has
+        raise failed[-1]
     if failed is not None:
-        raise _explained(problem, conda, *failed) from failed[-1]
+        raise _explained(problem, conda, *failed) if problem.limits.explain else failed[-1]
     return resolved
 
 
@@ -105,7 +107,9 @@ def _explained(
         minor,
         python_packages(conda.get(platform, ())),
         lambda asked, where, python, given: uv.resolve(asked, where, python, (), None, given, limits.exclude_newer),
-        uv.releases,
+        lambda pins, python: uv.releases(
+            pins, python, indexes=manifest.on(platform).bound_indexes(), manifest=manifest
+        ),
         lambda urls: requirements_at(uv, urls, problem.access.progress),
     )
     return explain(case, error)

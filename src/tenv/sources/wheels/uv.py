@@ -14,13 +14,14 @@ import tomli
 from tenv.core import process
 from tenv.core.errors import EnvironmentBrokenError, NetworkError, NoSolutionError, StorageError
 from tenv.core.files import empty_folder, storage_errors
-from tenv.core.names import normalize
+from tenv.core.names import entry_in_cache, normalize
 from tenv.core.progress import Progress
 from tenv.core.versions import Version, is_release
 from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags
 from tenv.locks.lock import Wheel
 from tenv.sources.wheels.choose import (
     choose_wheel,
+    cpu_torch,
     first_that_fits,
     install_words,
     preferences,
@@ -99,6 +100,8 @@ class Uv(UvProgram):
         what = f"no set of wheels for {manifest.name} on {platform} with Python {python}"
         what += " beside the conda packages" if given else ""
 
+        has_cuda = bool(manifest.requirements.cuda or manifest.requirements.cuda_from)
+
         def ask(name: str, *constraints: str) -> list[dict[str, Any]]:
             limits = (*fixed, *constraints)
             ways = ways_to_keep(pins, together=upgrade == ())
@@ -106,6 +109,9 @@ class Uv(UvProgram):
                 ways,
                 lambda held, kept: self._choose(name, manifest, python, (*limits, *held), kept, exclude_newer, what),
             )
+            if has_cuda and (cpu := cpu_torch(rows)):  # `2.13.0+cpu` of another index is newer than 2.13.0
+                return ask(name, *constraints, f"torch!={cpu}")
+            self._require_held(rows, pins, name, python, manifest)
             return [row for row in rows if normalize(row["name"]) not in elsewhere]
 
         older: list[str] = []
@@ -144,6 +150,23 @@ class Uv(UvProgram):
                 raise self.error(done.stderr, f"can't ask which index serves the wheels of {manifest.name}")
             origins = read_origins(done.stdout)
         return as_asked(manifest, rows, origins, self.users)
+
+    def _require_held(
+        self, rows: Iterable[Mapping[str, Any]], pins: Iterable[Wheel], platform: str, python: str, manifest: Manifest
+    ) -> None:
+        """Raise NoSolutionError for a locked version that has moved only because no index in use has its file."""
+        chosen = {normalize(row["name"]): row.get("version", "") for row in rows}
+        for pin in pins:
+            if chosen.get(pin.name, pin.version) == pin.version or pin.origin:
+                continue
+            shared = indexes_in_use(manifest, self.environment, self.users)
+            done = self._pinned([f"{pin.name}=={pin.version}"], python, platform=platform, shared=shared)
+            if done.status and type(self.error(done.stderr, "")) is NoSolutionError:
+                raise NoSolutionError(
+                    f"no index in use has {pin.file}, which the lock of {manifest.name} holds",
+                    hint=f"name an index that has it in UV_INDEX or pip.conf; `tenv update {manifest.name} {pin.name}` "
+                    f"selects {pin.name} {chosen[pin.name]}",
+                )
 
     def _choose(
         self,
@@ -188,7 +211,12 @@ class Uv(UvProgram):
             )
 
     def releases(
-        self, pins: Iterable[str], python: str, platform: str = "", indexes: Mapping[str, Index] = MappingProxyType({})
+        self,
+        pins: Iterable[str],
+        python: str,
+        platform: str = "",
+        indexes: Mapping[str, Index] = MappingProxyType({}),
+        manifest: Manifest | None = None,
     ) -> list[dict[str, Any]]:
         """Return the files of some releases on the indexes: one row of a pylock for each.
 
@@ -198,11 +226,13 @@ class Uv(UvProgram):
             platform: uv's name of the platform, for its best wheel; empty for all wheels of the first index with the
                 release.
             indexes: The indexes of the manifest that alone serve some of them, by name.
+            manifest: The manifest whose indexes serve the others, before those of the user; None for the latter alone.
 
         Raises:
             NetworkError: An index does not respond, or lacks a release.
         """
-        done = self._pinned(pins, python, "--format", "pylock.toml", platform=platform, indexes=indexes)
+        shared = indexes_in_use(manifest, self.environment, self.users) if manifest else {}
+        done = self._pinned(pins, python, "--format", "pylock.toml", platform=platform, indexes=indexes, shared=shared)
         if done.status:
             error = self.error(done.stderr, "the indexes in use lack a locked release")
             hint = "name an index that has it in UV_INDEX, UV_DEFAULT_INDEX or pip.conf"
@@ -221,6 +251,7 @@ class Uv(UvProgram):
         *output: str,
         platform: str = "",
         indexes: Mapping[str, Index] = MappingProxyType({}),
+        shared: Mapping[str, str] = MappingProxyType({}),
     ) -> process.Completed:
         where = ("--python-platform", platform) if platform else ("--universal",)
         asked = IndexedRequests.of_pins(pins, {} if self.environment.get("UV_NO_INDEX") else indexes)
@@ -232,6 +263,8 @@ class Uv(UvProgram):
                 *("--python-version", python, "--only-binary", ":all:", "--no-python-downloads"),
                 *("--python", sys.executable, *self.indexes()),
                 text=asked.text,
+                backends=False,
+                **shared,
             )
 
     def interpreters(self, minors: Sequence[str]) -> list[Interpreter]:
@@ -376,7 +409,7 @@ class Uv(UvProgram):
         return frozenset(
             wheel.sha256
             for wheel in wheels
-            for entry in (wheel.file.removesuffix(".whl").partition("-")[2],)
+            for entry in (entry_in_cache(wheel.file),)
             if any(any(cache.glob(f"wheels-v*/{kind}/{wheel.name}/{entry}")) for kind in ("*", "*/*"))
         )
 

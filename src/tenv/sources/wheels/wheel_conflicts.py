@@ -25,6 +25,7 @@ from tenv.core.wheel_platforms import (
 from tenv.locks.lock import Wheel
 from tenv.sources.wheels.choose import choose_wheel
 from tenv.targets.manifest import Manifest, WheelRequest
+from tenv.targets.wheel_origin import Index
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -218,7 +219,7 @@ class _WheelSearch:
         message = f"{asked} has no wheel for Python {self.case.python}; it has wheels for Python {_listed(fitting)}"
         edits, manifest = [], self.case.manifest
         if name in manifest.wheels and (rows := self.rows({**manifest.wheels, name: _ANY})):
-            edits.append(f'set {name} = "{rows[name][0].version}"')
+            edits.append(_edit(name, manifest.wheels[name], rows[name][0].version))
         wanted = Version(self.case.python).minor
         near = min((Version(minor).minor for minor in fitting), key=lambda minor: abs(minor - wanted))
         kept = [Version(minor).minor for minor in fitting if minor in manifest.python_minors()] or [near]
@@ -231,13 +232,14 @@ class _WheelSearch:
     def _other_version(self, name: str, request: WheelRequest) -> Found | None:
         wheels = self.case.manifest.wheels
         changed = {**wheels, name: replace(request, version=_ANY.version)}
-        rows = self.rows(changed) or self.rows({name: _ANY}, given={})
+        rows = self.rows(changed) or self.rows({name: replace(request, version=_ANY.version, extras=())}, given={})
         if not rows:
-            message = f"no index in use has a wheel of {name} for {self.case.platform}"
-            return message, f"remove {name}, or correct its name" if name in wheels else ""
+            index = self.case.manifest.bound_indexes().get(name)
+            what = f"the index {index} has no wheel" if index else "no index in use has a wheel"
+            return f"{what} of {name} for {self.case.platform}", _or_remove(name, index) if name in wheels else ""
         version = rows[name][0].version
         message = f"no release of {name} is {request.version}; the newest with a wheel is {version}"
-        return message, f'set {name} = "{version}"' if name in wheels else ""
+        return message, _edit(name, request, version) if name in wheels else ""
 
     def beside(self) -> Found | None:
         """Find a conda package that a wheel's requirement excludes."""
@@ -267,7 +269,7 @@ class _WheelSearch:
         for name in names:
             changed = {**wheels, name: replace(wheels[name], version=_ANY.version)}
             if str(wheels[name].version) != "*" and (rows := self.rows(changed)):
-                edits.append(f'set {name} = "{rows[name][0].version}"')
+                edits.append(_edit(name, wheels[name], rows[name][0].version))
         edits = edits or [
             f"remove {name}" for name in names if self.rows({n: r for n, r in wheels.items() if n != name})
         ]
@@ -313,9 +315,19 @@ class _WheelSearch:
                         yield f"{name} {wheel.version}", asked
 
 
+def _or_remove(name: str, index: Index | None) -> str:
+    return f"remove {name}, or correct its name" + (" or its index" if index else "")
+
+
+def _edit(name: str, request: WheelRequest, version: str) -> str:
+    """Return the edit that requests another version."""
+    index = f', index = "{request.index}"'
+    return f'set {name} = {{ version = "{version}"{index} }}' if request.index else f'set {name} = "{version}"'
+
+
 def _listed(words: Sequence[str]) -> str:
     """Return a list in words; of Python minors in a row the first and the last."""
-    minors = [int(word[2:]) for word in words if re.fullmatch(r"3\.\d+", word)]
+    minors = [int(word[2:]) for word in words if re.fullmatch(r"3\.\d{1,9}", word)]
     if words[2:] and len(minors) == len(words) and minors == list(range(minors[0], minors[-1] + 1)):
         return f"{words[0]} to {words[-1]}"
     return " and ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part)

@@ -1,0 +1,186 @@
+"""The text of a ``pixi.toml``.
+
+Source: pixi's reference, https://pixi.prefix.dev/latest/reference/pixi_manifest/.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from tenv.core.versions import Range
+from tenv.interop.drafts import tree_text
+from tenv.interop.interface import Subject, quoted
+from tenv.interop.requests import split
+from tenv.targets.manifest import CondaRequest, Manifest, WheelRequest, with_features
+from tenv.targets.variable_requests import Action, separator_of
+
+__all__ = ["render_workspace"]
+
+
+def render_workspace(
+    subject: Subject,
+    channels: tuple[str, ...],
+    virtual_packages: Callable[[Manifest, str], dict[str, str]],
+    options: Mapping[str, Any],
+) -> str:
+    """Return the text of a ``pixi.toml``.
+
+    Args:
+        subject: The exported target.
+        channels: Its channels.
+        virtual_packages: Returns the virtual packages of a platform.
+        options: The lock's solve options.
+    """
+    manifest, platforms = subject.manifest, subject.platforms
+    entries = [_platform(platform, virtual_packages(manifest, platform)) for platform in platforms]
+    lines = [
+        "[workspace]",
+        f"name      = {quoted(manifest.name)}",
+        *([f"description = {quoted(manifest.description)}"] if manifest.description else []),
+        f"channels  = [{', '.join(map(quoted, channels or ('conda-forge',)))}]",
+        "platforms = [",
+        *(f"  {entry}," for entry in entries),
+        "]",
+        *_solver(options),
+    ]
+    here = {platform: manifest.on(platform) for platform in platforms}
+    conda, conda_own = split({platform: _conda_tables(found) for platform, found in here.items()})
+    wheels, wheels_own = split({platform: _wheel_tables(found) for platform, found in here.items()})
+    variables, variables_own = split({platform: _variable_tables(found) for platform, found in here.items()})
+    lines += _section("dependencies", conda)
+    lines += _section("pypi-dependencies", wheels)
+    lines += _section("activation.env", {name: quoted(value) for name, value in variables.items()})
+    for platform in platforms:
+        lines += _section(f"target.{platform}.dependencies", conda_own.get(platform, {}))
+        lines += _section(f"target.{platform}.pypi-dependencies", wheels_own.get(platform, {}))
+        own = variables_own.get(platform, {})
+        lines += _section(f"target.{platform}.activation.env", {name: quoted(value) for name, value in own.items()})
+    for name, feature in manifest.features.items():
+        lines += _feature(name, {platform: feature.on(platform) for platform in platforms}, manifest)
+    if manifest.features:
+        environments = {
+            name: f'{{ features = [{quoted(name)}], solve-group = "default" }}' for name in manifest.features
+        }
+        lines += _section("environments", {"default": '{ solve-group = "default" }', **environments})
+    return "\n".join([*lines, *_pypi_options(subject, options)]) + "\n"
+
+
+def _feature(name: str, here: Mapping[str, Manifest], manifest: Manifest) -> list[str]:
+    """Return the tables of a feature, which has at least one table."""
+    key = name if name.replace("-", "").replace("_", "").isalnum() else quoted(name)
+    conda = {
+        platform: {row: _conda_row(one) for row, one in found.dependencies.items()} for platform, found in here.items()
+    }
+    wheels = {
+        platform: {
+            row: _wheel_row(with_features(manifest, [name]).on(platform), one) for row, one in found.wheels.items()
+        }
+        for platform, found in here.items()
+    }
+    (common, own), (common_wheels, own_wheels) = split(conda), split(wheels)
+    lines = _section(f"feature.{key}.dependencies", common) + _section(
+        f"feature.{key}.pypi-dependencies", common_wheels
+    )
+    for platform in here:
+        lines += _section(f"feature.{key}.target.{platform}.dependencies", own.get(platform, {}))
+        lines += _section(f"feature.{key}.target.{platform}.pypi-dependencies", own_wheels.get(platform, {}))
+    return lines or ["", f"[feature.{key}.dependencies]"]
+
+
+def _variable_tables(manifest: Manifest) -> dict[str, str]:
+    """Return the variables as pixi's shells expand them; pixi can't unset variables."""
+    found = {}
+    for name, request in manifest.environment.items():
+        # The names are the same except for the prefix; a literal dollar is escaped.
+        value = re.sub(r"\$\{?TENV_PREFIX\b\}?", "$CONDA_PREFIX", request.value.replace("$$", "\\$"))
+        match request.action:
+            case Action.SET:
+                found[name] = value
+            case Action.PREPEND:
+                found[name] = f"{value}{separator_of(name)}${name}"
+            case Action.APPEND:
+                found[name] = f"${name}{separator_of(name)}{value}"
+            case Action.UNSET:
+                pass
+    return found
+
+
+def _platform(platform: str, declared: Mapping[str, str]) -> str:
+    if not declared:
+        return quoted(platform)
+    pairs = {"platform": platform, **declared}
+    return f"{{ {', '.join(f'{key} = {quoted(value)}' for key, value in pairs.items())} }}"
+
+
+def _section(name: str, rows: Mapping[str, str]) -> list[str]:
+    keys = {key: key if key.replace("-", "").replace("_", "").isalnum() else quoted(key) for key in rows}
+    return ["", f"[{name}]", *(f"{keys[key]} = {rows[key]}" for key in sorted(rows))] if rows else []
+
+
+def _solver(options: Mapping[str, Any]) -> list[str]:
+    """Return the solve options, without which pixi treats a lock as stale."""
+    strategies = {"lowest-version": "lowest", "lowest-version-direct": "lowest-direct"}
+    rows = {
+        "channel-priority": options.get("channel-priority"),
+        "solve-strategy": strategies.get(str(options.get("strategy"))),
+        "exclude-newer": options.get("exclude-newer"),
+    }
+    return [f"{name} = {quoted(str(value))}" for name, value in rows.items() if value]
+
+
+def _pypi_options(subject: Subject, options: Mapping[str, Any]) -> list[str]:
+    rows, named = {}, [index for index in subject.manifest.indexes if not index.explicit]
+    if subject.indexes:
+        rows["index-url"] = quoted(subject.indexes[0])
+    if default := [index.address for index in named if index.default]:
+        rows["index-url"] = quoted(default[0])
+    extra = [index.address for index in named if not index.default and not index.flat]
+    if more := tuple(dict.fromkeys((*extra, *subject.indexes[1:]))):
+        rows["extra-index-urls"] = f"[{', '.join(map(quoted, more))}]"
+    if links := [index.address for index in named if index.flat]:
+        rows["find-links"] = f"[{', '.join(f'{{ url = {quoted(link)} }}' for link in links)}]"
+    if mode := options.get("pypi-prerelease-mode"):
+        rows["prerelease-mode"] = quoted(str(mode))
+    return _section("pypi-options", rows)
+
+
+def _conda_tables(manifest: Manifest) -> dict[str, str]:
+    rows = {name: _conda_row(request) for name, request in manifest.dependencies.items()}
+    if manifest.python and manifest.wheels and "python" not in rows:
+        rows["python"] = quoted(str(manifest.python))
+    return rows
+
+
+def _conda_row(request: CondaRequest) -> str:
+    version = quoted(request.version.spec.replace(" ", ""))
+    more = {"channel": request.channel, "build": request.build}
+    pairs = {key: quoted(value) for key, value in more.items() if value}
+    return f"{{ {', '.join(f'{k} = {v}' for k, v in {'version': version, **pairs}.items())} }}" if pairs else version
+
+
+def _wheel_tables(manifest: Manifest) -> dict[str, str]:
+    return {name: _wheel_row(manifest, request) for name, request in manifest.wheels.items()}
+
+
+def _wheel_row(manifest: Manifest, request: WheelRequest) -> str:
+    if request.tree:
+        return tree_text(
+            replace(request.tree, path=request.tree.path and request.tree.folder.as_posix()), request.extras
+        )
+    given = {"version": quoted(_pep440(request.version))}
+    if file := request.file:
+        given = {"url": quoted(file.url)} if file.url else {"path": quoted(file.file.as_posix())}
+    if request.extras:
+        given["extras"] = f"[{', '.join(map(quoted, request.extras))}]"
+    if index := manifest.index(request.index) if request.index else None:
+        given["index"] = quoted(index.address)
+    if list(given) == ["version"]:
+        return given["version"]
+    return f"{{ {', '.join(f'{key} = {value}' for key, value in given.items())} }}"
+
+
+def _pep440(version: Range) -> str:
+    """Return a range in PEP 440 form, in its written order."""
+    clauses = [clause for clause in str(version).replace(" ", "").split(",") if clause not in ("", "*")]
+    return ",".join(re.sub(r"^=?(?=[0-9])", "==", clause) for clause in clauses) or "*"

@@ -1,0 +1,318 @@
+"""The format ``uv.lock``: the requests of its project, and the wheels that its resolution has for each Python.
+
+Source: uv's lock of version 1, https://docs.astral.sh/uv/concepts/projects/layout/#the-lockfile. It has wheels for
+every platform and Python; a lock of tenv names the one wheel of each.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+from tenv.core.dataclass import dataclass
+from tenv.core.errors import FormatError, LockCorruptError, TenvError
+from tenv.core.names import WheelFile, normalize
+from tenv.core.toml_reader import read_toml
+from tenv.core.untrusted import without_login
+from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags, evaluated, marker_values
+from tenv.interop.interface import Draft, ForeignLock, Format, GivenFile, Imported, read_source
+from tenv.interop.pip_lines import PipLines, of_torch
+from tenv.interop.pyproject import bounded_python, minors_of_range, newest_run, python_of, read_pyproject
+from tenv.interop.requests import platforms_of, wheel_at
+from tenv.locks.lock import Wheel
+from tenv.targets.wheel_origin import Index
+
+__all__ = ["FORMAT", "UniversalLock", "best_wheel"]
+
+_VERSION = 1
+_EXTRA = re.compile(r"(\s*\band\b\s*)?\bextra\s*==\s*['\"][^'\"]*['\"]")
+
+Offered = tuple[str, str, list[tuple[str, str]], str]
+"""A package: its name, its version, the URL and the sha256 of each wheel, and the reason if it has none."""
+
+
+def best_wheel(name: str, version: str, rows: Iterable[tuple[str, str]], platform: str, minor: str) -> Wheel | None:
+    """Return the wheel that fits a platform and a Python best; None if none does.
+
+    Args:
+        name: The name of the package.
+        version: Its version.
+        rows: The URL and the sha256 of each wheel.
+        platform: The platform.
+        minor: The Python minor.
+    """
+    tags = accepted_tags(platform, minor, DEFAULT_GLIBC)
+    ranked = []
+    for url, sha256 in rows:
+        file = WheelFile.parse(url)
+        rank = min((tags[tag] for tag in file.all_tags() if tag in tags), default=None) if file else None
+        if rank is not None and (wheel := wheel_at(url, name, version, sha256, None, (minor,))):
+            ranked.append((rank, wheel.file, wheel))
+    return min(ranked)[2] if ranked else None
+
+
+class UniversalLock:
+    """The wheels of a lock for all platforms and Pythons, as they are chosen for a target.
+
+    Attributes:
+        left: The packages that a lock can't have, each with the reason.
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[str, list[Wheel]] = {}
+        self.left: dict[str, str] = {}
+
+    def fill(self, lock: "_Lock", platforms: Iterable[str], minor: str, group: str) -> bool:
+        """Add the wheels of a Python minor on each platform; return whether every package has one."""
+        return self.add({on: map(_offered, lock.walk(on, minor, group)) for on in platforms}, minor)
+
+    def add(self, packages: Mapping[str, Iterable[Offered]], minor: str) -> bool:
+        """Add the wheels of a Python minor that fit best; return whether there are packages and each has one.
+
+        Args:
+            packages: By platform, each package: its name, its version, the URL and sha256 of each wheel, and the reason
+                if it has none.
+            minor: The minor.
+        """
+        new: list[tuple[str, Wheel]] = []
+        whole = True
+        for platform, rows in packages.items():
+            for name, version, wheels, reason in rows:
+                if wheel := best_wheel(name, version, wheels, platform, minor):
+                    new.append((platform, wheel))
+                else:
+                    whole = False
+                    self.left.setdefault(name, reason or f"no wheel for Python {minor} on {platform}")
+        for platform, wheel in new if whole else ():
+            self._rows.setdefault(platform, []).append(wheel)
+        return whole and bool(new)
+
+    def part(self, platforms: Iterable[str], minors: Sequence[str]) -> ForeignLock:
+        """Return the content of the lock; one wheel of several Pythons has one row."""
+        wheels = {}
+        for platform in platforms:
+            rows: dict[tuple[str, str], Wheel] = {}
+            for wheel in self._rows.get(platform, ()):
+                key = (wheel.name, wheel.file)
+                python = {*wheel.python, *(rows[key].python if key in rows else ())}
+                rows[key] = replace(wheel, python=tuple(minor for minor in minors if minor in python))
+            wheels[platform] = tuple(rows.values())
+        return ForeignLock((), dict.fromkeys(wheels, ()), wheels)
+
+
+def _offered(package: Mapping[str, Any]) -> Offered:
+    source = package.get("source") or {}
+    reason = next((text for key, text in _TREES.items() if key in source), "")
+    rows = [] if reason else package.get("wheels") or []
+    wheels = [(str(row.get("url", "")), str(row.get("hash", "")).removeprefix("sha256:")) for row in rows]
+    reason = reason or ("" if wheels else "a source archive")
+    return str(package["name"]), str(package.get("version", "")), wheels, reason
+
+
+@dataclass(frozen=True, slots=True)
+class _Lock:
+    """A ``uv.lock``.
+
+    Attributes:
+        data: Its content.
+        root: The package of the project.
+    """
+
+    data: Mapping[str, Any]
+    root: Mapping[str, Any]
+
+    def walk(self, platform: str, minor: str, group: str) -> Iterator[Mapping[str, Any]]:
+        """Yield the packages of an environment, without the project."""
+        values = {**marker_values(platform, minor), "python_full_version": f"{minor}.99"}
+        named = [*(self.root.get("dependencies") or []), *self._of_group(group)]
+        waiting = [(row, extra) for row in named if _holds(row, values) for extra in ("", *_extras(row))]
+        seen: set[tuple[str, str, str]] = set()
+        while waiting:
+            asked, extra = waiting.pop()
+            package = self._package(asked, values)
+            key = (str(asked["name"]), str(package.get("version", "")), extra)
+            if package is self.root or key in seen:
+                continue
+            if not any(one[:2] == key[:2] for one in seen):
+                yield package
+            seen.add(key)
+            rows = package.get("dependencies") or []
+            if extra:
+                rows = (package.get("optional-dependencies") or {}).get(extra) or []
+            waiting += [(row, more) for row in rows if _holds(row, values) for more in ("", *_extras(row))]
+
+    def _of_group(self, group: str) -> list[Mapping[str, Any]]:
+        tables = (self.root.get(key) or {} for key in ("optional-dependencies", "dev-dependencies"))
+        return [row for table in tables for row in table.get(group) or []] if group else []
+
+    def _package(self, asked: Mapping[str, Any], values: Mapping[str, str]) -> Mapping[str, Any]:
+        """Return the package that a dependency means: by its version and source, or by the markers of its fork."""
+        rows: list[Mapping[str, Any]] = self.data["package"]
+        found = [row for row in rows if row["name"] == asked["name"]]
+        for key in ("version", "source"):
+            if key in asked:
+                found = [row for row in found if row.get(key) == asked[key]]
+        forks = [row for row in found if _any(row.get("resolution-markers") or [], values)]
+        if not found:
+            raise KeyError(str(asked["name"]))
+        return (forks or found)[0]
+
+
+def _holds(row: Mapping[str, Any], values: Mapping[str, str]) -> bool:
+    from packaging.markers import Marker  # late: 34 ms
+
+    text = str(row.get("marker", ""))
+    return not text or evaluated(Marker(text), {**values, "extra": ""})
+
+
+def _any(markers: Iterable[str], values: Mapping[str, str]) -> bool:
+    from packaging.markers import Marker
+
+    listed = [Marker(str(text)) for text in markers]
+    return not listed or any(evaluated(marker, values) for marker in listed)
+
+
+def _extras(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(map(str, row.get("extra") or ()))
+
+
+def _read(source: GivenFile) -> Imported:
+    data = read_toml(source.path, LockCorruptError).data
+    if data.get("version") != _VERSION or not isinstance(data.get("package"), list):
+        raise LockCorruptError(f"{source.path}: is not a uv.lock of version {_VERSION}")
+    try:
+        return _imported(source, data)
+    except TenvError:
+        raise
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        raise LockCorruptError(f"{source.path}: invalid uv.lock: {error!r:.200}") from error
+
+
+def _imported(source: GivenFile, data: Mapping[str, Any]) -> Imported:
+    lost: list[str] = []
+    notes: list[str] = []
+    root, group = _root(source, data), source.environment
+    _require_group(source, root, group)
+    beside = _beside(source)
+    platforms = beside.draft.platforms if beside else source.platforms or _platforms(source, data, notes)
+    accepted = str(data.get("requires-python", ""))
+    held = UniversalLock()
+    lock = _Lock(data, root)
+    minors = newest_run(
+        minor for minor in minors_of_range(bounded_python(accepted, [])) if held.fill(lock, platforms, minor, group)
+    )
+    python = python_of(minors, accepted, notes)
+    draft = beside.draft if beside else _draft(root, platforms, group, lost)
+    lost += beside.lost if beside else ()
+    others = {normalize(name) for key in _GROUPS for name in root.get(key) or {}} - {group}
+    if others and not draft.features:
+        lost.append(f"the groups and extras {', '.join(sorted(others))} (`--environment` takes one)")
+    if overridden := [str(row.get("name")) for row in (data.get("manifest") or {}).get("overrides") or []]:
+        notes.append(f"uv overrides the requirements for {', '.join(overridden)}: tenv locks as the packages require")
+    part = None
+    if draft.features:
+        notes.append("no lock is written, since a uv.lock has no requirements to divide it by features: `tenv lock`")
+    elif minors:
+        part = held.part(platforms, minors)
+    else:
+        listed = "; ".join(f"{name}: {reason}" for name, reason in sorted(held.left.items()))
+        lost.append(f"its lock, since tenv can't lock each package ({listed}): `tenv lock` writes one")
+    name = "-".join(filter(None, (normalize(str(root.get("name", ""))), group)))
+    return Imported(name, replace(draft, python=python), part, tuple(dict.fromkeys(lost)), tuple(dict.fromkeys(notes)))
+
+
+_TREES = {
+    "git": "built from a git repository",
+    "directory": "built from a folder",
+    "editable": "built from a folder",
+    "virtual": "built from a folder",
+}
+_GROUPS = ("optional-dependencies", "dev-dependencies")
+
+
+def _root(source: GivenFile, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the package of the project: the one in the folder of the lock."""
+    own = [row for row in data["package"] if {"editable", "virtual"} & (row.get("source") or {}).keys()]
+    here = [row for row in own if "." in row["source"].values()]
+    if not own:
+        raise FormatError(f"{source.path}: has no project, whose requests a target could have")
+    found: dict[str, Any] = {**(here or own)[0]}
+    return found
+
+
+def _require_group(source: GivenFile, root: Mapping[str, Any], group: str) -> None:
+    known = sorted({name for key in _GROUPS for name in root.get(key) or {}})
+    if group and group not in known:
+        hint = f"its groups and extras: {', '.join(known) or 'none'}"
+        raise FormatError(f"{source.path}: has no group or extra `{group}`", hint=hint)
+
+
+def _beside(source: GivenFile) -> Imported | None:
+    """Return the requests of the pyproject.toml beside the lock; its groups are features of a target without a lock."""
+    path = source.path.with_name("pyproject.toml")
+    if not path.is_file():
+        return None
+    found = read_pyproject(read_source(path, source.environment, source.platforms))
+    return replace(found, draft=replace(found.draft, features={}))
+
+
+def _platforms(source: GivenFile, data: Mapping[str, Any], notes: list[str]) -> tuple[str, ...]:
+    from packaging.markers import Marker  # late: 34 ms
+
+    markers = [Marker(str(text)) for text in data.get("supported-markers") or []]
+    if found := source.choose(platforms_of(markers))[0]:
+        return found
+    notes.append("the file has no platforms: linux-64 is used (`--platform` sets others)")
+    return ("linux-64",)
+
+
+def _draft(root: Mapping[str, Any], platforms: tuple[str, ...], group: str, lost: list[str]) -> Draft:
+    """Return the requests that the lock has of its project."""
+    metadata = root.get("metadata") or {}
+    rows = [row for row in metadata.get("requires-dist") or [] if not _EXTRA.search(str(row.get("marker", "")))]
+    rows += (metadata.get("requires-dev") or {}).get(group) or []
+    if group:
+        extra = re.compile(rf"extra == ['\"]{re.escape(group)}['\"]")
+        rows += [row for row in metadata.get("requires-dist") or [] if extra.search(str(row.get("marker", "")))]
+    lines = PipLines(platforms, Path(), lost)
+    lines.tables |= {platform: {} for platform in platforms}
+    for row in rows:
+        marker = _EXTRA.sub("", str(row.get("marker", ""))).strip()
+        extras = f"[{','.join(map(str, row['extras']))}]" if row.get("extras") else ""
+        where = f"{row['name']}{extras}"
+        if "git" in row:
+            address, _, query = str(row["git"]).partition("?")
+            given = {key: value[0] for key, value in parse_qs(query).items()}
+            revision = given.get("rev") or given.get("tag") or given.get("branch")
+            below = f"#subdirectory={given['subdirectory']}" if "subdirectory" in given else ""
+            where += f" @ git+{address}{f'@{revision}' if revision else ''}{below}"
+        elif "url" in row:
+            where += f" @ {row['url']}"
+        elif path := row.get("editable") or row.get("directory") or row.get("path"):
+            lost.append(f"`{row['name']}` of the folder {path}: `tenv import pyproject.toml` takes its request")
+            continue
+        else:
+            where += str(row.get("specifier", ""))
+        lines.add(f"{where} ; {marker}" if marker else where, platforms, Path())
+        if row.get("index"):
+            _set_index(lines, normalize(str(row["name"])), str(row["index"]))
+    lines.finish()
+    named = {request.index for table in lines.tables.values() for request in table.values() if request.index}
+    indexes = tuple(Index(url, of_torch(url), explicit=True) for url in sorted(named) if of_torch(url))
+    names = {index.url: index.name for index in indexes}
+    wheels = {
+        platform: {name: replace(row, index=names.get(row.index, row.index)) for name, row in table.items()}
+        for platform, table in lines.tables.items()
+    }
+    return Draft(platforms, wheels=wheels, indexes=indexes)
+
+
+def _set_index(lines: PipLines, name: str, url: str) -> None:
+    for table in lines.tables.values():
+        if name in table:
+            table[name] = replace(table[name], index=without_login(url).rstrip("/"))
+
+
+FORMAT = Format(name="uv.lock", read=_read, recognize=lambda name, _: name == "uv.lock")
