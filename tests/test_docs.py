@@ -1,6 +1,7 @@
 """The README and the docs say what the program does: their commands are run, their list of commands is compared."""
 
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -79,6 +80,12 @@ def test_the_list_of_commands_in_the_docs_is_the_program_s_own() -> None:
     shown = text.partition("<!-- help:begin -->\n")[2].partition("<!-- help:end -->")[0]
     printed = call("--help", "--all").out.partition("this message and exit.\n\n")[2].partition("\n\n  Start with")[0]
     assert shown == f"```text\n{printed}\n```\n", "put the commands of `tenv help --all`, with their headings, there"
+
+
+def test_the_man_page_is_the_program_s_own_help() -> None:
+    written = runpy.run_path(str(ROOT / "scripts" / "man_page.py"))["page"]()
+    assert (ROOT / "docs" / "tenv.1").read_text() == written, "run `python scripts/man_page.py`"
+    assert all(f"\n.SS {name}\n" in written.replace("\\", "") for name in COMMANDS)
 
 
 def test_every_rule_has_its_page() -> None:

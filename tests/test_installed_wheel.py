@@ -125,3 +125,5 @@ def test_the_wheel_holds_every_file_of_the_package(site: Path) -> None:
     for folder, there in (("manifests", "manifests"), ("locks", "locks"), ("docs/rules", "rules")):
         names = {path.name for path in (ROOT / folder).iterdir() if path.is_file()}
         assert names == {path.name for path in (site / "tenv" / "builtin" / there).iterdir()}
+    (manual,) = site.glob("*.data/data/share/man/man1/tenv.1")  # an installer puts it below its prefix
+    assert manual.read_bytes() == (ROOT / "docs" / "tenv.1").read_bytes()

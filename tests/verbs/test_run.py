@@ -77,11 +77,11 @@ def test_a_text_without_an_interpreter_is_a_script_of_the_shell(
 
 def test_features_before_the_target_name_the_command_that_installs_them(project: Project) -> None:
     for words, run in (
-        (("--with", "debug", "tiny", "--", "ls", "-l"), "`tenv run tiny -- ls -l`"),
-        (("--with=debug", "--", "ls"), "`tenv run tiny -- ls`"),
+        (("--feature", "debug", "tiny", "--", "ls", "-l"), "`tenv run tiny -- ls -l`"),
+        (("--feature=debug", "--", "ls"), "`tenv run tiny -- ls`"),
     ):
         said = project.fails(2, "usage", "run", *words)
-        assert "`tenv run` has no option `--with`" in said
+        assert "`tenv run` has no option `--feature`" in said
         assert f"`tenv create tiny --with debug` installs features, then {run} has them" in said
     said = project.fails(2, "usage", "run", "--frobnicate", "tiny", "--", "ls")
     assert "has no option `--frobnicate`" in said

@@ -1,6 +1,6 @@
 """Select the best target for a host and a PyTorch revision, and report why others were rejected."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,6 +20,7 @@ from tenv.core.versions import Version
 from tenv.facts.pytorch_build import Release
 from tenv.host.interface import Fact, Missing, ReasonKind
 from tenv.host.report import HostReport
+from tenv.locks.lock import Lock
 from tenv.project.context import Context
 from tenv.targets.manifest import Manifest, ToolkitKind, toolkit_kind
 from tenv.targets.search import AUTO, Target
@@ -152,7 +153,9 @@ class TargetChoice:
                 yield candidate, f"`{taken.target}` has the same CUDA for newer PyTorch revisions"
 
 
-def choose(context: Context, around: Surroundings, say: Callable[[str], None]) -> TargetChoice:
+def choose(
+    context: Context, around: Surroundings, say: Callable[[str], None], locks: Mapping[str, Lock] | None = None
+) -> TargetChoice:
     """Return the best target: with a GPU, the newest CUDA that can be built and run; otherwise a target without CUDA.
 
     A host with a GPU never gets a target without CUDA: the user would notice only after hours of compiling.
@@ -161,6 +164,7 @@ def choose(context: Context, around: Surroundings, say: Callable[[str], None]) -
         context: Where targets are found.
         around: The host and the PyTorch revision.
         say: Called with a message for each target that can't be read.
+        locks: The locks that the caller has read, by target.
 
     Raises:
         NoTargetError: No target suits.
@@ -173,7 +177,10 @@ def choose(context: Context, around: Surroundings, say: Callable[[str], None]) -
     around = replace(around, host=replace(around.host, driver=driver))
     gpu, seen = _gpu(around.host)
     targets = sorted(_targets(context, around.host, say), key=rank, reverse=True)
-    candidates = [_look(target, manifest, around, gpu=gpu, seen=seen) for target, manifest in targets]
+    known = locks or {}
+    candidates = [
+        _look(target, manifest, around, known.get(target.name), gpu=gpu, seen=seen) for target, manifest in targets
+    ]
     wanted = [candidate for candidate in candidates if candidate.gpu is gpu]
     others = [candidate for candidate in candidates if candidate.gpu is not gpu]
     ranking = (*wanted, *others) if gpu else (*others, *wanted)
@@ -310,9 +317,11 @@ def _gpu(host: HostReport) -> tuple[bool, str]:
     return False, f"the host has no NVIDIA GPU ({host.gpus.origin})"
 
 
-def _look(target: Target, manifest: Manifest, around: Surroundings, *, gpu: bool, seen: str) -> Candidate:
+def _look(
+    target: Target, manifest: Manifest, around: Surroundings, lock: Lock | None, *, gpu: bool, seen: str
+) -> Candidate:
     """Judge one target."""
-    judge = Judge(target, around.source, around.facts, arch_list=around.arch_list, exported=around.exported)
+    judge = Judge(target, around.source, around.facts, lock=lock, arch_list=around.arch_list, exported=around.exported)
     verdicts = judge(around.host)
     cuda, verdict, taken = verdicts.cuda, verdicts.driver.verdict, takes_toolkit(manifest)
     system, conda = toolkit_kind(manifest) is ToolkitKind.SYSTEM, bool(manifest.dependencies)

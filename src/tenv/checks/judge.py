@@ -41,6 +41,7 @@ __all__ = [
     "about_gpus",
     "ask",
     "conclude",
+    "find_lock",
     "per_gpu",
     "platform_of",
     "settled",
@@ -325,7 +326,7 @@ class Judge:
         self._activated = activated
         self._there = there
         self._exported = exported or {}
-        self.lock, self.lock_problem = _read_lock(target, lock) if locked else (None, "it is not judged")
+        self.lock, self.lock_problem = find_lock(target, lock) if locked else (None, "it is not judged")
         self._on: dict[str, tuple[Manifest, str]] = {}
 
     def __call__(self, host: HostReport) -> Verdicts:
@@ -360,7 +361,8 @@ def platform_of(host: HostReport) -> str:
     return host.platform.value if isinstance(host.platform, Fact) else current_platform()
 
 
-def _read_lock(target: Target, lock: Lock | None) -> tuple[Lock | None, str]:
+def find_lock(target: Target, lock: Lock | None = None) -> tuple[Lock | None, str]:
+    """Return a lock, or why it can't be read; `lock` if the caller has read it."""
     try:
         return lock or read_lock(target.lock_file, target.name), ""
     except TenvError as error:

@@ -8,7 +8,7 @@ from tenv.activation.changes import ACTIVATION, is_own, read_activation
 from tenv.checks.before_create import Surroundings, look_around
 from tenv.checks.choose_target import TargetChoice, choose, newest_first, of_other_revisions, worst
 from tenv.checks.host_options import HostOptions, read, with_driver
-from tenv.checks.judge import Judge, Verdicts, ask, conclude, platform_of
+from tenv.checks.judge import Judge, Verdicts, ask, conclude, find_lock, platform_of
 from tenv.checks.rules.catalogue import DRIVER_RULES
 from tenv.checks.rules.interface import Case, Finding, Scope
 from tenv.checks.rules.judged_driver import driver_of, useless_override
@@ -20,6 +20,7 @@ from tenv.facts.cuda_driver import CudaDriverTable
 from tenv.host.interface import Fact, Missing
 from tenv.host.report import FoundBy, HostReport, Lead, Toolkit
 from tenv.host.toolkit_content import compiler_limits, patched
+from tenv.locks.lock import Lock
 from tenv.project.context import Context
 from tenv.targets.manifest import Manifest, Requirements
 from tenv.targets.search import Target
@@ -158,13 +159,14 @@ def check_here(context: Context, pytorch: str, options: HostOptions, say: Callab
     options = read(options)
     around = look_around(context, pytorch, options)
     targets = newest_first(_all_targets(context), platform_of(around.host))
-    verdicts = _judged(context, targets, around, options)
+    locks = {target.name: lock for target in targets if (lock := find_lock(target)[0])}
+    verdicts = _judged(context, targets, around, options, locks)
     judged = tuple(
         Judged(target, found, of_other_revisions(target, around))
         for target, found in zip(targets, verdicts, strict=True)
     )
     try:
-        return FitsHere(around, judged, choose(context, around, say))
+        return FitsHere(around, judged, choose(context, around, say, locks))
     except NoTargetError as error:
         return FitsHere(around, judged, None, error.message.split(":\n")[0])
 
@@ -231,9 +233,22 @@ def _all_targets(context: Context) -> Iterator[Target]:
 
 
 def _judged(
-    context: Context, targets: Iterable[Target], around: Surroundings, options: HostOptions
+    context: Context,
+    targets: Iterable[Target],
+    around: Surroundings,
+    options: HostOptions,
+    locks: Mapping[str, Lock] | None = None,
 ) -> Iterator[Verdicts]:
-    """Yield the verdicts on each target, with its environment unless a report describes the host."""
+    """Yield the verdicts on each target, with its environment unless a report describes the host.
+
+    Args:
+        context: Where things are found.
+        targets: The targets.
+        around: The host and the PyTorch revision.
+        options: Which host is judged if it is not this machine.
+        locks: The locks that the caller has read, by target.
+    """
+    known = locks or {}
     for target in targets:
         host, activated, there = around.host, None, frozenset[str]()
         if not options.host_report:
@@ -244,6 +259,7 @@ def _judged(
             target,
             around.source,
             around.facts,
+            lock=known.get(target.name),
             arch_list=around.arch_list,
             activated=activated,
             there=there,

@@ -135,17 +135,12 @@ def check(
     from tenv.project.context import Context
     from tenv.targets.search import AUTO
 
-    host = HostOptions(**options)
+    host, here = HostOptions(**options), here or every
     _refuse_together(
-        {
-            "--torch": torch,
-            "--here": here or every,
-            "--against": against,
-            "--target-from-report": target_from_report,
-            "--pytorch": torch and pytorch,
-            "TARGET": (torch or here or every) and target,
-        }
+        {"--torch": torch, "--here": here, "--against": against, "--target-from-report": target_from_report}
     )
+    _refuse_together({"--torch": torch, "--pytorch": pytorch})
+    _refuse_together({"--torch": torch, "--here": here, "TARGET": target})
     if torch:
         return _torch(Context(), torch, host, build_only=build_only)
     if against is not None:
@@ -153,7 +148,7 @@ def check(
     context = Context()
     if target == AUTO:
         return _auto(context, pytorch, host, voice, build_only=build_only)
-    if here or every or (target is None and not target_from_report and not context.places.project_targets()):
+    if here or (target is None and not target_from_report and not context.places.project_targets()):
         return _here(context, pytorch, host, voice, build_only=build_only, every=every)
     if target is None and not target_from_report:
         names = context.chosen_targets(None)

@@ -21,7 +21,9 @@ __all__ = [
     "hush",
     "leave",
     "locked_option",
+    "named_features",
     "not_empty",
+    "of_part",
     "offline_option",
     "prefix_option",
     "target_argument",
@@ -38,12 +40,30 @@ def not_empty(context: click.Context, option: click.Parameter, value: Any) -> An
     return value
 
 
+def named_features(text: str | None) -> tuple[str, ...] | None:
+    """Return the features of `--with`; None where it is not given: an environment keeps those that it has."""
+    if text is None:
+        return None
+    names = tuple(dict.fromkeys(name for part in text.split(",") if (name := part.strip())))
+    if not names or ("none" in names and len(names) > 1):
+        raise click.UsageError("--with: expected features, such as debug,test, or none")
+    return () if names == ("none",) else names
+
+
 target_argument = click.argument("target", required=False, callback=not_empty)
 """An optional target; default: the default target."""
 
 prefix_option = click.option(
     "--prefix", type=click.Path(path_type=Path), help="The environment's folder, if it is not the default one."
 )
+
+
+def of_part(function: Callable[..., Result]) -> Callable[..., Result]:
+    """Add the options for another platform and for one feature of a target."""
+    platform = click.option("--platform", default="", callback=not_empty, help="Those of the lock for this platform.")
+    feature = click.option("--feature", default="", callback=not_empty, help="Only those that this feature brings.")
+    return platform(feature(function))
+
 
 offline_option = click.option(
     "--offline",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from tenv.cli.command import command, offline_option, target_argument
+from tenv.cli.command import command, named_features, offline_option, target_argument
 from tenv.cli.host import from_report_option, host_options, pytorch_option, taken_from_report
 from tenv.cli.output import Result, Voice, count, format_bytes, format_seconds, print_findings
 from tenv.cli.progress_bar import Terminal
@@ -98,7 +98,7 @@ def create(
     from tenv.targets.search import AUTO  # late: loads the manifests
     from tenv.verbs import create as workflow
 
-    mode, named = _mode(locked=locked, frozen=frozen), _named(features)
+    mode, named = _mode(locked=locked, frozen=frozen), named_features(features)
     with Terminal(voice) as progress:
         context = Context(progress=progress, offline=offline)
         options, taken, around, choice = HostOptions(**host), None, None, None
@@ -191,16 +191,6 @@ def _reporter(progress: Terminal) -> "Callable[[Sequence[Finding]], None]":
         print_findings([finding.to_json() for finding in findings], progress.say, sys.stderr)
 
     return report
-
-
-def _named(text: str | None) -> tuple[str, ...] | None:
-    """Return the features of `--with`; None where it is not given: an environment keeps those that it has."""
-    if text is None:
-        return None
-    names = tuple(dict.fromkeys(name for part in text.split(",") if (name := part.strip())))
-    if not names or ("none" in names and len(names) > 1):
-        raise click.UsageError("--with: expected features, such as debug,test, or none")
-    return () if names == ("none",) else names
 
 
 def _mode(*, locked: bool, frozen: bool) -> "LockMode":

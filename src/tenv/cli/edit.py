@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tenv.cli.command import command, offline_option
+from tenv.cli.command import command, not_empty, offline_option
 from tenv.cli.output import Result, Voice, print_findings
 from tenv.cli.progress_bar import Terminal
 
@@ -44,6 +44,12 @@ def _source_options(function: Callable[..., Result]) -> Callable[..., Result]:
 @click.argument("target", required=False)
 @click.argument("specs", nargs=-1, metavar="SPEC...")
 @_source_options
+@click.option("--feature", default="", callback=not_empty, help="Add them to this feature of the target.")
+@click.option("--platform", default="", callback=not_empty, help="Add them for this platform alone: linux-64.")
+@click.option("--editable", is_flag=True, help="They are folders; Python imports from them, as with ./FOLDER.")
+@click.option("--branch", default="", callback=not_empty, help="The branch of a git repository.")
+@click.option("--tag", default="", callback=not_empty, help="The tag of a git repository.")
+@click.option("--rev", default="", callback=not_empty, help="The commit of a git repository.")
 @click.option("--index", default="", metavar="INDEX", help="Their only index: NAME, NAME=URL (added) or URL.")
 @no_create_option
 @offline_option
@@ -53,34 +59,37 @@ def add(
     target: str | None,
     specs: tuple[str, ...],
     key: str | None,
-    index: str,
     no_create: bool,
     offline: bool,
+    **placement: Any,
 ) -> Result:
     """Add each SPEC to the manifest of TARGET, lock it, and update an existing environment.
 
     The first word is TARGET if a target has that name. Without TARGET, it is the default target of the project.
 
     Without an option, a package stays in its present section. A new one is a conda package if the target's Python is
-    one, else a wheel. An existing range is replaced. Without a solution, tenv writes nothing.
+    one, else a wheel. An existing range is replaced. Without a solution, tenv writes nothing. `tenv create TARGET
+    --with FEATURE` installs a feature.
     """
     from tenv.core.errors import NoSolutionError
     from tenv.targets.sections import SECTIONS
     from tenv.verbs.edit_manifest import add as edit  # late: heavy
+    from tenv.verbs.requests import AddOptions
+
+    given = AddOptions(**placement)
 
     def work(context: "Context", tell: _Tell) -> "Edited":
         chosen = _chosen(context, "add", (target, *specs), voice.say)
         try:
-            return edit(context, chosen.name, chosen.packages, key, tell, made=not no_create, index=index)
+            return edit(context, chosen.name, chosen.packages, key, tell, made=not no_create, options=given)
         except NoSolutionError as error:
             options = [f"--{section.option}" for section in SECTIONS if key == section.key]
-            options += ["--index", index] if index else []
             named = [] if chosen.packages == (target, *specs) else [chosen.name]
-            start = ["tenv", "add", *named, *options, *(["--no-create"] if no_create else [])]
+            start = ["tenv", "add", *named, *options, *given.words(), *(["--no-create"] if no_create else [])]
             error.hint = _as_words(error.hint, start, chosen.packages)
             raise
 
-    return _edited(voice, work, offline=offline)
+    return _edited(voice, work, offline=offline, feature=given.feature)
 
 
 @command("drop", short_help="Remove packages from a manifest, and lock it.")
@@ -136,7 +145,7 @@ def _chosen(context: "Context", verb: str, words: Sequence[str | None], say: Cal
     return chosen
 
 
-def _edited(voice: Voice, work: "Callable[[Context, _Tell], Edited]", *, offline: bool) -> Result:
+def _edited(voice: Voice, work: "Callable[[Context, _Tell], Edited]", *, offline: bool, feature: str = "") -> Result:
     from tenv.project.context import Context
 
     def tell(findings: "Sequence[Finding]") -> None:
@@ -157,7 +166,11 @@ def _edited(voice: Voice, work: "Callable[[Context, _Tell], Edited]", *, offline
     lines = [f"{done.target.file} [{done.section}]: {line}" for line in done.lines]
     lines += [f"note: {note}" for note in done.notes]
     lines.append(f"{done.locked.path} {'written' if done.locked.changed else 'is up to date'}")
-    if done.created:
+    held = done.created.state.features if done.created else ()
+    if feature and feature not in held:
+        every = ",".join(sorted({*held, feature}))
+        lines.append(f"next: `tenv create {done.target.name} --with {every}`")
+    elif done.created:
         lines.append(f"{done.target.name} is ready in {done.created.prefix}")
     elif done.missing:
         lines.append(f"next: `tenv create {done.target.name}`")

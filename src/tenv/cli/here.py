@@ -1,9 +1,8 @@
 """The machine in three lines and the targets that fit it, for ``tenv check`` and ``tenv targets``."""
 
-import sys
 from typing import TYPE_CHECKING
 
-from tenv.cli.output import Result, count, out, paint, prose
+from tenv.cli.output import Result, count, out, prose
 from tenv.cli.table import print_labelled, print_table
 from tenv.core.errors import Exit
 
@@ -106,9 +105,8 @@ def _show_fitting(found: "FitsHere", fitting: "Sequence[Judged]", platform: str,
     if found.choice is None:
         prose(f"`tenv create auto` takes none: {found.without}")
         return
-    mark = paint("*", "1;32", sys.stdout) + " " if any(row[1] == best for row in rows) else ""
-    reason = found.choice.reason
-    prose(f"{mark}`tenv create auto` takes {best}, since {reason}")
+    mark = "* " if any(row[1] == best for row in rows) else ""
+    prose(f"{mark}`tenv create auto` takes {best}, since {found.choice.reason}")
     if not mark:
         prose(f"  whether {best} {does} here is open: `tenv check {best}`")
 

@@ -84,6 +84,8 @@ _EARLY = ("--json", "--quiet", "-q")
 _WHOLE_HELP = ({"help", "--all"}, {"--help", "--all"}, {"-h", "--all"})
 """The words that ask for the help with all commands."""
 
+_VERSION = (["--version"], ["-V"], ["version"])
+
 _COLLECT_AFTER = 100_000
 
 
@@ -106,9 +108,15 @@ def _main(arguments: list[str]) -> None:
     from tenv.cli.output import Voice, tell
     from tenv.core.errors import CancelledError, UsageError
 
+    voice = Voice(json="--json" in arguments)
+    try:
+        arguments = _in_folder(arguments)
+    except UsageError as error:
+        leave(voice.fail("", error))
+    if voice.json and [word for word in arguments if word not in _EARLY] in _VERSION:
+        leave(_version(voice))
     whole = len(arguments) == len(_WHOLE_HELP[0]) and {*arguments} in _WHOLE_HELP
     arguments = ["--help"] if whole else _in_order(arguments)
-    voice = Voice(json="--json" in arguments)
     name = next((word for word in arguments if not word.startswith("-")), "")
     if not name and sys.argv[0].endswith("__main__.py") and not {"-V", "--version"} & {*arguments}:
         _name_other()
@@ -178,6 +186,37 @@ def _variable_fault(error: Exception) -> Any:
     return None
 
 
+def _in_folder(arguments: list[str]) -> list[str]:
+    """Enter the folder of each `-C DIR` before the command, and return the other words."""
+    from tenv.core.errors import UsageError  # late: as in the caller
+
+    at, words = 0, []
+    while at < len(arguments) and (arguments[at] in _EARLY or arguments[at] == "-C"):
+        if arguments[at] != "-C":
+            words.append(arguments[at])
+            at += 1
+            continue
+        folder = arguments[at + 1] if at + 1 < len(arguments) else ""
+        if os.sep in sys.argv[0]:
+            sys.argv[0] = os.path.abspath(sys.argv[0])  # noqa: PTH100 (a link must stay a link)
+        try:
+            os.chdir(folder)
+        except OSError as error:
+            raise UsageError(f"-C {folder}: {error.strerror}", hint="`tenv -C DIR COMMAND` works in DIR") from error
+        os.environ["PWD"] = os.path.abspath(os.path.join(os.environ.get("PWD", ""), folder))  # noqa: PTH100, PTH118
+        at += 2
+    return [*words, *arguments[at:]]
+
+
+def _version(voice: Any) -> int:
+    """Print the version and the commit as an envelope, and return the exit status."""
+    from tenv import __version__  # late: as in the caller
+    from tenv.cli.output import Result
+    from tenv.core.source_commit import source_commit
+
+    return int(voice.finish("version", Result({"version": __version__, "commit": source_commit() or None})))
+
+
 def _in_order(arguments: list[str]) -> list[str]:
     """Return the words with the command first: `--json` and `--quiet` may stand before it, `help` leads to `--help`."""
     verb = next((at for at, word in enumerate(arguments) if word not in _EARLY), len(arguments))
@@ -188,14 +227,8 @@ def _in_order(arguments: list[str]) -> list[str]:
 
 
 def _program(*, whole: bool = False) -> Any:
-    """Return the click program.
-
-    Args:
-        whole: Whether its help has all commands, under the headings of `GROUPS`.
-    """
+    """Return the click program; with `whole`, its help has all commands, under the headings of `GROUPS`."""
     import click
-
-    from tenv import __version__
 
     class Commands(click.Group):
         """A group that imports the module of a command only to run it."""
@@ -242,4 +275,16 @@ def _program(*, whole: bool = False) -> Any:
         no_args_is_help=True,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
+    return _with_options(program)
+
+
+def _with_options(program: Any) -> Any:
+    """Add the options before the command to the help; `_main` reads `-C` and `--all` itself."""
+    import click
+
+    from tenv import __version__
+
+    folder = click.Option(["-C", "folder"], metavar="DIR", expose_value=False, help="Work in DIR.")
+    every = click.Option(["--all"], is_flag=True, expose_value=False, help="With --help: list all commands.")
+    program.params += [folder, every]
     return click.version_option(__version__, "-V", "--version", message="tenv %(version)s")(program)

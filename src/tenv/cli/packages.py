@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tenv.cli.command import command, prefix_option, target_argument
+from tenv.cli.command import command, of_part, prefix_option, target_argument
 from tenv.cli.output import Result, Voice, count, format_bytes, out
 from tenv.cli.table import print_table
 from tenv.core.errors import UnknownTargetError
@@ -37,8 +37,18 @@ def _pointing_to(context: "Context", word: str | None, form: str, does: str) -> 
 @target_argument
 @click.argument("regex", required=False)
 @click.option("--sort", type=click.Choice(["name", "size", "kind"]), default="name", help="The order (name).")
+@of_part
 @prefix_option
-def packages(voice: Voice, *, target: str | None, regex: str | None, sort: str, prefix: Path | None) -> Result:  # noqa: ARG001
+def packages(
+    voice: Voice,  # noqa: ARG001
+    *,
+    target: str | None,
+    regex: str | None,
+    sort: str,
+    platform: str,
+    feature: str,
+    prefix: Path | None,
+) -> Result:
     """List the packages of the environment of TARGET whose name matches REGEX, or those of the lock.
 
     The size is that of the installed files, without compiled Python files. Before they are installed, it is that of the
@@ -49,8 +59,8 @@ def packages(voice: Voice, *, target: str | None, regex: str | None, sort: str, 
 
     context = Context()
     with _pointing_to(context, target, "tenv packages {} {}", "lists the packages of that name"):
-        found = find_packages(context, target, prefix)
-    rows = matching(found.rows, regex)
+        found = find_packages(context, target, prefix, platform, feature)
+    rows = matching([row for row in found.rows if not feature or feature in row.features], regex)
     if sort == "size":
         rows.sort(key=lambda row: (-(row.bytes or 0), row.name))
     elif sort == "kind":
@@ -72,8 +82,17 @@ def _print(rows: "Sequence[PackageRow]", *, installed: bool) -> None:
 @command("tree", short_help="Print the packages as a tree of requirements.")
 @target_argument
 @click.option("--invert", metavar="PACKAGE", help="Print the packages that require PACKAGE.")
+@of_part
 @prefix_option
-def tree(voice: Voice, *, target: str | None, invert: str | None, prefix: Path | None) -> Result:  # noqa: ARG001
+def tree(
+    voice: Voice,  # noqa: ARG001
+    *,
+    target: str | None,
+    invert: str | None,
+    platform: str,
+    feature: str,
+    prefix: Path | None,
+) -> Result:
     """Print the requests of the manifest of TARGET, and below each package its requirements.
 
     The requirements of a package are printed once; `…` stands for them elsewhere.
@@ -83,7 +102,7 @@ def tree(voice: Voice, *, target: str | None, invert: str | None, prefix: Path |
 
     context = Context()
     with _pointing_to(context, target, "tenv tree {} --invert {}", "prints what requires a package"):
-        found = find_packages(context, target, prefix)
+        found = find_packages(context, target, prefix, platform, feature)
     below: Mapping[str, Sequence[str]]
     if invert:
         below, tops = requirers(found), [find_row(found, invert).name]
@@ -91,7 +110,9 @@ def tree(voice: Voice, *, target: str | None, invert: str | None, prefix: Path |
         below = {row.name: row.requires for row in found.rows}
         required = {name for row in found.rows for name in row.requires}
         tops = [row.name for row in found.rows if row.asked or row.name not in required]
-    rows = _reached(found, below, tops) if invert else found.rows
+        if feature:
+            tops = [row.name for row in found.rows if row.name in tops and feature in row.features]
+    rows = _reached(found, below, tops) if invert or feature else found.rows
     return Result([row.to_json() for row in rows], text=lambda: _grow(found, below, tops))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tenv.cli.command import command, locked_option, not_empty, prefix_option, target_argument
+from tenv.cli.command import command, locked_option, named_features, not_empty, prefix_option, target_argument
 from tenv.cli.output import Result, Voice, print_findings
 from tenv.cli.start import begin, program_words
 from tenv.core.errors import UnknownTargetError, UsageError
@@ -34,7 +34,7 @@ class _WithDefault(click.Command):
         """Insert the mark for a missing target."""
         at = 0
         while at < len(args) and args[at].startswith("-") and args[at] != "--":
-            at += 2 if args[at] == "--prefix" else 1
+            at += 2 if args[at] in ("--prefix", "--with") else 1
         if args[at : at + 1] == ["--"]:
             args = [*args[:at], _DEFAULT, *args[at:]]
         return super().parse_args(ctx, args)
@@ -50,17 +50,26 @@ class _WithDefault(click.Command):
 @prefix_option
 @locked_option
 @click.option("--sync/--no-sync", default=None, help="Update the environment to its lock first, or do not.")
+@click.option("--with", "features", metavar="FEATURES", help="The features that it must hold; --sync installs them.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[--] COMMAND...")
 def run_program(
-    voice: Voice, *, target: str, prefix: Path | None, locked: bool, sync: bool | None, arguments: tuple[str, ...]
+    voice: Voice,
+    *,
+    target: str,
+    prefix: Path | None,
+    locked: bool,
+    sync: bool | None,
+    features: str | None,
+    arguments: tuple[str, ...],
 ) -> Result:
     """Run COMMAND in the environment of TARGET; its exit status and signals are its own.
 
     Without TARGET (`tenv run -- COMMAND`), it is the default target. `sync = true` in tenv.toml or config.toml
-    has the effect of --sync. With --json, print what would be started, and start nothing.
+    has the effect of --sync. With --json, print what would be started, and start nothing. An environment that lacks a
+    feature of --with is status 8, unless --sync installs it.
     """
     from tenv.project.context import Context
-    from tenv.verbs.run import plan_run
+    from tenv.verbs.run import plan_run, require_held
 
     target = "" if target == _DEFAULT else target
     words = arguments[1:] if arguments[:1] == ("--",) else arguments
@@ -74,10 +83,13 @@ def run_program(
             f"`{arguments[0]}` is an option of tenv, but stands after the target",
             hint=f"`tenv run {arguments[0]} … {target} -- COMMAND` has it before the target",
         )
+    named = named_features(features)
     context = Context(locked=locked)
     if not voice.json and (context.syncs() if sync is None else sync):
-        _sync(voice, context, target or None, prefix)
+        _sync(voice, context, target or None, prefix, named or ())
     try:
+        if named:
+            require_held(context, target or None, prefix, named)
         plan = plan_run(context, target or None, prefix, words, voice.say)
     except UnknownTargetError as error:
         if not target:  # the default one, which tenv.toml names
@@ -123,7 +135,7 @@ def _forms(context: "Context", target: str, words: Sequence[str], nearest: str) 
     return f"{forms}; {nearest}" if nearest.startswith("`tenv targets`") else f"{nearest}; {forms}"
 
 
-def _sync(voice: Voice, context: "Context", target: str | None, prefix: Path | None) -> None:
+def _sync(voice: Voice, context: "Context", target: str | None, prefix: Path | None, features: Sequence[str]) -> None:
     """Update the environment, with progress on standard error."""
     from dataclasses import replace
 
@@ -134,7 +146,7 @@ def _sync(voice: Voice, context: "Context", target: str | None, prefix: Path | N
         print_findings([finding.to_json() for finding in findings], progress.say, sys.stderr)
 
     with Terminal(voice) as progress:
-        sync(replace(context, progress=progress), target, prefix, tell)
+        sync(replace(context, progress=progress), target, prefix, tell, features)
 
 
 @command("shell", short_help="Start a shell with an active environment.")

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tenv.cli.command import command, prefix_option, target_argument
+from tenv.cli.command import command, of_part, prefix_option, target_argument
 from tenv.cli.output import Result, Voice, format_bytes, out, prose
 from tenv.cli.table import print_labelled, print_table
 
@@ -18,14 +18,22 @@ __all__ = ["show"]
 
 @command("show", short_help="Print a target: manifest, lock and environment.")
 @target_argument
+@of_part
 @prefix_option
-def show(voice: Voice, *, target: str | None, prefix: Path | None) -> Result:  # noqa: ARG001 (every command has a voice)
+def show(
+    voice: Voice,  # noqa: ARG001 (every command has a voice)
+    *,
+    target: str | None,
+    platform: str,
+    feature: str,
+    prefix: Path | None,
+) -> Result:
     """Print the requests of TARGET, its locked files for this platform, and the state of its environment."""
     from tenv.project.context import Context
     from tenv.verbs.show import describe
 
     context = Context()
-    shown = describe(context, target or context.default_target(), prefix)
+    shown = describe(context, target or context.default_target(), prefix, platform, feature)
     return Result(shown.to_json(), text=lambda: _print(shown))
 
 

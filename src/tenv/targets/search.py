@@ -4,7 +4,7 @@ import contextlib
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from functools import cache
@@ -33,6 +33,7 @@ __all__ = [
     "find_project",
     "is_target_name",
     "makes_project",
+    "require_features",
     "settings_folder",
     "sister_hint",
     "sisters",
@@ -117,6 +118,16 @@ class Target:
         if lock is None or lock is self.origin:
             return self.origin.owner
         return f"manifest {self.origin.owner}, lock {lock.owner}"
+
+
+def require_features(target: Target, names: Sequence[str]) -> None:
+    """Raise UsageError for a feature that a target does not have."""
+    known = target.manifest.features
+    for name in names:
+        if name not in known:
+            listed = f"it has {', '.join(known)}" if known else "it has none"
+            hint = nearest(name, known) or f"{listed}; `tenv show {target.name}` lists what each brings"
+            raise UsageError(f"{target.name} has no feature `{name}`", hint=hint)
 
 
 def _unlocked(_lock: Path, _name: str) -> None:

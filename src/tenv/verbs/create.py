@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBusyError, ForeignFolderError, HostError, LockMissingError, UsageError
 from tenv.core.files import exclusive, make_folder, write_atomic
-from tenv.core.toml_reader import nearest
 from tenv.environment.state import State, Status
 from tenv.environment.trust import needed_names
 from tenv.host.machine import current_platform
 from tenv.install.creation import CreateRequest, Creation, LockMode
 from tenv.project.context import Context
-from tenv.targets.search import Target
+from tenv.targets.search import Target, require_features
 from tenv.verbs.lock_standing import note_current
 
 if TYPE_CHECKING:
@@ -240,19 +239,9 @@ def _find_target(context: Context, request: CreateRequest) -> Target:
 
 def _job(context: Context, request: CreateRequest, report: "Callable[[Sequence[Finding]], None]") -> Creation:
     target = _find_target(context, request)
-    _check_features(target, request.features or ())
+    require_features(target, request.features or ())
     environment = context.environment(target.name, request.prefix)
     return Creation(context, request, target, environment, current_platform(), report)
-
-
-def _check_features(target: Target, names: Sequence[str]) -> None:
-    """Refuse a feature that the manifest does not have."""
-    known = target.manifest.features
-    for name in names:
-        if name not in known:
-            listed = f"it has {', '.join(known)}" if known else "it has none"
-            hint = nearest(name, known) or f"{listed}; `tenv show {target.name}` lists what each brings"
-            raise UsageError(f"{target.name} has no feature `{name}`", hint=hint)
 
 
 def _check_owner(job: Creation) -> None:

@@ -24,7 +24,7 @@ from tenv.toolchain.discover import site_packages
 from tenv.verbs.create import Created, CreateRequest, create
 from tenv.verbs.kept_locks import require_kept
 from tenv.verbs.lock import Locked, lock_target
-from tenv.verbs.requests import TypedRequest, parse_request, require_range, typed_index
+from tenv.verbs.requests import AddOptions, TypedRequest, parse_request, require_range, typed_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -68,7 +68,7 @@ class _ChangedMeanwhileError(Exception):
 
 def add(
     context: Context, name: str, specs: Sequence[str], key: str | None, tell: "Callable[[Sequence[Finding]], None]",
-    *, made: bool = True, index: str = "",
+    *, made: bool = True, options: AddOptions | None = None,
 ) -> Edited:  # fmt: skip
     """Add packages to the manifest of a target; an existing request is replaced.
 
@@ -79,37 +79,40 @@ def add(
         key: The source of the packages (conda, wheels, archives); None for the default one of the target.
         tell: Receives the findings of the rules if the environment is updated.
         made: Whether to update an existing environment.
-        index: The only index of the packages: the name of one in the manifest, ``NAME=URL``, which is added to it, or
-            an address; empty for any index in use.
+        options: The feature, the platform and the index that they are for, and the revision of a repository.
 
     Raises:
-        UsageError: The manifest can't be edited, or a request is not valid.
+        UsageError: The manifest can't be edited, or a request or an option is not valid.
         NoSolutionError: No set of files satisfies the new manifest, which is then not written.
     """
     site = site_packages(context.environment(name, None).prefix)
-    word, url = typed_index(index)
-    requests = [replace(parse_request(spec, name, site), index=word) for spec in specs]
+    options = options or AddOptions()
+    if options.editable:
+        specs = [f"./{spec}" if os.sep not in spec and Path(spec).is_dir() else spec for spec in specs]
+    requests = [options.placed(parse_request(spec, name, site), spec) for spec in specs]
     _require_once(requests)
-    command = shlex.join(["tenv", "add", name, *specs, *(["--index", index] if index else [])])
+    command = shlex.join(["tenv", "add", name, *options.words(), *specs])
     typed = dict(zip(requests, specs, strict=True))
-    return _again(lambda: _added(context, name, typed, key, tell, command, made=made, url=url), command)
+    return _again(lambda: _added(context, name, typed, key, tell, command, options, made=made), command)
 
 
 def _added(
     context: Context, name: str, typed: "Mapping[TypedRequest, str]", key: str | None,
-    tell: "Callable[[Sequence[Finding]], None]", command: str, *, made: bool, url: str,
+    tell: "Callable[[Sequence[Finding]], None]", command: str, options: AddOptions, *, made: bool,
 ) -> Edited:  # fmt: skip
     target, requests = _own(context, name), tuple(typed)
+    options.require_platform(target.manifest.platforms, name)
     key = key or _kind(target.manifest, requests)
-    section = _NAMES[key]
-    if section != _NAMES["wheels"] and (row := next((row for row in requests if row.is_placed), None)):
+    section = options.section(_NAMES[key])
+    if key != "wheels" and (row := next((row for row in requests if row.is_placed), None)):
         what = "is built from a source tree" if row.tree else "is one wheel"
         raise UsageError(f"{row.name} {what}, which stands in [{_NAMES['wheels']}] alone")
-    if section != _NAMES["wheels"] and requests[0].index:
+    url = typed_index(options.index)[1]
+    if key != "wheels" and options.index:
         raise UsageError(f"--index: only wheels come from a package index, and these stand in [{section}]")
     for request, text in typed.items():
         require_range(request, text, key)
-        if section == _NAMES["wheels"] and normalize(request.name) == TORCH and not request.tree:
+        if key == "wheels" and normalize(request.name) == TORCH and not request.tree:
             _require_torch(context, target, request)
     read = read_regular(target.file)
     document = _document(read)
@@ -238,9 +241,13 @@ def _document(read: bytes) -> "TOMLDocument":
 def _table(document: Any, section: str) -> Any:
     import tomlkit
 
-    if section not in document:
-        document.append(section, tomlkit.table())
-    return document[section]
+    table = document
+    *above, last = section.split(".")
+    for part in (*above, last):
+        if part not in table:
+            table.append(part, tomlkit.table(is_super_table=part is not last))
+        table = table[part]
+    return table
 
 
 def _put(document: Any, section: str, request: TypedRequest, home: Path) -> str:
@@ -297,21 +304,26 @@ def _put_index(document: Any, target: Target, name: str, url: str) -> tuple[str,
 
 
 def _take(document: Any, package: str) -> "list[tuple[str, str]]":
-    """Take a package out of every section of a manifest, those of platforms too; return where it stood."""
-    places = [(section, document.get(section)) for section in _NAMES.values()]
-    for platform, part in document.get("platform", {}).items():
-        places += [(f"platform.{platform}.{section}", part.get(section)) for section in _NAMES.values()]
+    """Take a package out of every section, those of platforms and features too; return where it stood."""
     found = []
-    for section, table in places:
+    for section, table in _sections(document):
         for own in [own for own in table or () if normalize(own) == normalize(package)]:
             del table[own]
             found.append((section, f"{own} (removed)"))
     return found
 
 
+def _sections(document: Any) -> "Iterator[tuple[str, Any]]":
+    """Yield the name and the table of every section with requests, those of platforms and features too."""
+    for feature, whole in [("", document), *document.get("feature", {}).items()]:
+        for platform, part in [("", whole), *whole.get("platform", {}).items()]:
+            at = AddOptions(feature, platform)
+            yield from ((at.section(section), part[section]) for section in _NAMES.values() if section in part)
+
+
 def _has(document: "TOMLDocument", package: str) -> bool:
     """Return whether a manifest itself says something about a package."""
-    own = (name for section in _NAMES.values() for name in document.get(section, ()))
+    own = (name for _, table in _sections(document) for name in table)
     return any(normalize(name) == normalize(package) for name in own)
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -53,6 +54,9 @@ def missing_program(context: Context, name: str, target: str, environ: Mapping[s
             hint = f"{line} installs it"
         elif name in _PACKAGES:
             hint = f"`tenv add {target} {name}` adds it to the environment"
+        else:
+            word = shlex.quote(name)
+            hint += f"; tenv has no tasks: `pixi run {word}` runs one of pixi, `just {word}` a recipe of a justfile"
     return UsageError(f"no program `{name}` in the environment or on PATH", hint=hint)
 
 

@@ -24,7 +24,7 @@ from tenv.locks.wheel_answers import LockedWheel, reach, required_names
 from tenv.project.context import Context
 from tenv.sources.interface import sources
 from tenv.targets.manifest import Manifest, with_features
-from tenv.targets.search import Target
+from tenv.targets.search import Target, require_features
 
 __all__ = ["PackageRow", "PackageSet", "find_packages", "find_row", "matching", "requirers"]
 
@@ -83,22 +83,38 @@ class PackageSet:
         return {normalize(row.name): row for row in self.rows}
 
 
-def find_packages(context: Context, name: str | None, prefix: Path | None) -> PackageSet:
+def find_packages(
+    context: Context, name: str | None, prefix: Path | None, wanted: str = "", feature: str = ""
+) -> PackageSet:
     """Return the packages of an environment; without one, those of the lock.
 
+    Args:
+        context: Where things are found.
+        name: The target; None for the default one.
+        prefix: The environment's folder, if it is not the default one.
+        wanted: The platform; that of the environment or this machine when empty. Another one is only in the lock.
+        feature: A feature that is asked about; one that the environment does not hold is only in the lock.
+
     Raises:
+        UsageError: The lock has no such platform, or the target no such feature.
         UnknownTargetError: The target does not exist.
         LockMissingError, LockCorruptError: There is no environment and no valid lock.
     """
     name = name or (prefix.name if prefix else context.default_target())
     environment = context.environment(name, prefix)
     state = environment.state()
+    if state and ((wanted and wanted != state.platform) or (feature and feature not in state.features)):
+        state = None
     kept = _kept_lock(environment, state) if state else None
     target = None if kept and prefix else _target(context, name, optional=kept is not None)
     path = kept or (target.lock_file if target else Path())
     lock = read_lock(path, state.target if state and kept else name)
     lock = take(lock, state.features) if state and kept else lock
-    here = state.platform if state and kept else current_platform()
+    if feature and target:
+        require_features(target, (feature,))
+    if wanted:
+        _require_platform(lock, wanted, name)
+    here = wanted or (state.platform if state and kept else current_platform())
     platform = here if here in lock.platforms else lock.platforms[0]
     minors = lock.python_minors(platform)
     minor = state.python if state and state.python in minors else max(minors, key=Version, default="")
@@ -107,6 +123,12 @@ def find_packages(context: Context, name: str | None, prefix: Path | None) -> Pa
         sizes = _installed_sizes(environment.prefix, state)
         rows = tuple(replace(row, bytes=sizes.get((row.kind, row.name), row.bytes)) for row in rows)
     return PackageSet(name, path, kept is not None, rows)
+
+
+def _require_platform(lock: Lock, platform: str, name: str) -> None:
+    """Raise UsageError where a lock has no such platform."""
+    if platform not in lock.platforms:
+        raise UsageError(f"the lock of {name} is not for {platform}", hint=f"it is for {', '.join(lock.platforms)}")
 
 
 def _installed_sizes(prefix: Path, state: State) -> dict[tuple[str, str], int]:

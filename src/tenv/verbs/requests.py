@@ -2,6 +2,8 @@
 
 import re
 import shlex
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tenv.core.dataclass import dataclass
@@ -12,10 +14,10 @@ from tenv.core.untrusted import name_fault, without_login
 from tenv.core.versions import CondaRange, Range
 from tenv.debugging.install_line import install_line
 from tenv.sources.wheels.project_metadata import name_of_project
-from tenv.targets.tree_request import WHY, TreeRequest, git_line, names_source
+from tenv.targets.tree_request import REVISIONS, WHY, TreeRequest, git_line, names_source, reference_fault
 from tenv.targets.wheel_origin import FileRequest, file_url_fault, index_fault, split_digest
 
-__all__ = ["TypedRequest", "parse_request", "require_range", "typed_index"]
+__all__ = ["AddOptions", "TypedRequest", "parse_request", "require_range", "typed_index"]
 
 _REVERSED = re.compile(r"(?<![<>=!~])=\s*([<>])")
 """``=>`` and ``=<``, which pip and conda write the other way round."""
@@ -56,6 +58,66 @@ class TypedRequest:
     def is_placed(self) -> bool:
         """Whether it names a place: a source tree or one wheel."""
         return bool(self.tree or self.file)
+
+
+@dataclass(frozen=True, slots=True)
+class AddOptions:
+    """The options of `tenv add` about all its requests; each is empty where it is not given.
+
+    Attributes:
+        feature: The feature of the target that the requests belong to.
+        platform: The only platform that they are for.
+        editable: Whether they are folders, which Python imports from.
+        branch: The branch of a git repository.
+        tag: Its tag.
+        rev: Its commit.
+        index: The only index of the packages: the name of one in the manifest, ``NAME=URL``, which is added to it, or
+            an address.
+    """
+
+    feature: str = ""
+    platform: str = ""
+    editable: bool = False
+    branch: str = ""
+    tag: str = ""
+    rev: str = ""
+    index: str = ""
+
+    def section(self, name: str) -> str:
+        """Return the dotted name of a section of a manifest, at the feature and the platform."""
+        parts = (("feature", self.feature), ("platform", self.platform))
+        return ".".join([*(part for key, value in parts if value for part in (key, value)), name])
+
+    def words(self) -> list[str]:
+        """Return the options as they are typed."""
+        names = ("feature", "platform", *REVISIONS, "index")
+        given = [word for name in names if (value := getattr(self, name)) for word in (f"--{name}", str(value))]
+        return [*given, *(["--editable"] if self.editable else [])]
+
+    def placed(self, request: TypedRequest, typed: str) -> TypedRequest:
+        """Return a request with its index and revision; raises UsageError where an option does not fit the request."""
+        request = replace(request, index=typed_index(self.index)[0])
+        tree = request.tree
+        if self.editable and not (tree and tree.path):
+            raise UsageError(f"`{typed}` is no folder, which --editable is for", hint="`tenv add --editable ./vision`")
+        named = [name for name in REVISIONS if getattr(self, name)]
+        if not named:
+            return request
+        option = f"--{named[0]}"
+        if not tree or not tree.git:
+            hint = f"`tenv add {option} … 'NAME @ git+https://…'` names one"
+            raise UsageError(f"`{typed}` is no git repository, which {option} is for", hint=hint)
+        if len(named) > 1 or tree.rev:
+            raise UsageError(f"{option}: `{tree.rev or '--' + named[1]}` names the revision already")
+        value = getattr(self, named[0])
+        if fault := reference_fault(value):
+            raise UsageError(f"{option}: {fault}")
+        return replace(request, tree=replace(tree, **{named[0]: value}))
+
+    def require_platform(self, platforms: Sequence[str], target: str) -> None:
+        """Raise UsageError where the target is not for the platform."""
+        if self.platform and self.platform not in platforms:
+            raise UsageError(f"{target} is not for {self.platform}", hint=f"it is for {', '.join(platforms)}")
 
 
 def parse_request(text: str, target: str, site_packages: Path) -> TypedRequest:

@@ -1,20 +1,43 @@
 """Run a program, or a shell, in an environment."""
 
 import os
+import shlex
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tenv.core import process
-from tenv.core.errors import UsageError
+from tenv.core.errors import EnvironmentMissingError, UsageError
 from tenv.core.program_file import require_interpreter
 from tenv.project.context import Context
+from tenv.targets.search import require_features
 from tenv.verbs.activate import find_activation, find_script
 from tenv.verbs.missing_program import missing_program
 from tenv.verbs.start_plan import StartPlan
 
-__all__ = ["plan_run", "plan_shell"]
+__all__ = ["plan_run", "plan_shell", "require_held"]
+
+
+def require_held(context: Context, target: str | None, prefix: Path | None, features: Sequence[str]) -> None:
+    """Require that an environment holds features.
+
+    Raises:
+        UsageError: The target has no such feature.
+        EnvironmentMissingError: There is no environment, or it does not hold one of them.
+    """
+    name = target or context.default_target()
+    require_features(context.places.find(name), features)
+    state = context.environment(name, prefix).state()
+    held = state.features if state else ()
+    if missing := [feature for feature in features if feature not in held]:
+        where = f" --prefix {shlex.quote(str(prefix))}" if prefix else ""
+        every = ",".join(sorted({*held, *features}))
+        lacks = f"lacks the feature {', '.join(missing)}" if state else "does not exist"
+        raise EnvironmentMissingError(
+            f"the environment of {name} {lacks}",
+            hint=f"`tenv create {shlex.quote(name)}{where} --with {every}` installs it, as `tenv run --sync` does",
+        )
 
 
 def plan_run(

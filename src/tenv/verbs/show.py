@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tenv.core.dataclass import dataclass
-from tenv.core.errors import TenvError
+from tenv.core.errors import TenvError, UsageError
 from tenv.core.versions import Version
 from tenv.environment.state import Environment, State, Status
 from tenv.environment.trust import Fault
@@ -15,7 +15,7 @@ from tenv.locks.lock_file import read_lock
 from tenv.project.context import Context
 from tenv.sources.interface import Source, differences, sources
 from tenv.targets.manifest import Manifest, with_features
-from tenv.targets.search import Target
+from tenv.targets.search import Target, require_features
 from tenv.verbs.list import state_word
 from tenv.verbs.lock_standing import LockStanding, Standing, standing_of
 
@@ -87,16 +87,32 @@ class Shown:
         }
 
 
-def describe(context: Context, name: str, prefix: Path | None) -> Shown:
-    """Return the description of a target."""
+def describe(context: Context, name: str, prefix: Path | None, wanted: str = "", feature: str = "") -> Shown:
+    """Return the description of a target.
+
+    Args:
+        context: Where things are found.
+        name: The target.
+        prefix: The environment's folder, if it is not the default one.
+        wanted: The platform of its packages; this machine's when empty.
+        feature: The feature that alone brings them; empty for all packages.
+
+    Raises:
+        UsageError: The target is not for the platform, or has no such feature.
+    """
     target = context.places.find(name)
+    if feature:
+        require_features(target, (feature,))
+    if wanted and wanted not in target.manifest.platforms:
+        raise UsageError(f"{name} is not for {wanted}", hint=f"it is for {', '.join(target.manifest.platforms)}")
     environment = context.environment(name, prefix)
     fault = context.fault_of(environment, name)
     state = None if fault and not fault.is_ours else environment.state()
-    here = current_platform()
+    here = wanted or current_platform()
     platform = here if here in target.manifest.platforms else target.manifest.platforms[0]
     lock, words = _lock_state(target)
     packages = _packages(target, lock, platform, state, environment.prefix)
+    packages = [row for row in packages if not feature or feature in row["features"]]
     known = state and not fault
     standing = standing_of(context, environment, state) if state and known else LockStanding(Standing.CURRENT)
     return Shown(target, platform, words, tuple(packages), environment, state, standing, fault)

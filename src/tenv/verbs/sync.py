@@ -16,7 +16,11 @@ __all__ = ["sync"]
 
 
 def sync(
-    context: Context, target: str | None, prefix: Path | None, tell: "Callable[[Sequence[Finding]], None]"
+    context: Context,
+    target: str | None,
+    prefix: Path | None,
+    tell: "Callable[[Sequence[Finding]], None]",
+    features: "Sequence[str]" = (),
 ) -> Created:
     """Create or update the environment of a target; never write a lock.
 
@@ -25,6 +29,7 @@ def sync(
         target: The target; where None, that of the environment in `prefix`, or the default target.
         prefix: The environment's folder, if it is not the default one.
         tell: Receives the findings.
+        features: The features to install beside those that the environment holds.
 
     Raises:
         LockMissingError, LockStaleError: There is no lock, or it does not satisfy its manifest.
@@ -32,5 +37,7 @@ def sync(
     """
     state = context.environment("", prefix).state() if prefix else None
     name = target or (state.target if state else None) or context.default_target()
+    held = (context.environment(name, prefix).state() if features else None) or None
+    named = tuple(sorted({*features, *(held.features if held else ())})) if features else None
     mode = LockMode.FROZEN if mode_by_variables() is LockMode.FROZEN else LockMode.LOCKED
-    return create(context, CreateRequest(name, prefix, mode), tell)
+    return create(context, CreateRequest(name, prefix, mode, features=named), tell)
