@@ -373,3 +373,15 @@ def test_uv_keeps_the_versions_that_a_build_has_written(locked: Project) -> None
     project.ok("create", "tiny")
     assert constraint.read_text() == "torchlike==1.0\n"
     project.ok("verify", "tiny", "--no-probes")
+
+
+@pytest.mark.long
+def test_a_revision_that_configures_by_itself_is_configured_anew_too(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workshop.checkout = make_checkout(workshop.project.folder / "other", MiniEra.BUILD_DEPS)
+    workshop.build()
+    monkeypatch.setenv("DEBUG", "1")
+    row = step(workshop.build(), "configure")
+    assert "DEBUG" in row["facts"]["changed"]
+    assert "CMAKE_BUILD_TYPE:STRING=Debug" in (workshop.checkout / "build/CMakeCache.txt").read_text()

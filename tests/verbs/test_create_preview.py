@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tenv.install import make
-from tenv.sources.interface import Need
+from tenv.sources.interface import NeededFile
 from tests.support.projects import Project, snapshot
 
 
@@ -41,9 +41,9 @@ def test_a_dry_run_lists_what_create_would_install_and_changes_nothing(project: 
 
 def test_the_line_before_a_long_download_names_each_server(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     needs = (
-        Need("a", "1", "conda", 1 << 30, "https://conda.anaconda.org/conda-forge", cached=False),
-        Need("b", "1", "wheel", 300 << 20, "the index of wheels", cached=False),
-        Need("c", "1", "archive", 50 << 20, "developer.download.nvidia.com", cached=True),
+        NeededFile("a", "1", "conda", 1 << 30, "https://conda.anaconda.org/conda-forge", cached=False),
+        NeededFile("b", "1", "wheel", 300 << 20, "the index of wheels", cached=False),
+        NeededFile("c", "1", "archive", 50 << 20, "developer.download.nvidia.com", cached=True),
     )
     assert list(make.download_lines(needs)) == [
         "to download: 2 files, 1.3 GiB (1.0 GiB from https://conda.anaconda.org/conda-forge, "

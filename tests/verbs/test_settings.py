@@ -154,7 +154,7 @@ def test_mirrors_without_a_url_and_a_near_name_are_named_as_they_are_typed(proje
     for words in (("mirrors", "https://here.example"), ("mirrors", "--unset")):
         said = project.fails(2, "usage", "config", *words)
         assert "`mirrors` needs the URL that is replaced" in said
-        assert "`tenv config mirrors.https://conda.anaconda.org " in said
+        assert "`tenv config mirrors.https://conda.anaconda.org/conda-forge " in said
     said = project.fails(2, "usage", "config", "mirror.https://a.example", "https://b.example")
     assert "did you mean `mirrors.https://a.example`?" in said
     assert "did you mean `sync`?" in project.fails(2, "usage", "config", "sinc", "true")

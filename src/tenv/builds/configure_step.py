@@ -103,7 +103,8 @@ def configure(job: BuildJob) -> Done:
         (job.folder / "CMakeCache.txt").unlink(missing_ok=True)
     stamp = {"target": job.target.name, "switches": job.switches, "inputs": inputs, "variables": variables}
     if not commands:
-        _write_stamp(job, stamp)
+        if job.found.way is BuildWay.BUILD_DEPS:  # before, each library is configured at every build
+            _write_stamp(job, stamp)
         lines = ("this revision configures and compiles in one go" + again,)
         return Done(findings, {**facts, "skipped": True, "changed": changed}, lines=lines)
     make_folder(job.folder)

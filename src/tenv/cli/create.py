@@ -108,10 +108,7 @@ def create(
             taken = taken_from_report(context, target, options, progress.say)
             options = taken.options
         if options != HostOptions():
-            from tenv.checks.host_options import read, with_driver  # late: loads the readers of hosts
-
-            options = read(options)
-            context = with_driver(context, options)
+            context, options = _read_host(context, options)
         if target == AUTO or pytorch or options != HostOptions():
             around, choice = _look(context, pytorch, options, progress.say if target == AUTO else None)
         if choice:
@@ -125,6 +122,14 @@ def create(
         made, choice = _first_that_is_served(context, request, choice, progress)
     findings = [finding.to_json() for finding in made.findings]
     return Result(_data(made, choice, taken), summary=_summary(made, prefix), findings=findings)
+
+
+def _read_host(context: "Context", options: "HostOptions") -> "tuple[Context, HostOptions]":
+    """Return the options with the report that they name, and the context with its driver."""
+    from tenv.checks.host_options import read, with_driver  # late: loads the readers of hosts
+
+    options = read(options)
+    return with_driver(context, options), options
 
 
 def _previewed(found: "Preview") -> Result:

@@ -30,6 +30,7 @@ __all__ = [
     "channel_word",
     "dist_info",
     "dist_infos",
+    "entry_in_cache",
     "file_at",
     "info_of",
     "infos_of",
@@ -211,6 +212,11 @@ class WheelFile:
         from packaging.tags import parse_tag
 
         return parse_tag(self.tags)
+
+
+def entry_in_cache(file: str) -> str:
+    """Return the name of a wheel's entry in uv's cache, below its package: its file name without name and ending."""
+    return file.removesuffix(_WHEEL_ENDING).partition("-")[2]
 
 
 def pure_wheel(name: str, version: str) -> str:

@@ -347,7 +347,7 @@ def _tuple(text: str) -> Version | None:
 def _glibc(tags: _Text, library: tuple[ElfFile, str] | Missing) -> Fact[Version] | Missing:
     """Return the oldest glibc: the tag's; without one in the metadata, the newest symbol of libc10."""
     tag = tags.found(_TAG)
-    if isinstance(tag, Fact) and (found := glibc_of(f"{tag.value}.whl")):
+    if isinstance(tag, Fact) and (found := glibc_of(tag.value)):
         return Fact(found, tag.origin)
     if isinstance(library, Missing):
         return library

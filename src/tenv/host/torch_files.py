@@ -16,7 +16,7 @@ from tenv.core.damaged_archives import DAMAGED_ZIP
 from tenv.core.dataclass import dataclass
 from tenv.core.files import read_regular
 from tenv.core.missing import Missing, ReasonKind
-from tenv.core.names import infos_of, is_wheel
+from tenv.core.names import infos_of, is_dist_info, is_wheel
 from tenv.host.places import is_file, is_folder
 from tenv.host.pythons import header_of
 
@@ -140,9 +140,11 @@ class WheelTorch(TorchFiles):
 
     def info(self, name: str, most: int) -> tuple[bytes, str] | Missing:
         """Return a file of the wheel's metadata."""
-        ending = f".dist-info/{name}"
-        found = next((row for row in self._names if row.startswith("torch-") and row.endswith(ending)), "")
-        return self._member(found, most) if found else _none(ending)
+        for row in self._names:
+            folder, _, last = row.partition("/")
+            if last == name and folder.startswith("torch-") and is_dist_info(folder):
+                return self._member(row, most)
+        return _none(f"{name} in the metadata")
 
     def module(self) -> tuple[str, str] | Missing:
         """Return the name of the extension module."""

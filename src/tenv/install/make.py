@@ -35,7 +35,7 @@ from tenv.environment.trust import Reason, needed_names
 from tenv.install.architectures import chosen_archs
 from tenv.install.creation import Creation
 from tenv.install.plan import make_plan
-from tenv.sources.interface import Need, sources
+from tenv.sources.interface import NeededFile, sources
 from tenv.sources.owners import record_files
 from tenv.toolchain.cuda_folder import assemble, assemble_beside
 
@@ -170,12 +170,12 @@ def _plan(job: Creation) -> None:
             job.context.progress.say("; ".join(download_lines(needs)))
 
 
-def needs_of(job: Creation) -> tuple[Need, ...]:
+def needs_of(job: Creation) -> tuple[NeededFile, ...]:
     """Return the files that a planned job installs."""
     return tuple(need for work in job.works for need in work.needs())
 
 
-def download_lines(needs: Sequence[Need]) -> Iterator[str]:
+def download_lines(needs: Sequence[NeededFile]) -> Iterator[str]:
     """Yield the files and the bytes to download with their servers, those in caches, and the size on the disk."""
     new, cached = [need for need in needs if not need.cached], [need for need in needs if need.cached]
     by_server: dict[str, int] = {}

@@ -167,7 +167,7 @@ class SourceCache:
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class NeededFile:
     """A file of a lock that an environment does not have yet.
 
     Attributes:
@@ -214,7 +214,7 @@ class Work:
         """Return whether `accept` has harmless changes to record."""
         return False
 
-    def needs(self) -> Iterable[Need]:
+    def needs(self) -> Iterable[NeededFile]:
         """Return the files that are to be installed, by the plan of the job; nothing is fetched."""
         return ()
 

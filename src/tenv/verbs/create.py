@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tenv.checks.rules.interface import Finding
-    from tenv.sources.interface import Need
+    from tenv.sources.interface import NeededFile
 
 __all__ = ["CreateRequest", "Created", "LockMode", "Preview", "create", "preview"]
 
@@ -79,7 +79,7 @@ class Preview:
     found: Target
     prefix: Path
     changed: bool
-    needs: "tuple[Need, ...]" = ()
+    needs: "tuple[NeededFile, ...]" = ()
     lines: tuple[str, ...] = ()
     findings: "tuple[Finding, ...]" = ()
 

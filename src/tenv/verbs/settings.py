@@ -136,7 +136,9 @@ def _unknown_setting(key: str, value: str | None) -> UsageError:
     """Return the error for a setting that does not exist, with the nearest one as it is typed."""
     name, _, start = key.partition(".")
     if name == "mirrors":
-        line = f"`tenv config mirrors.https://conda.anaconda.org {value or 'MIRROR'}` sets that of the conda channels"
+        from tenv.core.names import channel_url  # late: only for this error
+
+        line = f"`tenv config mirrors.{channel_url('conda-forge')} {value or 'MIRROR'}` sets that of conda-forge"
         return UsageError("`mirrors` needs the URL that is replaced", hint=line)
     known = [f"{one}.{start or 'URL'}" if one == "mirrors" else one for one in _KEYS]
     close = nearest(key, known) or nearest(name, _KEYS)

@@ -143,7 +143,7 @@ def _triton(case: Case, torch: str) -> Iterator[Finding]:
     if not wrong:
         return
     feature = wrong[0].features[0] if wrong[0].features else ""
-    section = f"feature.{feature}.pypi-dependencies" if feature else "pypi-dependencies"
+    section = f"{f'feature.{feature}.' if feature else ''}platform.{case.platform}.pypi-dependencies"
     minors: dict[str, list[str]] = {}
     for wheel in wrong:
         minors.setdefault(wheel.version, []).extend(wheel.python)

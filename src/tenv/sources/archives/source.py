@@ -12,7 +12,7 @@ from tenv.core.names import normalize
 from tenv.core.prefix import ARCHIVES
 from tenv.locks.lock import Archive, Lock, LockedFile
 from tenv.sources.archives.installed import InstalledArchives
-from tenv.sources.interface import Access, Chosen, Need, Problem, Source, SourceCache, Work, section_of
+from tenv.sources.interface import Access, Chosen, NeededFile, Problem, Source, SourceCache, Work, section_of
 from tenv.targets.manifest import Manifest
 from tenv.targets.search import settings_folder
 
@@ -136,7 +136,7 @@ class ArchiveWork(Work):
     def _archives(self) -> "tuple[Archive, ...]":
         return self.job.lock.archives.get(self.job.platform, ())
 
-    def needs(self) -> "Iterator[Need]":
+    def needs(self) -> "Iterator[NeededFile]":
         """Yield the archives to install; one that is in the store is not downloaded."""
         job = self.job
         if not self._archives():
@@ -147,7 +147,7 @@ class ArchiveWork(Work):
         store, windows = default_store(), sys.platform == "win32"
         for row in lacking(job.prefix, self._archives(), afresh=job.plan.scratch, damaged=job.plan.damaged):
             server, cached = urlsplit(row.url).netloc, store.keeps(row, windows=windows)
-            yield Need(row.name, row.version, self.source.section.kind, row.size, server, cached)
+            yield NeededFile(row.name, row.version, self.source.section.kind, row.size, server, cached)
 
     def begin(self) -> None:
         """Start fetching and unpacking missing archives."""

@@ -15,7 +15,7 @@ from tenv.core.user_folders import user_data
 from tenv.environment.state import Environment, State, Status
 from tenv.locks.lock import CondaPackage, Lock, LockedFile
 from tenv.sources.conda.installed import CondaPackages, unlink
-from tenv.sources.interface import Access, Chosen, Need, Problem, Source, SourceCache, Work, section_of
+from tenv.sources.interface import Access, Chosen, NeededFile, Problem, Source, SourceCache, Work, section_of
 from tenv.sources.owners import claimed_twice
 from tenv.targets.manifest import Manifest
 
@@ -127,7 +127,7 @@ class CondaWork(Work):
     def _changes(self) -> bool:
         return _KEY in self.job.plan.changed
 
-    def needs(self) -> Iterator[Need]:
+    def needs(self) -> Iterator[NeededFile]:
         """Yield the packages to link; one that is in the cache is not downloaded."""
         if not self._changes:
             return
@@ -137,7 +137,7 @@ class CondaWork(Work):
         new = [row for row in job.lock.conda.get(job.platform, ()) if not job.plan.keeps(_KEY, row.name)]
         cached = cached_urls(job.lock, job.platform) if new else frozenset()
         for row in new:
-            yield Need(row.name, row.version, self.source.section.kind, row.size, row.channel, row.url in cached)
+            yield NeededFile(row.name, row.version, self.source.section.kind, row.size, row.channel, row.url in cached)
 
     def stage(self) -> Collection[str]:
         """Fetch the packages into the cache, and check that none overwrites an unmanaged file.

@@ -11,7 +11,7 @@ from tenv.core.versions import same_release
 from tenv.core.wheel_platforms import marker_values
 from tenv.environment.integrity import check
 from tenv.locks.lock import Lock, LockedFile, LockedTree
-from tenv.sources.interface import Access, Chosen, Need, Problem, Source, SourceCache, Work, section_of
+from tenv.sources.interface import Access, Chosen, NeededFile, Problem, Source, SourceCache, Work, section_of
 from tenv.sources.wheels.installed import Wheels
 from tenv.sources.wheels.unpacked_size import check_directories
 from tenv.targets.manifest import Manifest, with_features
@@ -153,20 +153,20 @@ class WheelWork(Work):
         ]
         return locate(job.context, with_features(job.target.manifest).on(job.platform), new)
 
-    def needs(self) -> "Iterator[Need]":
+    def needs(self) -> "Iterator[NeededFile]":
         """Yield the wheels to install; one that is in uv's cache is not downloaded."""
         job, kind = self.job, self.source.section.kind
         if _KEY not in job.plan.changed or job.plan.python is None:
             return
         if not job.plan.python.path.is_absolute():  # one that uv downloads
-            yield Need(
+            yield NeededFile(
                 "python", str(job.plan.python.version), "python", None, "the server of uv's Pythons", cached=False
             )
         new = [wheel for wheel in self._wheels() if not job.plan.keeps(_KEY, wheel.name)]
         cached = job.uv.cached(new)
         for wheel in new:
             server, here = wheel.origin or "the index of wheels", wheel.sha256 in cached or bool(wheel.path)
-            yield Need(wheel.name, wheel.version, kind, wheel.size, server, here)
+            yield NeededFile(wheel.name, wheel.version, kind, wheel.size, server, here)
 
     def stage(self) -> "Collection[str]":
         """Refuse wheels that unpack to more than the limits, and build source trees, while the prefix is unchanged.

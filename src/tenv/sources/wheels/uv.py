@@ -14,7 +14,7 @@ import tomli
 from tenv.core import process
 from tenv.core.errors import EnvironmentBrokenError, NetworkError, NoSolutionError, StorageError
 from tenv.core.files import empty_folder, storage_errors
-from tenv.core.names import normalize
+from tenv.core.names import entry_in_cache, normalize
 from tenv.core.progress import Progress
 from tenv.core.versions import Version, is_release
 from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags
@@ -409,7 +409,7 @@ class Uv(UvProgram):
         return frozenset(
             wheel.sha256
             for wheel in wheels
-            for entry in (wheel.file.removesuffix(".whl").partition("-")[2],)
+            for entry in (entry_in_cache(wheel.file),)
             if any(any(cache.glob(f"wheels-v*/{kind}/{wheel.name}/{entry}")) for kind in ("*", "*/*"))
         )
 
