@@ -25,7 +25,8 @@ def imported(requests: str, *rows: str, lock: bool = True) -> tuple[dict[str, An
     Path("pixi.lock").write_text(
         f"version: 6\nenvironments:\n  default:\n    channels:\n    - url: {HOME}/\n"
         "    packages:\n      linux-64:\n"
-        f"      - conda: {PYTHON}\n{listed}packages:\n- conda: {PYTHON}\n  sha256: {SHA['beta']}\n  depends: []\n{packages}"
+        f"      - conda: {PYTHON}\n{listed}packages:\n- conda: {PYTHON}\n"
+        f"  sha256: {SHA['beta']}\n  depends: []\n{packages}"
     )
     Path("pixi.toml").write_text(
         '[workspace]\nname = "w"\nchannels = ["conda-forge"]\nplatforms = ["linux-64"]\n'
