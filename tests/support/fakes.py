@@ -283,7 +283,8 @@ class Index(Service):
         """Return the status and the body for a path while all is well."""
         kind, _, name = path.strip("/").partition("/")
         if kind == "simple" and name:
-            there = [wheel for wheel in self.wheels() if _normalized(wheel.name.split("-")[0]) == name]
+            files = (*self.wheels(), *sorted(self.folder.glob("*.tar.gz")))
+            there = [file for file in files if _normalized(file.name.split("-")[0]) == name]
             page = _page(there, digests=not self.bare, metadata=not self.whole)
             return (200, page) if page else (404, b"no such project")
         file = self.folder / name.removesuffix(".metadata")
@@ -351,7 +352,8 @@ def _page(wheels: Sequence[Path], *, digests: bool, metadata: bool) -> bytes:
     for wheel in wheels:
         digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
         fragment = f"#sha256={digest}" if digests else ""
-        link = f'href="../../files/{quote(wheel.name)}{fragment}"' + (' data-core-metadata="true"' if metadata else "")
+        beside = ' data-core-metadata="true"' if metadata and wheel.suffix == ".whl" else ""
+        link = f'href="../../files/{quote(wheel.name)}{fragment}"{beside}'
         rows.append(f"<a {link}>{wheel.name}</a><br>")
     return ("<!DOCTYPE html><html><body>" + "\n".join(rows) + "</body></html>").encode() if rows else b""
 

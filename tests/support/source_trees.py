@@ -2,9 +2,10 @@
 
 import os
 import subprocess
+import tarfile
 from pathlib import Path
 
-__all__ = ["commit_all", "git", "write_dynamic_tree", "write_tree"]
+__all__ = ["commit_all", "git", "pack_sdist", "write_dynamic_tree", "write_tree"]
 
 _BACKEND = '''\
 """A small build backend: wheels with one module, and editable ones that name this folder."""
@@ -88,6 +89,19 @@ def write_dynamic_tree(folder: Path, *, version: str = "1.0", requires: str = "a
     file.write_text(text)
     (folder / "VERSION").write_text(f"{version}\n{requires}\n")
     return folder
+
+
+def pack_sdist(
+    tree: Path, folder: Path, *, version: str = "1.0", requires: str = "alpha>=1", static: bool = True
+) -> Path:
+    """Pack the tree of the package `vision` into a source archive of an index, with its ``PKG-INFO``."""
+    metadata = "2.2" if static else "2.1"
+    info = f"Metadata-Version: {metadata}\nName: vision\nVersion: {version}\nRequires-Dist: {requires}\n"
+    (tree / "PKG-INFO").write_text(info)
+    path = folder / f"vision-{version}.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        archive.add(tree, f"vision-{version}")
+    return path
 
 
 def git(folder: Path, *words: str) -> str:

@@ -25,6 +25,7 @@ platforms = ["linux-64", "win-64"]
 channels = ["conda-forge", "nvidia/label/cuda-12.1.1", "https://h/c"]
 pytorch = ">=2.1,<2.14"
 python = ">=3.11,<3.13"
+sdists = ["alpha"]
 [requirements]
 cuda = "12.1"
 glibc = "2.17"
@@ -34,7 +35,7 @@ magma-cuda121 = { version = "2.6.1", channel = "pytorch", build = "*_1" }
 gone = false
 [pypi-dependencies]
 Num_Py = { version = "*", extras = ["b", "a"] }
-torch = { version = "2.9.*", index = "pytorch-cu128" }
+torch = { version = "2.9.*", index = "pytorch-cu128", build = true }
 [archives]
 cusparselt = "0.5.2.1"
 cuda = { version = "auto", components = ["nvcc"] }
@@ -136,6 +137,8 @@ TYPOS = [
     ("{ unset = true }", "{ unset = false }", "activation.env.OLD.unset"),
     ('cache = "sccache"', 'cache = "scache"', "build.cache"),
     ('index = "pytorch-cu128"', 'idnex = "pytorch-cu128"', "pypi-dependencies.torch.idnex"),
+    ('sdists = ["alpha"]', 'sdists = "alpha"', "sdists"),
+    ("build = true", 'build = "yes"', "pypi-dependencies.torch.build"),
     ('format = "simple"', 'format = "html"', "index.0.format"),
     ('url = "https://h/cu128"', 'uri = "https://h/cu128"', "index.0.uri"),
     ("extra-index-urls", "extra-index-url", "pypi-options.extra-index-url"),

@@ -205,7 +205,7 @@ def test_a_file_is_the_requested_one(tmp_path: Path) -> None:
 
 
 CHANGES: dict[str, Callable[[dict[str, Any], dict[str, Any]], object]] = {
-    "indexes: no wheel comes from": lambda ours, row: row.pop("index"),
+    "indexes: no package comes from": lambda ours, row: row.pop("index"),
     "is not among the indexes of the lock": lambda ours, _: ours.pop("indexes"),
     "stands beside `index`": lambda _, row: row.update(path="torch-2.9.0+cu128-py3-none-any.whl"),
     "expected an address": lambda ours, _: ours["indexes"][0].update(url="ssh://h/cu128"),

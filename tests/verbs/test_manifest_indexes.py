@@ -226,11 +226,11 @@ def test_an_index_without_the_wheel_is_named(asked: Project, torch: Index) -> No
     assert f"the index pytorch-cu128 ({torch.url}) has no wheel of beta for linux-64" in said
 
 
-def test_files_at_hand_serve_every_row_where_no_index_may(
+def test_present_files_serve_every_row_where_no_index_may(
     asked: Project, torch: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked.ok("lock", "tiny")
-    folder = tmp_path / "at hand"
+    folder = tmp_path / "present"
     shutil.copytree(asked.index.folder, folder)
     shutil.copy(next(torch.folder.glob("torch-*")), folder)
     torch.asked.clear()

@@ -1,5 +1,7 @@
 """Run a program that may do little beside writing to one folder: ``python -I sandbox.py FOLDER PROGRAM [ARGUMENT…]``.
 
+With an empty FOLDER, such as for the build of a package, it may do all but open a socket.
+
 On Linux it may not write elsewhere (Landlock, kernel 5.13: https://docs.kernel.org/userspace-api/landlock.html), open a
 socket, send a signal, or change the mode, the owner or the attributes of a file (seccomp filters:
 https://docs.kernel.org/userspace-api/seccomp_filter.html). Its child processes end with it (PR_SET_CHILD_SUBREAPER in
@@ -34,6 +36,9 @@ _TRUNCATE_SINCE = 3
 
 _EVERYWHERE = (424, 425, 426, 427, 452, 463, 466)
 """pidfd_send_signal, io_uring_setup to io_uring_register, fchmodat2, setxattrat, removexattrat."""
+
+_RINGS = (425, 426, 427)
+"""io_uring_setup to io_uring_register, which open sockets too."""
 
 _DENIED = {
     # socket; kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo; ptrace, process_vm_readv and writev;
@@ -83,12 +88,16 @@ def _confine_writing(libc: ctypes.CDLL, folder: str) -> bool:
     return bool(libc.syscall(_RESTRICT_SELF, rules, ctypes.c_uint32(0)) == 0)
 
 
-def _deny_calls(libc: ctypes.CDLL) -> bool:
-    """Make the denied system calls fail with EPERM; return whether the kernel can do that."""
+def _deny_calls(libc: ctypes.CDLL, *, network: bool) -> bool:
+    """Make the denied system calls fail with EPERM, or with `network` those of sockets alone.
+
+    Returns:
+        Whether the kernel can do that.
+    """
     if platform.machine() not in _DENIED:
         return False
     machine, calls = _DENIED[platform.machine()]
-    tests = [(_EQUAL, number) for number in (*calls, *_EVERYWHERE)]
+    tests = [(_EQUAL, number) for number in ((calls[0], *_RINGS) if network else (*calls, *_EVERYWHERE))]
     last = len(tests) + 5
     rows = [(_LOAD, 0, 0, 4), (_EQUAL, 0, last - 2, machine), (_LOAD, 0, 0, 0), (_AT_LEAST, last - 4, 0, _OTHER_CALLS)]
     rows += [(code, last - at - 1, 0, value) for at, (code, value) in enumerate(tests, start=4)]
@@ -101,8 +110,11 @@ def _start(libc: ctypes.CDLL, folder: str, program: list[str], *, reaps: bool) -
     """Become the program, with all that the kernel can deny."""
     libc.prctl(_DEATH_SIGNAL, int(signal.SIGKILL), 0, 0, 0)
     libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-    missing = [] if _confine_writing(libc, folder) else ["writing to files"]
-    missing += [] if _deny_calls(libc) else ["network", "signals", "modes of files"]
+    if folder:
+        missing = [] if _confine_writing(libc, folder) else ["writing to files"]
+        missing += [] if _deny_calls(libc, network=False) else ["network", "signals", "modes of files"]
+    else:
+        missing = [] if _deny_calls(libc, network=True) else ["network"]
     missing += [] if reaps else ["programs that go on"]
     _say(missing)
     os.execv(program[0], program)  # noqa: S606 (the point of this file)
@@ -146,7 +158,8 @@ def _children() -> list[int]:
 def _main(folder: str, program: list[str]) -> int:
     seconds = float(os.environ.pop(SECONDS, "") or "inf")
     if sys.platform != "linux":
-        _say(["writing to files", "network", "signals", "modes of files", "programs that go on"])
+        rest = ["writing to files", "network", "signals", "modes of files"] if folder else ["network"]
+        _say([*rest, "programs that go on"])
         os.execv(program[0], program)  # noqa: S606
     libc = ctypes.CDLL(None, use_errno=True)
     reaps = libc.prctl(_SUBREAPER, 1, 0, 0, 0) == 0

@@ -186,6 +186,11 @@ class LockedTree:
         subdirectory: As in the manifest.
         path: The folder, as in the manifest; empty for a repository.
         editable: As in the manifest.
+        file: The name of its source archive on an index; empty for a tree.
+        digest: The sha256 of the archive in hex; empty for a tree.
+        length: The size of the archive in bytes; None if unknown.
+        index: The index of the manifest that the archive comes from; None for any index in use, or for a tree.
+        build: The wheels that its build backend needs, as ``NAME==VERSION sha256:HEX``; empty for a tree.
     """
 
     name: str
@@ -202,15 +207,26 @@ class LockedTree:
     subdirectory: str = ""
     path: str = ""
     editable: bool = False
+    file: str = ""
+    digest: str = ""
+    length: int | None = None
+    index: Index | None = None
+    build: tuple[str, ...] = ()
 
     @property
     def sha256(self) -> str:
-        """The commit in place of a digest; empty for a folder."""
-        return self.commit
+        """The sha256 of a source archive, and the commit of a repository in its place; empty for a folder."""
+        return self.digest or self.commit
 
     @property
-    def size(self) -> None:
-        """The size, which is unknown."""
+    def size(self) -> int | None:
+        """The size of a source archive; None for a tree."""
+        return self.length
+
+    @property
+    def origin(self) -> str:
+        """Where a source archive comes from, for people; empty for the indexes in use."""
+        return f"the index {self.index}" if self.index else ""
 
     @property
     def request(self) -> TreeRequest:
@@ -220,7 +236,8 @@ class LockedTree:
     @property
     def note(self) -> tuple[str, ...]:
         """The entry in the state of an environment: the version, and a digest of the pinned values."""
-        pinned = digest_bytes("\n".join((*self.request.asked(), self.commit)).encode())
+        values = (self.file, self.digest, *self.build) if self.file else (*self.request.asked(), self.commit)
+        pinned = digest_bytes("\n".join(values).encode())
         return self.version, f"{ANY_VERSION}{pinned}" if self.dynamic else pinned
 
 
@@ -289,7 +306,8 @@ class Lock:
     @property
     def indexes(self) -> tuple[Index, ...]:
         """The indexes that its wheels come from, by name."""
-        found = {row.index.key: row.index for rows in self.wheels.values() for row in rows if row.index}
+        kinds: tuple[Mapping[str, tuple[Wheel | LockedTree, ...]], ...] = (self.wheels, self.trees)
+        found = {row.index.key: row.index for kind in kinds for rows in kind.values() for row in rows if row.index}
         return tuple(found[key] for key in sorted(found))
 
     def files(self, key: str, platform: str) -> Sequence[LockedFile]:

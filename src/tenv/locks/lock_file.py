@@ -223,13 +223,13 @@ def _read(whole: Table, ours: Table, raw: bytes, target: str) -> Lock:
         conda={platform: packages for platform, packages in conda.items() if packages},
         archives={platform: read_archives(archives, platform) for platform in archives.data},
         channels=read_channels(environment),
-        trees=read_trees(ours.table(_TREES), platforms),
+        trees=read_trees(ours.table(_TREES), platforms, indexes),
         details=_read_details(whole, {package.url for packages in conda.values() for package in packages}),
         header=_read_header(whole, name),
         others={key: rows for key in _OTHERS if (rows := read_others(ours.table(key), platforms))},
     )
     if idle := [key for key in indexes if key not in {index.key for index in found.indexes}]:
-        raise ours.fail(_INDEXES, f"no wheel comes from `{idle[0]}`")
+        raise ours.fail(_INDEXES, f"no package comes from `{idle[0]}`")
     for platform in platforms:
         own = found.conda_python(platform)
         served = [row.python for row in found.wheels[platform]]

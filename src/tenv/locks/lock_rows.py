@@ -59,6 +59,8 @@ _ARCHIVE_KEYS = (
     "features",
 )
 _TREE_KEYS = ("name", "version", "python", "requires", "commit", "dynamic", "features", *TREE_KEYS)
+_SDIST_KEYS = ("name", "version", "file", "sha256", "size", "index", "python", "build", "requires", "features")
+_PIN = re.compile(r"[a-z0-9][a-z0-9.-]*==[0-9A-Za-z.!+]+ sha256:[0-9a-f]{64}")
 _OTHER_KEYS = ("name", "version", "sha256", "size")
 _MINOR = re.compile(r"3\.(0|[1-9][0-9]?)")
 _CONDA_SCHEMES = ("https", "http", "file")
@@ -364,25 +366,73 @@ def _other(row: Table) -> OtherFile:
 def tree_row(tree: LockedTree) -> dict[str, Any]:
     """Return the row of a source tree in a lock."""
     row: dict[str, Any] = {"name": tree.name, "version": tree.version, **tree.request.given()}
+    if tree.file:
+        row |= {"file": tree.file, "sha256": tree.digest} | ({"size": tree.length} if tree.length is not None else {})
+        row |= {"index": tree.index.key} if tree.index else {}
+        row |= {"build": list(tree.build)}
     row |= {"commit": tree.commit} if tree.commit else {}
     row |= {"dynamic": True} if tree.dynamic else {}
     row |= {"features": tree.features} if tree.features else {}
     return {**row, "python": tree.python, "requires": list(tree.requires)}
 
 
-def read_trees(table: Table, platforms: Iterable[str]) -> dict[str, tuple[LockedTree, ...]]:
-    """Return the source trees of a lock by platform, each value checked as in a manifest."""
+def read_trees(
+    table: Table, platforms: Iterable[str], indexes: Mapping[str, Index] = MappingProxyType({})
+) -> dict[str, tuple[LockedTree, ...]]:
+    """Return the source trees and archives of a lock by platform, each value checked as in a manifest.
+
+    Args:
+        table: The rows by platform.
+        platforms: The platforms of the lock.
+        indexes: The indexes of the lock, by name or address.
+    """
     table.only(platforms)
     found = {}
     for platform in table.data:
-        found[platform] = tuple(_tree(row) for row in table.rows(platform))
-        _once(table, platform, [(tree.name,) for tree in found[platform]])
+        rows = table.rows(platform)
+        found[platform] = tuple(_sdist(row, indexes) if "file" in row.data else _tree(row) for row in rows)
+        _once(table, platform, [(tree.name, minor) for tree in found[platform] for minor in tree.python])
     return found
+
+
+def _sdist(row: Table, indexes: Mapping[str, Index]) -> LockedTree:
+    """Return a source archive of an index."""
+    from packaging.utils import InvalidSdistFilename, parse_sdist_filename  # late: few locks have one
+
+    row.only(_SDIST_KEYS)
+    index = row.text("index")
+    tree = LockedTree(
+        name=row.required_text("name"),
+        version=row.required_text("version"),
+        python=row.strings("python"),
+        requires=row.strings("requires"),
+        features=_features(row),
+        file=row.required_text("file"),
+        digest=_sha256(row),
+        length=_size(row),
+        index=indexes.get(index),
+        build=row.strings("build"),
+    )
+    try:
+        name, version = parse_sdist_filename(tree.file)
+    except InvalidSdistFilename:
+        name = version = None  # type: ignore[assignment]
+    faults = {"name": name_fault(tree.name), "version": "" if is_release(tree.version) else "is not a version"}
+    if "/" in tree.file or normalize(name or "") != tree.name or not same_release(str(version), tree.version):
+        faults["file"] = f"`{tree.file}` is not a source archive of {tree.name} {tree.version}"
+    faults["index"] = f"`{index}` is not among the indexes of the lock" if index and index not in indexes else ""
+    faults["requires"] = next(filter(None, map(_requirement_fault, tree.requires)), "")
+    faults["build"] = "" if all(map(_PIN.fullmatch, tree.build)) else "is not a list of NAME==VERSION sha256:HEX"
+    faults["python"] = "" if tree.python and all(map(_MINOR.fullmatch, tree.python)) else "is not a list of minors"
+    for key, fault in faults.items():
+        if fault:
+            raise row.fail(key, fault)
+    return tree
 
 
 def _tree(row: Table) -> LockedTree:
     row.only(_TREE_KEYS)
-    texts = {key: row.text(key) for key in ("commit", "git", *REVISIONS, "subdirectory", "path")}
+    texts: dict[str, Any] = {key: row.text(key) for key in ("commit", "git", *REVISIONS, "subdirectory", "path")}
     tree = LockedTree(
         name=row.required_text("name"),
         version=row.required_text("version"),

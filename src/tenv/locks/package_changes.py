@@ -18,7 +18,7 @@ __all__ = ["FieldChange", "PackageChange", "Piece", "files_of", "joined", "packa
 _REACHING = {
     "archive": ("to", "strip", "kind", "trust", "licence", "url"),
     "conda": ("url", "channel", "subdir", "python_site_packages_path"),
-    "wheel": ("file", "requires", "commit", "index", "url", *TREE_KEYS),
+    "wheel": ("file", "requires", "commit", "index", "url", "build", *TREE_KEYS),
 }
 """The values of each kind of package that decide on a path, a server, or other packages."""
 

@@ -93,7 +93,8 @@ def _faults_for(lock: Lock, manifest: Manifest, platform: str, minor: str) -> It
     wheels, trees = lock.wheels_for(platform, minor), lock.trees_for(platform, minor)
     files: tuple[Wheel | LockedTree, ...] = (*wheels, *trees)
     locked = {file.name: file for file in files}
-    yield from _tree_faults(trees, manifest.wheels)
+    yield from _tree_faults([tree for tree in trees if not tree.file], manifest.wheels)
+    yield from (fault for tree in trees if tree.file and (fault := _sdist_fault(tree, manifest)))
     yield from (fault for wheel in wheels if (fault := _origin_fault(wheel, manifest)))
     if twice := {wheel.name for wheel in wheels} & {tree.name for tree in trees}:
         yield f"{min(twice)} is locked both as a wheel and from a source tree"
@@ -147,7 +148,16 @@ def _origin_fault(wheel: Wheel, manifest: Manifest) -> str:
     return ""
 
 
-def _index_fault(wheel: Wheel, manifest: Manifest, asked: str) -> str:
+def _sdist_fault(row: LockedTree, manifest: Manifest) -> str:
+    """Return why a manifest does not accept a source archive, whose build runs code; empty if it does."""
+    request = manifest.wheels.get(row.name)
+    if row.name not in manifest.builds or (request and (request.tree or request.file)):
+        allow = f"`build = true` at {row.name}" if request else f'`sdists = ["{row.name}"]`'
+        return f"{row.name} is locked as a source archive, whose build runs code, and no {allow} permits it"
+    return _index_fault(row, manifest, request.index if request else "")
+
+
+def _index_fault(wheel: Wheel | LockedTree, manifest: Manifest, asked: str) -> str:
     wanted = manifest.index(asked) if asked else None
     if wanted:
         other = wheel.index != wanted

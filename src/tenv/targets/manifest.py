@@ -115,6 +115,7 @@ class WheelRequest:
         tree: The source tree that it is built from; None for a wheel.
         index: The name or the address of the only index that it comes from; empty for any index in use.
         file: The one file that is accepted; None for a wheel of an index.
+        build: Whether it may be built from a source archive where no wheel fits.
     """
 
     version: Range
@@ -122,12 +123,14 @@ class WheelRequest:
     tree: TreeRequest | None = None
     index: str = ""
     file: FileRequest | None = None
+    build: bool = False
 
     def asked(self) -> list[str]:
         """Return the request as JSON values, as in a lock."""
         index = [f"index={self.index}"] if self.index else []
         place = self.tree or self.file
-        return [str(self.version), *self.extras, *index, *(place.asked() if place else ())]
+        build = ["build=true"] if self.build else []
+        return [str(self.version), *self.extras, *index, *build, *(place.asked() if place else ())]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -228,6 +231,7 @@ class Manifest:
         inherited: The features that only parents have: where one does not fit, the lock is made without it.
         unfollowed: The manifest before `tenv.targets.torch_cuda.follow` added the toolkit; None for any other.
         indexes: The package indexes, best first.
+        sdists: Packages that may be built from their source archives although only others require them.
     """
 
     name: str
@@ -252,6 +256,12 @@ class Manifest:
     inherited: frozenset[str] = frozenset()
     unfollowed: "Manifest | None" = field(default=None, repr=False)
     indexes: tuple[Index, ...] = ()
+    sdists: tuple[str, ...] = ()
+
+    @property
+    def builds(self) -> frozenset[str]:
+        """The names of the packages that may be built from their source archives."""
+        return frozenset((*self.sdists, *(name for name, request in self.wheels.items() if request.build)))
 
     @property
     def cache(self) -> str:
@@ -314,6 +324,7 @@ class Manifest:
             },
             **({"feature": self._asked_of_features(platform)} if self.features else {}),
             **({"index": [index.asked() for index in here.indexes]} if here.indexes else {}),
+            **({"sdists": sorted(here.sdists)} if here.sdists else {}),
         }
 
     def _asked_of_features(self, platform: str) -> dict[str, Any]:
@@ -427,6 +438,7 @@ def lay(above: Manifest, own: Manifest, *, adds: bool = False) -> Manifest:
         cache_name=own.cache_name or above.cache_name,
         cache_storage=own.cache_storage or above.cache_storage,
         indexes=laid(above.indexes, own.indexes, adds=adds),
+        sdists=tuple(dict.fromkeys((*above.sdists, *own.sdists))),
     )
 
 

@@ -135,6 +135,7 @@ def _read_one(name: str, table: Table) -> Manifest:
         channels=tuple(_channel(table, "channels", name) for name in table.strings("channels")),
         pytorch=table.parsed("pytorch", Range, None),
         python=table.parsed("python", Range, None),
+        sdists=tuple(normalize(_sdist(table, key)) for key in table.strings("sdists")),
         requirements=_read_requirements(table.table("requirements")),
         cache_name=_read_cache(table.table("build")),
         cache_storage=_read_storage(table.table("build")),
@@ -252,6 +253,12 @@ def _package(table: Table, key: str) -> str:
     return key
 
 
+def _sdist(table: Table, name: str) -> str:
+    if fault := name_fault(name):
+        raise table.fail("sdists", fault)
+    return name
+
+
 def _channel(table: Table, key: str, name: str) -> str:
     """Return the name of a channel: a name, a label, or a URL."""
     if fault := login_fault(name):
@@ -312,9 +319,10 @@ def _read_wheel(table: Table, key: str) -> WheelRequest:
     if "://" in index and (fault := index_fault(index)):
         raise inner.fail("index", f"`{without_login(index)}`: {fault}")
     tree = read_tree(inner)
-    if tree and index:
-        raise inner.fail("index", "is no part of a request for a source tree: remove this key")
-    return WheelRequest(version, tuple(sorted(extras)), tree, index)
+    for word in ("index", "build") if tree else ():
+        if word in inner.data:
+            raise inner.fail(word, "is no part of a request for a source tree: remove this key")
+    return WheelRequest(version, tuple(sorted(extras)), tree, index, build=inner.flag("build"))
 
 
 def _read_archive(table: Table, key: str) -> ArchiveRequest:

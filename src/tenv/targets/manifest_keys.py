@@ -139,6 +139,7 @@ WHEEL = (
     Key("index", "The only index that it comes from: the name of an [[index]], or an address", example="pytorch-cu128"),
     Key("url", "The address of a wheel; `#sha256=…` may follow", pattern=r"https?://[^@]+"),
     Key("sha256", "The sha256 of the wheel at `url` or `path`", pattern=SHA256_PATTERN),
+    Key("build", "Build it from its source archive, which runs its code, where no wheel fits", (Form.FLAG,)),
 )
 """A request for a wheel, or for a package that is built from a source tree."""
 
@@ -351,6 +352,12 @@ MANIFEST = (
     ),
     Key("pytorch", "The source revisions that the target builds", pattern=RANGE_PATTERN, example=">=2.14,<2.16"),
     Key("python", "The Pythons that the lock serves", pattern=RANGE_PATTERN, example=">=3.11,<3.15"),
+    Key(
+        "sdists",
+        "Packages that may be built from their source archives, which runs their code, though only others require them",
+        (Form.TEXTS,),
+        NAME_PATTERN,
+    ),
     Key("requirements", "Requirements on the host", _TABLE, keys=REQUIREMENTS),
     *_SECTIONS,
     *_INDEXES,

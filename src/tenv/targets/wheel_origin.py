@@ -167,7 +167,7 @@ def read_file_request(table: Table, name: str) -> FileRequest:
     Raises:
         ManifestError: A value is not valid, or contradicts another one.
     """
-    for key in ("version", "index", "git", "editable", "rev", "branch", "tag", "subdirectory"):
+    for key in ("version", "index", "build", "git", "editable", "rev", "branch", "tag", "subdirectory"):
         if key in table.data:
             raise table.fail(key, "is no part of a request for one file: remove this key")
     if "url" in table.data and "path" in table.data:

@@ -125,7 +125,7 @@ def _with_lost(exported: Exported, subject: Subject, chosen: Format) -> Exported
         if section.keys and files:
             exported = replace(exported, lost=(*exported.lost, f"[{section.name}]: {', '.join(sorted(files))}"))
     rows = [tree for platform in subject.platforms for tree in subject.lock.trees.get(platform, ())]
-    trees = {tree.name: str(tree.request) for tree in rows}
+    trees = {tree.name: tree.file or str(tree.request) for tree in rows}
     held = subject.requests or "pixi.toml" in exported.files
     for name, request in sorted(trees.items()) if not held else ():
         exported = replace(exported, lost=(*exported.lost, f"{name}, which is built from {request}"))

@@ -183,6 +183,8 @@ def _required(file: LockedFile, needs: Mapping[str, Iterable[str]]) -> Iterator[
 def _source_of(file: LockedFile) -> str:
     if isinstance(file, CondaPackage):
         return file.channel
+    if isinstance(file, LockedTree) and file.file:
+        return str(file.index) if file.index else "index"
     if isinstance(file, LockedTree):
         return f"{file.git}@{file.commit}" if file.git else file.path
     if isinstance(file, Wheel):

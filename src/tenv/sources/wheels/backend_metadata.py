@@ -81,7 +81,7 @@ def _install(uv: Uv, python: Path, requires: Iterable[str], where: str, settings
     if not lines:
         return
     words = ("pip", "install", "--python", str(python), "--requirement", "-", *uv.indexes())
-    done = uv.run(*words, text=lines, backends=True, **settings)
+    done = uv.run(*words, text=lines, backends=True, settings={}, **settings)
     if done.status:
         raise uv.error(done.stderr, f"{where}: what its build backend requires can't be installed")
 

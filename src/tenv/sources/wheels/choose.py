@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from tenv.core.errors import NoSolutionError
-from tenv.core.names import WheelFile, normalize
+from tenv.core.names import WheelFile, file_at, normalize
 from tenv.core.versions import Version
 from tenv.core.wheel_platforms import MACHINES
 from tenv.locks.lock import Wheel
 from tenv.targets.manifest import WheelRequest
 
-__all__ = ["choose_wheel", "cpu_torch", "first_that_fits", "hashed", "install_words", "join", "preferences"]
-__all__ += ["package_files", "requirement", "too_new", "uv_platforms", "ways_to_keep"]
+__all__ = ["build_words", "choose_wheel", "cpu_torch", "first_that_fits", "hashed", "install_words", "join"]
+__all__ += ["package_files", "preferences", "requirement", "too_new", "uv_platforms", "ways_to_keep"]
 
 Rows = list[dict[str, Any]]
 
@@ -39,7 +39,7 @@ def too_new(rows: Iterable[Mapping[str, Any]], tags: Mapping[Any, int]) -> list[
     found = []
     for row in rows:
         files = [WheelFile.parse(wheel.get("url") or wheel["path"]) for wheel in package_files(row)]
-        if not any(tag in tags for file in files if file for tag in file.all_tags()):
+        if files and not any(tag in tags for file in files if file for tag in file.all_tags()):
             found.append(f"{normalize(row['name'])}<{row['version']}")
     return found
 
@@ -55,8 +55,13 @@ def package_files(package: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [*package.get("wheels", []), *([package["archive"]] if "archive" in package else [])]
 
 
+def build_words(names: Iterable[str]) -> list[str]:
+    """Return uv's options that allow wheels alone, and for some packages their source archives alone."""
+    return ["--only-binary", ":all:", *(word for name in sorted(names) for word in ("--no-binary", name))]
+
+
 def choose_wheel(package: Mapping[str, Any], tags: Mapping[Any, int], python: str) -> tuple[str, tuple[Wheel, str]]:
-    """Return a package's name with its best wheel and the URL of the wheel.
+    """Return a package's name with its best wheel, or with its source archive where it has no wheel, and the URL.
 
     uv fetches a wheel whose index has no digest of it, and computes one.
     """
@@ -72,6 +77,12 @@ def choose_wheel(package: Mapping[str, Any], tags: Mapping[Any, int], python: st
             digest = row["hashes"]["sha256"]
             wheel = Wheel(name, package.get("version", file.version), file.file, digest, row.get("size"), (python,))
             ranked.append((rank, file.file, wheel, url))
+    source = package.get("sdist")
+    if source and not package_files(package) and "sha256" in source["hashes"]:
+        row = source
+        url = row.get("url") or Path(row["path"]).absolute().as_uri()
+        archive = Wheel(name, package["version"], file_at(url), row["hashes"]["sha256"], row.get("size"), (python,))
+        return name, (archive, url)
     if not ranked:
         raise NoSolutionError(f"{name} {package.get('version', '')}: the index has no matching wheel with a sha256")
     _, _, wheel, url = min(ranked, key=lambda row: row[:2])
@@ -152,7 +163,7 @@ def hashed(wheels: Iterable[Wheel], *, alone: bool = False) -> str:
 
     Args:
         wheels: The files; a `path` is absolute.
-        alone: Whether the user allows no address, only files at hand.
+        alone: Whether the user allows no address, only present files.
     """
     lines = []
     for wheel in wheels:

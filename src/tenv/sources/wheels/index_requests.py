@@ -15,13 +15,13 @@ from typing import Any
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import NetworkError
 from tenv.core.http import Http, Unanswered
-from tenv.locks.lock import Wheel
+from tenv.locks.lock import LockedTree, Wheel
 from tenv.sources.wheels.choose import hashed, requirement
 from tenv.sources.wheels.connections import index_urls
 from tenv.targets.manifest import Manifest
 from tenv.targets.wheel_origin import FLAT, Index
 
-__all__ = ["IndexedRequests", "UserIndexes", "as_asked", "indexes_in_use", "located", "read_origins"]
+__all__ = ["IndexedRequests", "UserIndexes", "as_asked", "indexes_in_use", "located", "located_sdist", "read_origins"]
 
 _REFUSED = (401, 403)
 _FROM = re.compile(r"# from (\S+)")
@@ -92,7 +92,7 @@ class IndexedRequests:
 
         Args:
             wheels: The files.
-            alone: Whether the user allows no index at all, only files at hand.
+            alone: Whether the user allows no index at all, only present files.
         """
         bound = {w.name: (f"{w.name}=={w.version}", w.index) for w in wheels if w.index and not alone}
         plain = hashed([wheel for wheel in wheels if wheel.name not in bound], alone=alone).splitlines()
@@ -228,6 +228,11 @@ def located(wheels: Iterable[Wheel], manifest: Manifest) -> tuple[Wheel, ...]:
         else:
             found.append(wheel)
     return tuple(found)
+
+
+def located_sdist(row: LockedTree, manifest: Manifest) -> LockedTree:
+    """Return a source archive of a lock with the manifest's own index."""
+    return replace(row, index=manifest.index(row.index.key)) if row.index else row
 
 
 def _bare(url: str) -> str:

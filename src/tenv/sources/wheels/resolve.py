@@ -10,10 +10,10 @@ from urllib.parse import unquote, urlsplit
 from tenv.core import process
 from tenv.core.errors import NetworkError, NoSolutionError
 from tenv.core.http import Http, Unanswered
-from tenv.core.names import file_at
+from tenv.core.names import file_at, is_wheel
 from tenv.core.progress import Progress
 from tenv.core.untrusted import whole_number
-from tenv.locks.lock import CondaPackage, LockedTree, Wheel
+from tenv.locks.lock import CondaPackage, Lock, LockedTree, Wheel
 from tenv.locks.wheel_answers import python_packages
 from tenv.sources.interface import Problem
 from tenv.sources.wheels.choose import join
@@ -45,8 +45,22 @@ def resolve_wheels(
     """
     trees = Trees(problem)
     with stand_ins(problem, trees) as whole:
-        wheels = _join(whole, _resolve(whole, conda))
-    return wheels, trees.locked(_wheel_cases(problem.manifest, conda))
+        resolved = _resolve(whole, conda)
+        wheels = _join(whole, _without_sdists(resolved))
+    built = trees.locked(_wheel_cases(problem.manifest, conda))
+    if any(not is_wheel(row[0].file) for choices in resolved.values() for choice in choices for row in choice.values()):
+        from tenv.sources.wheels.sdists import locked_sdists  # late: few targets have one
+
+        for platform, rows in locked_sdists(problem, resolved).items():
+            built[platform] = (*built.get(platform, ()), *rows)
+    return wheels, built
+
+
+def _without_sdists(resolved: Resolved) -> Resolved:
+    return {
+        platform: [{name: row for name, row in choice.items() if is_wheel(row[0].file)} for choice in choices]
+        for platform, choices in resolved.items()
+    }
 
 
 def _resolve(problem: Problem, conda: Mapping[str, Sequence[CondaPackage]]) -> Resolved:
@@ -60,9 +74,12 @@ def _resolve(problem: Problem, conda: Mapping[str, Sequence[CondaPackage]]) -> R
     def one(case: tuple[str, str]) -> dict[str, tuple[Wheel, str]]:
         platform, minor = case
         here = manifest.on(platform)
-        kept = old.wheels.get(platform, ()) if old else ()
+        kept = _kept(old, platform) if old else ()
         given = python_packages(conda.get(platform, ()))
-        chosen = uv.resolve(here, platform, minor, kept, problem.upgrade, given, problem.limits.exclude_newer)
+        limits = problem.limits
+        chosen = uv.resolve(
+            here, platform, minor, kept, problem.upgrade, given, limits.exclude_newer, builds=limits.ask_backends
+        )
         access.progress.advance()
         return chosen
 
@@ -89,6 +106,13 @@ def _resolve(problem: Problem, conda: Mapping[str, Sequence[CondaPackage]]) -> R
     if failed is not None:
         raise _explained(problem, conda, *failed) if problem.limits.explain else failed[-1]
     return resolved
+
+
+def _kept(old: Lock, platform: str) -> tuple[Wheel, ...]:
+    """Return the wheels of a lock, and its source archives as if they were wheels: their versions stay, too."""
+    archives = (tree for tree in old.trees.get(platform, ()) if tree.file)
+    rows = (Wheel(tree.name, tree.version, tree.file, tree.digest, tree.size, tree.python) for tree in archives)
+    return (*old.wheels.get(platform, ()), *rows)
 
 
 def _explained(

@@ -1,6 +1,7 @@
 """Wheels as a source: resolved and installed by uv."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from tenv.core.progress import Bytes
 from tenv.core.versions import same_release
 from tenv.core.wheel_platforms import marker_values
 from tenv.environment.integrity import check
-from tenv.locks.lock import Lock, LockedFile, LockedTree
+from tenv.locks.lock import Lock, LockedFile, LockedTree, Wheel
 from tenv.sources.interface import Access, Chosen, NeededFile, Problem, Source, SourceCache, Work, section_of
 from tenv.sources.wheels.installed import Wheels
 from tenv.sources.wheels.unpacked_size import check_directories
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from tenv.environment.installed_files import Expected
     from tenv.environment.state import Environment, State
-    from tenv.locks.lock import Wheel
     from tenv.sources.job import Job
     from tenv.targets.tree_request import TreeRequest
 
@@ -88,6 +88,10 @@ class WheelSource(Source):
         """Yield uv's cache."""
         uv = access.uv()
         yield SourceCache("wheels (uv)", uv.folder("cache"), uv.clean_cache)
+        from tenv.sources.wheels.sdist_builds import built_folder, forget_built  # late: only here
+
+        if built_folder().is_dir():
+            yield SourceCache("wheels that tenv built", built_folder(), forget_built)
 
     def work(self, job: "Job") -> "WheelWork":
         """Return the work that installs wheels."""
@@ -106,6 +110,10 @@ class WheelWork(Work):
     """The source trees that are built, by name."""
     _tried: bool = False
     """Whether they were built before the prefix changed."""
+    _sdists: "Sequence[LockedTree]" = ()
+    """The source archives that are built."""
+    _built: "Mapping[str, Wheel]" = MappingProxyType({})
+    """The wheels that they became, by name."""
 
     def _folders(self) -> Manifest | None:
         """Return the requests of this platform if one is a folder, whose files change without the lock; else None."""
@@ -143,15 +151,19 @@ class WheelWork(Work):
         trees = job.lock.trees_for(job.platform, plan.minor) if _KEY in plan.changed and plan.python else ()
         if not trees:
             return {}
-        from tenv.sources.wheels.trees import locate  # late: few targets have one
-
         had = {} if plan.scratch else plan.had.get(_KEY, {})
         there = {} if plan.scratch else Wheels(job.prefix).versions()
         broken = plan.broken(_KEY)
         new = [
             tree for tree in trees if had.get(tree.name) != tree.note or tree.name in broken or tree.name not in there
         ]
-        return locate(job.context, with_features(job.target.manifest).on(job.platform), new)
+        self._sdists = [tree for tree in new if tree.file]
+        if len(new) == len(self._sdists):
+            return {}
+        from tenv.sources.wheels.trees import locate  # late: few targets have one
+
+        here = with_features(job.target.manifest).on(job.platform)
+        return locate(job.context, here, [tree for tree in new if not tree.file])
 
     def needs(self) -> "Iterator[NeededFile]":
         """Yield the wheels to install; one that is in uv's cache is not downloaded."""
@@ -183,6 +195,8 @@ class WheelWork(Work):
         self._located = self._locate()
         if self._located and job.ready:
             self._try_builds()
+        if self._sdists and (python := self._builder()):
+            self._build_sdists(python, ", and the environment is as it was" if job.ready else "")
         return ()
 
     def prepare(self) -> None:
@@ -212,6 +226,8 @@ class WheelWork(Work):
         self._install_all(wheels, there)
         if self._located:
             self._build_trees()
+        if self._sdists:
+            self._put_sdists()
         # Only now, so a failed download leaves the environment intact.
         if _PYTHON not in plan.changed:
             self._remove_gone()
@@ -258,7 +274,7 @@ class WheelWork(Work):
             raise EnvironmentBrokenError(
                 f"{job.prefix}: {', '.join(wrong)} have another version than in the lock after installing"
             )
-        if built := [tree for tree in trees if tree.name in self._located]:
+        if built := [tree for tree in trees if tree.name in self._located or tree.name in self._built]:
             from tenv.sources.wheels.tree_builds import require_as_locked  # late: few targets have one
 
             require_as_locked(there, built, job.target.name, marker_values(job.platform, plan.minor))
@@ -279,6 +295,35 @@ class WheelWork(Work):
         job.context.progress.step("building", len(builds))
         try_builds(job.uv, python, builds, job.target.name, marker_values(job.platform, job.plan.minor))
         self._tried = True
+
+    def _build_sdists(self, python: Path, so: str = "") -> None:
+        """Build the source archives, or take the wheels that were kept of them."""
+        from tenv.sources.archives.download import Fetcher, RemoteFile  # late: few targets have one
+        from tenv.sources.wheels.index_requests import located_sdist
+        from tenv.sources.wheels.sdist_builds import build_sdist
+
+        job, built = self.job, dict[str, Wheel]()
+        context, here = job.context, with_features(job.target.manifest).on(job.platform)
+        fetcher = Fetcher(context.settings(), job.uv.http, offline=context.offline)
+        for row in self._sdists:
+
+            def write(path: Path, row: LockedTree = row) -> None:
+                url = job.uv.sdist_urls([located_sdist(row, here)])[row.digest]
+                fetcher.file(RemoteFile(row.file, url, row.digest, row.length), path)
+
+            one = build_sdist(context, job.uv, python, row, write, so)
+            built[row.name] = replace(one, python=(job.plan.minor,))
+        self._built = built
+
+    def _put_sdists(self) -> None:
+        """Install the wheels that source archives became."""
+        from tenv.sources.wheels.after_install import own_files_guarded  # late: as above
+
+        job, python = self.job, python_program(self.job.prefix)
+        if not self._built:  # there was no Python of this minor before
+            self._build_sdists(python)
+        with own_files_guarded(job.prefix):
+            job.uv.install(python, [*self._built.values()], [*self._built], job.context.progress)
 
     def _builder(self) -> Path | None:
         """Return a Python that exists before the prefix changes; None if there is none of the minor."""

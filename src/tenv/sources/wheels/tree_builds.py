@@ -53,6 +53,7 @@ def build_trees(uv: Uv, python: Path, trees: Builds, *, tried: bool = False, so:
         *("pip", "install", "--python", str(python), "--no-deps", "--requirement", "-", *again, *uv.indexes()),
         text=lines,
         backends=True,
+        settings={},
         **git_environment({}),
     )
     if done.status:

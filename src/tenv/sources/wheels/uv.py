@@ -5,6 +5,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,12 +15,13 @@ import tomli
 from tenv.core import process
 from tenv.core.errors import EnvironmentBrokenError, NetworkError, NoSolutionError, StorageError
 from tenv.core.files import empty_folder, storage_errors
-from tenv.core.names import entry_in_cache, normalize
+from tenv.core.names import entry_in_cache, is_wheel, normalize
 from tenv.core.progress import Progress
 from tenv.core.versions import Version, is_release
 from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags
-from tenv.locks.lock import Wheel
+from tenv.locks.lock import LockedTree, Wheel
 from tenv.sources.wheels.choose import (
+    build_words,
     choose_wheel,
     cpu_torch,
     first_that_fits,
@@ -68,6 +70,8 @@ class Uv(UvProgram):
         upgrade: Sequence[str] | None,
         given: Mapping[str, str] | None = None,
         exclude_newer: dt.datetime | None = None,
+        *,
+        builds: bool = True,
     ) -> dict[str, tuple[Wheel, str]]:
         """Select the wheels of one platform and Python minor.
 
@@ -82,9 +86,10 @@ class Uv(UvProgram):
             given: The versions of Python packages from other sources, by name: no wheel replaces one, and
                 requirements on it must accept that version.
             exclude_newer: Ignore files that were uploaded later.
+            builds: Whether source archives may be chosen whose build the manifest permits.
 
         Returns:
-            The wheel and its URL on the index, by name.
+            The wheel or source archive and its URL on the index, by name.
 
         Raises:
             NoSolutionError: No set of versions satisfies the requests.
@@ -100,20 +105,30 @@ class Uv(UvProgram):
         what = f"no set of wheels for {manifest.name} on {platform} with Python {python}"
         what += " beside the conda packages" if given else ""
 
+        built: list[str] = []
         has_cuda = bool(manifest.requirements.cuda or manifest.requirements.cuda_from)
 
         def ask(name: str, *constraints: str) -> list[dict[str, Any]]:
             limits = (*fixed, *constraints)
             ways = ways_to_keep(pins, together=upgrade == ())
-            rows = first_that_fits(
-                ways,
-                lambda held, kept: self._choose(name, manifest, python, (*limits, *held), kept, exclude_newer, what),
-            )
+            choose = partial(self._choose, name, manifest, python, newest=exclude_newer, what=what, built=built)
+            rows = first_that_fits(ways, lambda held, kept: choose((*limits, *held), kept))
             if has_cuda and (cpu := cpu_torch(rows)):  # `2.13.0+cpu` of another index is newer than 2.13.0
                 return ask(name, *constraints, f"torch!={cpu}")
             self._require_held(rows, pins, name, python, manifest)
             return [row for row in rows if normalize(row["name"]) not in elsewhere]
 
+        if manifest.builds and builds:  # a source archive is the last way, since its build runs code
+            try:
+                ask(names[-1])
+            except NoSolutionError:
+                built += sorted(manifest.builds)
+            for name in [*built] if len(built) > 1 else ():  # one that has a wheel needs no build
+                built.remove(name)
+                try:
+                    ask(names[-1])
+                except NoSolutionError:
+                    built.append(name)
         older: list[str] = []
         for _ in range(_ROUNDS if len(names) > 1 else 0):
             try:
@@ -121,14 +136,21 @@ class Uv(UvProgram):
             except NoSolutionError:
                 break
             if not (newer := too_new(rows, tags)):
-                return self._with_origins(manifest, [choose_wheel(row, tags, python) for row in rows], names[0], python)
+                return self._with_origins(
+                    manifest, [choose_wheel(row, tags, python) for row in rows], names[0], python, built
+                )
             older += newer
         return self._with_origins(
-            manifest, [choose_wheel(row, tags, python) for row in ask(names[-1])], names[-1], python
+            manifest, [choose_wheel(row, tags, python) for row in ask(names[-1])], names[-1], python, built
         )
 
     def _with_origins(
-        self, manifest: Manifest, chosen: Sequence[tuple[str, tuple[Wheel, str]]], platform: str, python: str
+        self,
+        manifest: Manifest,
+        chosen: Sequence[tuple[str, tuple[Wheel, str]]],
+        platform: str,
+        python: str,
+        built: Sequence[str],
     ) -> dict[str, tuple[Wheel, str]]:
         """Return the chosen wheels, each with the index of the manifest that it came from."""
         rows = dict(chosen)
@@ -145,7 +167,7 @@ class Uv(UvProgram):
                 limits = Path(folder) / "constraints.txt"
                 limits.write_text(held)
                 words = ("--no-deps", "--no-annotate", "--emit-index-annotation", "--constraints", str(limits))
-                done = self._compile(platform, IndexedRequests(tuple(pins), {}), python, words, variables)
+                done = self._compile(platform, IndexedRequests(tuple(pins), {}), python, words, variables, built)
             if done.status:
                 raise self.error(done.stderr, f"can't ask which index serves the wheels of {manifest.name}")
             origins = read_origins(done.stdout)
@@ -157,7 +179,7 @@ class Uv(UvProgram):
         """Raise NoSolutionError for a locked version that has moved only because no index in use has its file."""
         chosen = {normalize(row["name"]): row.get("version", "") for row in rows}
         for pin in pins:
-            if chosen.get(pin.name, pin.version) == pin.version or pin.origin:
+            if chosen.get(pin.name, pin.version) == pin.version or pin.origin or not is_wheel(pin.file):
                 continue
             shared = indexes_in_use(manifest, self.environment, self.users)
             done = self._pinned([f"{pin.name}=={pin.version}"], python, platform=platform, shared=shared)
@@ -175,38 +197,47 @@ class Uv(UvProgram):
         python: str,
         constraints: Iterable[str],
         pins: Sequence[Wheel],
-        exclude_newer: dt.datetime | None,
+        *,
+        newest: dt.datetime | None,
         what: str,
+        built: Sequence[str],
     ) -> list[dict[str, Any]]:
         """Return uv's solution for one of its platform names, as rows of a pylock."""
         asked = IndexedRequests.of_manifest(manifest)
         variables = indexes_in_use(manifest, self.environment, self.users)
-        newest = ["--exclude-newer", f"{exclude_newer:%Y-%m-%dT%H:%M:%SZ}"] if exclude_newer else []
+        day = ["--exclude-newer", f"{newest:%Y-%m-%dT%H:%M:%SZ}"] if newest else []
         with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
             chosen, limits = Path(folder) / "pylock.toml", Path(folder) / "constraints.txt"
             limits.write_text("".join(f"{line}\n" for line in constraints))
             if pins:  # uv keeps these versions unless a request excludes them
                 chosen.write_text(preferences(pins))
-            words = ("--format", "pylock.toml", "--output-file", str(chosen), "--constraints", str(limits), *newest)
-            done = self._compile(platform, asked, python, words, variables)
+            words = ("--format", "pylock.toml", "--output-file", str(chosen), "--constraints", str(limits), *day)
+            done = self._compile(platform, asked, python, words, variables, built)
             if done.status:
                 error = self.error(done.stderr, what)
                 raise (isinstance(error, NoSolutionError) and asked.refusal(self.http, self.users)) or error
             return list(tomli.loads(chosen.read_text()).get("packages", []))
 
     def _compile(
-        self, platform: str, asked: IndexedRequests, python: str, words: Sequence[str], variables: Mapping[str, str]
+        self,
+        platform: str,
+        asked: IndexedRequests,
+        python: str,
+        words: Sequence[str],
+        variables: Mapping[str, str],
+        built: Sequence[str],
     ) -> process.Completed:
         with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
             return self.run(
                 *("pip", "compile", "-", *asked.write(Path(folder), python, self.users), "--quiet"),
-                *("--python-platform", platform),
-                *("--python-version", python, "--only-binary", ":all:", "--no-header", "--no-python-downloads"),
+                *("--python-platform", platform, *build_words(built)),
+                *("--python-version", python, "--no-header", "--no-python-downloads"),
                 # uv requires some Python, without using it; tenv's own always exists.
                 *("--resolution", "highest", "--python", sys.executable, *words),
                 *self.indexes(),
                 text=asked.text,
-                backends=False,
+                backends=bool(built),
+                settings={},
                 **variables,
             )
 
@@ -240,6 +271,35 @@ class Uv(UvProgram):
         found: list[dict[str, Any]] = tomli.loads(done.stdout).get("packages", [])
         return found
 
+    def sdist_urls(self, rows: Iterable[LockedTree]) -> dict[str, str]:
+        """Return the URLs of source archives of a lock on the indexes, by sha256; runs no build backend.
+
+        Raises:
+            NetworkError: An index does not respond, or lacks one.
+        """
+        urls: dict[str, str] = {}
+        for row in rows:
+            # With these, uv asks neither the archive nor its build backend for its requirements.
+            known = {"dependency-metadata": [{"name": row.name, "version": row.version, "requires-dist": []}]}
+            done = self._pinned(
+                [f"{row.name}=={row.version}"],
+                min(row.python, key=Version),
+                *("--format", "pylock.toml"),
+                indexes={row.name: row.index} if row.index else {},
+                built=[row.name],
+                settings=known,
+            )
+            if done.status:
+                error = self.error(done.stderr, f"no index in use has {row.file}")
+                raise NetworkError(error.message, hint=error.hint)
+            for package in tomli.loads(done.stdout).get("packages", []):
+                file = package.get("sdist", {})
+                if file.get("hashes", {}).get("sha256") == row.digest:
+                    urls[row.digest] = file.get("url") or Path(file["path"]).absolute().as_uri()
+            if row.digest not in urls:
+                raise NetworkError(f"no index in use has the locked {row.file}", hint=CHECK_INDEX)
+        return urls
+
     def index_urls(self, pin: str, python: str) -> tuple[str, ...]:
         """Return the indexes in use, the main one first, from uv's log of a query."""
         return index_urls(self._pinned([pin], python, "--emit-index-url").stdout)
@@ -252,6 +312,8 @@ class Uv(UvProgram):
         platform: str = "",
         indexes: Mapping[str, Index] = MappingProxyType({}),
         shared: Mapping[str, str] = MappingProxyType({}),
+        built: Sequence[str] = (),
+        settings: Mapping[str, Any] = MappingProxyType({}),
     ) -> process.Completed:
         where = ("--python-platform", platform) if platform else ("--universal",)
         asked = IndexedRequests.of_pins(pins, {} if self.environment.get("UV_NO_INDEX") else indexes)
@@ -260,10 +322,11 @@ class Uv(UvProgram):
                 *("pip", "compile", "-", *asked.write(Path(folder), python, self.users), "--quiet"),
                 *(*where, "--no-deps", "--no-header", *output),
                 *("--index-strategy", "unsafe-best-match"),  # hashes identify the file
-                *("--python-version", python, "--only-binary", ":all:", "--no-python-downloads"),
+                *("--python-version", python, *build_words(built), "--no-python-downloads"),
                 *("--python", sys.executable, *self.indexes()),
                 text=asked.text,
                 backends=False,
+                settings=settings,
                 **shared,
             )
 

@@ -1,14 +1,16 @@
 """The program uv: its settings, and how it is run."""
 
 import contextlib
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from tenv.core import process
-from tenv.core.errors import HostError, NoSolutionError, TenvError
+from tenv.core.errors import EnvironmentBrokenError, HostError, NoSolutionError, TenvError
 from tenv.core.http import Http
 from tenv.core.unpack_limits import UnpackLimits
 from tenv.sources.wheels.connections import Keyring
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from tenv.sources.wheels.interpreters import Interpreter
 
 __all__ = ["UvProgram"]
+
+_BUILD_SECONDS = 6 * 3600.0
 
 
 class UvProgram:
@@ -56,21 +60,24 @@ class UvProgram:
         return ["--no-index"] if self.environment.get("UV_NO_INDEX") else []
 
     @contextlib.contextmanager
-    def _folder(self) -> Iterator[tuple[Path, dict[str, str]]]:
+    def _folder(self, settings: Mapping[str, Any] = MappingProxyType({})) -> Iterator[tuple[Path, dict[str, str]]]:
         """Yield a folder to run uv in, and its environment variables.
 
         The folder holds only uv's configuration, so the settings of the user's project do not affect the selection.
+
+        Args:
+            settings: More settings for uv's configuration.
         """
         with tempfile.TemporaryDirectory(prefix="tenv-") as name:
             folder = Path(name)
             environment = {**self.environment, **self.http.settings.authorities.variables(folder)}
-            if not self._configuration:
+            if not self._configuration and not settings:
                 yield folder, {**environment, "UV_NO_CONFIG": "1"}
                 return
             import tomlkit  # late: 22 ms, only for users with a configuration of uv
 
             file = folder / "uv.toml"
-            file.write_text(tomlkit.dumps(self._configuration))
+            file.write_text(tomlkit.dumps({**self._configuration, **settings}))
             yield folder, {**environment, "UV_CONFIG_FILE": str(file)}
 
     def _output(self, *arguments: str) -> str:
@@ -83,12 +90,19 @@ class UvProgram:
         """Return the error for an output of uv."""
         return uv_error(output, what, self.http.settings.authorities, otherwise)
 
-    def run(self, *arguments: str, text: str | None = None, backends: bool = False, **more: str) -> process.Completed:
+    def run(
+        self,
+        *arguments: str,
+        text: str | None = None,
+        backends: bool = False,
+        settings: Mapping[str, Any] = MappingProxyType({}),
+        **more: str,
+    ) -> process.Completed:
         """Run uv to its end, with more environment variables; raises HostError if it does not run.
 
         With `backends`, it may run build backends, and all that they start ends with this process.
         """
-        with self._folder() as (folder, env):
+        with self._folder(settings) as (folder, env):
             words, full = self._command(*arguments), {**env, **more}
             done = process.run(words, environment=full, folder=folder, text=text, family=backends)
         if isinstance(done, process.Missing):
@@ -96,4 +110,30 @@ class UvProgram:
                 f"uv, a dependency of tenv, does not run: {done.reason}",
                 hint="`pip install --force-reinstall uv` repairs it",
             )
+        return ended_by_itself(done)
+
+    def build(self, python: Path, archive: Path, folder: Path, environment: Mapping[str, str]) -> process.Completed:
+        """Build a wheel from a source archive in the environment of a Python, without a network.
+
+        Args:
+            python: The Python of an environment with all that the build backend needs.
+            archive: The source archive.
+            folder: Where the wheel is written.
+            environment: All variables of the build, beside those of uv.
+        """
+        from tenv.activation import sandbox  # late: few targets have a source archive
+
+        with self._folder() as (place, own):
+            kept = {name: value for name, value in own.items() if name.startswith("UV_")}
+            words = ["build", "--wheel", "--no-build-isolation", "--offline", "--color", "never"]
+            words += ["--python", str(python), "--out-dir", str(folder), str(archive)]
+            done = process.run(
+                [sys.executable, "-I", sandbox.__file__, "", self._program, *words],
+                environment={**kept, **environment},
+                folder=place,
+                timeout=_BUILD_SECONDS,
+                family=True,
+            )
+        if isinstance(done, process.Missing):
+            raise EnvironmentBrokenError(f"{archive.name} can't be built: {done.reason}")
         return ended_by_itself(done)

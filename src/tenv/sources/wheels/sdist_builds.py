@@ -1,0 +1,165 @@
+"""Builds wheels from source archives, and keeps each by a digest of all that went into it.
+
+uv builds in a fresh folder, in an environment with the locked wheels alone, and opens no socket. uv's own cache of
+built wheels is not used: it knows neither the environment of a build nor its variables.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tenv.core import process
+from tenv.core.errors import EnvironmentBrokenError
+from tenv.core.files import storage_errors
+from tenv.core.names import WheelFile
+from tenv.core.user_folders import user_cache
+from tenv.core.versions import same_release
+from tenv.locks.lock import LockedTree, Wheel
+from tenv.sources.interface import Access
+from tenv.sources.wheels.uv import Uv
+from tenv.toolchain.discover import python_program
+
+__all__ = ["build_sdist", "built_folder", "forget_built"]
+
+_PROGRAMS = (
+    *("cc", "c++", "gcc", "g++", "clang", "clang++", "gfortran", "ld", "as", "make", "cmake", "ninja", "nvcc"),
+    *("rustc", "cargo", "pkg-config"),
+)
+"""The programs that a build may run; another one at the same path counts as another input."""
+
+_VARIABLES = ("CC", "CXX", "FC", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "FFLAGS", "LDFLAGS", "CUDA_HOME", "MAX_JOBS", "PATH")
+"""The variables of the user that a build gets, and that count as its inputs."""
+
+_PLACES = ("HOME", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT")
+_FIXED = {"LANG": "C.UTF-8", "SOURCE_DATE_EPOCH": "315532800", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+_LINES = 12
+"""How many of its last lines a failure quotes."""
+
+_NO_NETWORK = re.compile(
+    r"urlopen error|Errno 1\] Operation not permitted|name resolution|Network is unreachable|dns error"
+)
+_ASK = "import sys, sysconfig; print(sys.version, sysconfig.get_platform(), sysconfig.get_config_var('EXT_SUFFIX'))"
+
+
+def built_folder() -> Path:
+    """Return the folder of the built wheels."""
+    return user_cache() / "built-wheels"
+
+
+def forget_built() -> None:
+    """Remove all built wheels."""
+    with storage_errors(f"can't remove {built_folder()}"):
+        shutil.rmtree(built_folder(), ignore_errors=True)
+
+
+def build_sdist(
+    access: Access, uv: Uv, python: Path, row: LockedTree, write: Callable[[Path], object], so: str = ""
+) -> Wheel:
+    """Return the wheel that a source archive of a lock becomes, built or kept.
+
+    Args:
+        access: The settings and services of the user.
+        uv: uv.
+        python: A Python of the minor that the wheel is for.
+        row: The source archive.
+        write: Writes it to a path, compared with its digest; called only if it has to be built.
+        so: The consequence for the environment if it can't be built, for the message.
+
+    Raises:
+        EnvironmentBrokenError: It can't be built, or becomes another package.
+        NetworkError: The archive or what its build needs can't be fetched.
+    """
+    variables = {name: access.environ[name] for name in _VARIABLES if access.environ.get(name)}
+    place = built_folder() / _key(row, python, variables)
+    if kept := _kept(place, row):
+        return kept
+    access.progress.step(f"building {row.file}")
+    with tempfile.TemporaryDirectory(prefix="tenv-") as name:
+        folder = Path(name)
+        own = _environment(access, uv, python, row, folder / "environment")
+        path = os.pathsep.join(filter(None, (str(own.parent), variables.get("PATH"))))
+        places = {name: access.environ[name] for name in _PLACES if access.environ.get(name)}
+        archive, out = folder / row.file, folder / "out"
+        write(archive)
+        done = uv.build(own, archive, out, {**places, **variables, **_FIXED, "PATH": path})
+        if done.status:
+            raise _failure(row, done.stderr, so)
+        built = [*out.glob("*.whl")] if out.is_dir() else []
+        file = WheelFile.parse(built[0].name) if len(built) == 1 else None
+        if file is None or file.name != row.name or not same_release(file.version, row.version):
+            said = ", ".join(path.name for path in built) or "nothing"
+            raise EnvironmentBrokenError(
+                f"{row.file} was to become a wheel of {row.name} {row.version}, not {said}{so}"
+            )
+        return _keep(built[0], place, row)
+
+
+def _environment(access: Access, uv: Uv, python: Path, row: LockedTree, folder: Path) -> Path:
+    """Make the environment of a build, and return its Python."""
+    uv.make_environment(folder, python, "build")
+    own, wheels = python_program(folder), []
+    for pin in row.build:
+        name, version, digest = re.split("==| sha256:", pin)
+        file = f"{name.replace('-', '_')}-{version}-py3-none-any.whl"  # its size and tags are not in the lock
+        wheels.append(Wheel(name, version, file, digest, None, row.python))
+    if wheels:
+        uv.install(own, wheels, (), access.progress)
+    return own
+
+
+def _key(row: LockedTree, python: Path, variables: Mapping[str, str]) -> str:
+    """Return the digest of the inputs of a build: the archive, what its backend needs, Python, compilers, variables."""
+    asked = process.run([str(python), "-I", "-c", _ASK])
+    if isinstance(asked, process.Missing) or asked.status:
+        raise EnvironmentBrokenError(f"{python} does not run")
+    programs = {}
+    for name in (*_PROGRAMS, *(variables[word] for word in ("CC", "CXX", "FC") if word in variables)):
+        if found := process.find(name.split()[0], variables.get("PATH")):
+            path = Path(found).resolve()
+            programs[name] = [str(path), path.stat().st_size, path.stat().st_mtime_ns]
+    inputs = [row.file, row.digest, row.build, asked.stdout, variables, programs, _FIXED]
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
+
+
+def _kept(place: Path, row: LockedTree) -> Wheel | None:
+    """Return the wheel in a folder of built wheels; None unless it is whole and this user's."""
+    try:
+        name, digest = (place / "wheel").read_text().split()
+        data = (place / name).read_bytes()
+        own = os.name == "nt" or (place / name).stat().st_uid == place.stat().st_uid == os.getuid()
+    except (OSError, ValueError):
+        return None
+    if not own or hashlib.sha256(data).hexdigest() != digest or Path(name).name != name:
+        return None
+    return Wheel(row.name, row.version, name, digest, len(data), row.python, path=str(place / name))
+
+
+def _keep(built: Path, place: Path, row: LockedTree) -> Wheel:
+    """Move a built wheel into the folder of built wheels; a run beside this one may have put the same there."""
+    digest = hashlib.sha256(built.read_bytes()).hexdigest()
+    with storage_errors(f"can't write to {place}"):
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.TemporaryDirectory(prefix=".new-", dir=place.parent) as name:
+            new = Path(name) / "new"
+            new.mkdir()
+            shutil.move(built, new / built.name)
+            (new / "wheel").write_text(f"{built.name} {digest}\n")
+            shutil.rmtree(place, ignore_errors=True)
+            new.rename(place)
+    return Wheel(row.name, row.version, built.name, digest, None, row.python, path=str(place / built.name))
+
+
+def _failure(row: LockedTree, output: str, so: str) -> EnvironmentBrokenError:
+    lines = [line for line in output.splitlines() if line.strip() and not line.startswith("tenv-sandbox")]
+    shown = "".join(f"\n  {line}" for line in lines[-_LINES:])
+    hint = ""
+    if _NO_NETWORK.search(output):
+        hint = "its build wants a network, which a build of a locked source archive does not get"
+    elif "ModuleNotFoundError" in output:
+        hint = f"its [build-system] does not name all that its build needs: {row.name} has to be built by hand"
+    return EnvironmentBrokenError(f"{row.file} can't be built{so}:{shown}", hint=hint)
