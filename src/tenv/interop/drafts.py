@@ -179,16 +179,14 @@ def _asked(draft: Draft) -> Iterator[tuple[str, str]]:
     for name, text in ranges:
         if match := _OF_ONE_RELEASE.fullmatch(text):
             yield normalize(name) if not name.startswith("nvcc_") else name, match[1]
+    urls = {index.name: index.url for index in draft.indexes}
     for name, row in wheels:
-        if name == "torch":
-            yield from (
-                ("cuda", release)
-                for release in _built_for(str(row.version), row.index, row.file.url if row.file else "")
-            )
+        places = [str(row.version), urls.get(row.index, row.index), row.file.url if row.file else ""]
+        yield from (("cuda", release) for release in (_built_for(*places) if name == "torch" else ()))
 
 
-def _built_for(*texts: str | None) -> list[str]:
-    return [f"{match[1]}.{match[2]}" for text in texts for match in _BUILT_FOR.finditer(text or "")]
+def _built_for(*texts: str) -> list[str]:
+    return [f"{match[1]}.{match[2]}" for text in texts for match in _BUILT_FOR.finditer(text)]
 
 
 def without_doubles(draft: Draft) -> tuple[Draft, list[str]]:
