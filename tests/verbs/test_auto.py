@@ -226,7 +226,7 @@ def test_forward_compatibility_is_not_taken_for_granted(auto: Any, targets: Proj
     assert "install cuda-compat-13-" in ended.err
 
 
-@pytest.mark.parametrize("words", [("check", "auto"), ("lock", "auto"), ("check-driver", "auto"), ("update", "auto")])
+@pytest.mark.parametrize("words", [("lock", "auto"), ("check-driver", "auto"), ("update", "auto")])
 def test_only_create_takes_it(words: tuple[str, ...], targets: Project) -> None:
     err = targets.fails(2, "usage", *words)
     assert "`auto` is not a target; only `tenv create` takes it" in err

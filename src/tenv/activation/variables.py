@@ -220,7 +220,7 @@ def _python_changes(toolchain: Toolchain) -> Iterator[Change]:
     if not re.search(r"\s", prefix):  # uv splits the variable at blanks
         reason = "uv keeps a torch that `tenv build` made, as the environment's pip.conf does for pip; empty until then"
         file = str(toolchain.prefix / CONSTRAINT)
-        yield Change("UV_CONSTRAINT", Action.APPEND, file, reason, " ")
+        yield Change("UV_CONSTRAINT", Action.PREPEND, file, reason, " ")
     if toolchain.conda:
         reason = "names the environment to uv, to CMake's FindPython and to the activation scripts of conda packages"
         yield Change("CONDA_PREFIX", Action.SET, prefix, reason)

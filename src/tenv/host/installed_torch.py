@@ -232,7 +232,7 @@ class _Text:
         match = pattern.search(self.text)
         if match is None:
             return Missing(f"{self.origin} has no such line", ReasonKind.UNREADABLE)
-        return Fact(match[1], self.origin)
+        return Fact(match[1], self.origin, OriginKind.PACKAGE)
 
     def setting(self, name: str) -> Fact[str] | Missing:
         """Return the text that a line ``NAME = '…'`` holds, with or without a type in it."""
@@ -240,7 +240,7 @@ class _Text:
             return self.missing
         match = re.search(_VALUE.format(name=name), self.text, re.MULTILINE)
         if match and match["text"]:
-            return Fact(match["text"], self.origin)
+            return Fact(match["text"], self.origin, OriginKind.PACKAGE)
         return Missing(f"{self.origin} has none", ReasonKind.NONE)
 
 
@@ -251,7 +251,7 @@ def _map(answer: Fact[str] | Missing, convert: Any) -> Any:
     value = convert(answer.value)
     if value is None:
         return Missing(f"{answer.origin} has {answer.value}", ReasonKind.UNREADABLE)
-    return Fact(value, answer.origin)
+    return Fact(value, answer.origin, OriginKind.PACKAGE)
 
 
 def _kind(values: _Text) -> Fact[TorchKind] | Missing:
@@ -259,24 +259,28 @@ def _kind(values: _Text) -> Fact[TorchKind] | Missing:
         return values.missing
     for name, kind in (("hip", TorchKind.ROCM), ("rocm", TorchKind.ROCM), ("xpu", TorchKind.XPU)):
         if isinstance(values.setting(name), Fact):
-            return Fact(kind, values.origin)
+            return Fact(kind, values.origin, OriginKind.PACKAGE)
     has_cuda = isinstance(values.setting("cuda"), Fact)
-    return Fact(TorchKind.CUDA if has_cuda else TorchKind.CPU, values.origin)
+    return Fact(TorchKind.CUDA if has_cuda else TorchKind.CPU, values.origin, OriginKind.PACKAGE)
 
 
 def _python_tag(files: TorchFiles, tags: _Text) -> Fact[str] | Missing:
     module = files.module()
     if not isinstance(module, Missing) and (match := _MODULE.match(module[0])):
-        return Fact(f"cp{match[1]}" if match[1] else match[2], module[1])
+        return Fact(f"cp{match[1]}" if match[1] else match[2], module[1], OriginKind.PACKAGE)
     tag = tags.found(_TAG)
-    return tag if isinstance(tag, Missing) else Fact(tag.value.partition("-")[0], tag.origin)
+    return tag if isinstance(tag, Missing) else Fact(tag.value.partition("-")[0], tag.origin, OriginKind.PACKAGE)
 
 
 def _gpu_code(files: TorchFiles, kind: Fact[TorchKind] | Missing) -> Fact[tuple[str, ...]] | Missing:
     if isinstance(kind, Fact) and kind.value is not TorchKind.CUDA:
         return Missing(f"a torch for {kind.value} has no code for NVIDIA's GPUs", ReasonKind.NONE)
     flags = _Text.of(files.read("include/ATen/cuda/CUDAConfig.h", _SMALL)).found(_FLAGS)
-    return flags if isinstance(flags, Missing) else Fact(tuple(dict.fromkeys(_CODE.findall(flags.value))), flags.origin)
+    return (
+        flags
+        if isinstance(flags, Missing)
+        else Fact(tuple(dict.fromkeys(_CODE.findall(flags.value))), flags.origin, OriginKind.PACKAGE)
+    )
 
 
 def _library(files: TorchFiles) -> tuple[ElfFile, str] | Missing:
@@ -301,10 +305,10 @@ def _abi(library: tuple[ElfFile, str] | Missing, config: _Text) -> Fact[bool] | 
     new = any(b"__cxx11" in name for name in names)
     old = any(b"Ss" in name for name in names)
     if new is not old:
-        return Fact(new, f"{origin} (c10::Error)")
+        return Fact(new, f"{origin} (c10::Error)", OriginKind.PACKAGE)
     flag = config.found(re.compile(r"_GLIBCXX_USE_CXX11_ABI=([01])"))
     if isinstance(flag, Fact):
-        return Fact(flag.value == "1", flag.origin)
+        return Fact(flag.value == "1", flag.origin, OriginKind.PACKAGE)
     return Missing(f"{origin} has no constructor of c10::Error", ReasonKind.UNREADABLE)
 
 
@@ -320,7 +324,7 @@ def _compiler(library: tuple[ElfFile, str] | Missing) -> Fact[str] | Missing:
     if not found:
         return Missing(f"{origin} names no compiler", ReasonKind.NONE)
     newest = max(found, key=lambda name: Version.find(name) or Version("0"))  # the C library's files name an older one
-    return Fact(newest, f"{origin} (.comment)")
+    return Fact(newest, f"{origin} (.comment)", OriginKind.PACKAGE)
 
 
 def _bounds(helper: _Text) -> Fact[tuple[CompilerBounds, ...]] | Missing:
@@ -336,7 +340,7 @@ def _bounds(helper: _Text) -> Fact[tuple[CompilerBounds, ...]] | Missing:
                 rows.append(CompilerBounds(compiler, cuda, lower, upper))
     if not rows:
         return Missing(f"{helper.origin} has no bounds of compilers", ReasonKind.NONE)
-    return Fact(tuple(rows), helper.origin)
+    return Fact(tuple(rows), helper.origin, OriginKind.PACKAGE)
 
 
 def _tuple(text: str) -> Version | None:
@@ -348,7 +352,7 @@ def _glibc(tags: _Text, library: tuple[ElfFile, str] | Missing) -> Fact[Version]
     """Return the oldest glibc: the tag's; without one in the metadata, the newest symbol of libc10."""
     tag = tags.found(_TAG)
     if isinstance(tag, Fact) and (found := glibc_of(tag.value)):
-        return Fact(found, tag.origin)
+        return Fact(found, tag.origin, OriginKind.PACKAGE)
     if isinstance(library, Missing):
         return library
     try:
@@ -357,14 +361,18 @@ def _glibc(tags: _Text, library: tuple[ElfFile, str] | Missing) -> Fact[Version]
         return Missing(f"{library[1]}: {error}", ReasonKind.UNREADABLE)
     needed = [Version(match[1]) for name in names if (match := _GLIBC.fullmatch(name))]
     newest = max(needed, default=None)
-    return Fact(newest, f"{library[1]} (its symbols)") if newest else Missing(f"{library[1]} needs no glibc")
+    return (
+        Fact(newest, f"{library[1]} (its symbols)", OriginKind.PACKAGE)
+        if newest
+        else Missing(f"{library[1]} needs no glibc", ReasonKind.NONE)
+    )
 
 
 def _requires(metadata: _Text) -> Fact[tuple[str, ...]] | Missing:
     if metadata.missing:
         return metadata.missing
     head = metadata.text.partition("\n\n")[0]
-    return Fact(tuple(_REQUIRES.findall(head)[:_MOST_ROWS]), metadata.origin)
+    return Fact(tuple(_REQUIRES.findall(head)[:_MOST_ROWS]), metadata.origin, OriginKind.PACKAGE)
 
 
 def torch_from_label(text: str) -> tuple[Version, str] | None:

@@ -30,6 +30,7 @@ class OriginKind(Worded):
     OVERRIDE = "override", "CONDA_OVERRIDE_CUDA"
     ASSUMED = "assumed", "an option such as --assume-driver"
     PASTED = "pasted", "a line of a pasted text"
+    PACKAGE = "package", "a file of an installed package"
     DERIVED = "derived", "the tables, from another value of the report"
     OTHER = "other", "none of these"
 

@@ -34,7 +34,7 @@ _OF_PIP = ("--require-hashes", "--prefer-binary", "--no-cache-dir", "--no-deps",
 _GIT = re.compile(r"git\+(?P<url>[^@#\s]+?(?://git@[^@#\s]+)?)(?:@(?P<rev>[^#\s]+))?(?:#(?P<parts>\S+))?")
 _SETUP_NAME = re.compile(r"""\bname\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 _ADDRESS = re.compile(r"(https?|file):|\w+\+\w+:")
-_PATH = re.compile(r"\.{0,2}/|\.{1,2}(\[|$)")
+_PATH = re.compile(r"~?\.{0,2}/|\.{1,2}(\[|$)")
 _FAMILY = ("torch", "torchvision", "torchaudio", "torchtext", "torchdata", "torchao", "pytorch-triton")
 _TORCH_INDEX = re.compile(r"https://download\.pytorch\.org/whl/(?:nightly/|test/)?(?P<name>[\w.]+)/?")
 
@@ -186,8 +186,11 @@ class PipLines:
         return found
 
     def _put(self, platforms: Iterable[str], name: str, request: WheelRequest) -> None:
-        for platform in platforms:
-            self.tables.setdefault(platform, {})[normalize(name)] = request
+        key, tables = normalize(name), [self.tables.setdefault(platform, {}) for platform in platforms]
+        if any(table.get(key, request) != request for table in tables):
+            self.lost.append(f"an earlier request for {key}: the last line counts")
+        for table in tables:
+            table[key] = request
 
     def _option(self, words: str, platforms: tuple[str, ...], home: Path) -> None:
         match = _OPTION.match(words)
