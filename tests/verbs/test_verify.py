@@ -70,7 +70,7 @@ def test_files_of_one_s_own_are_told_and_no_fault(created: Project) -> None:
     assert "all files are intact, 1 unmanaged file" in ended.err
 
 
-@pytest.mark.parametrize("name", ["activate.sh", "activation.json"])
+@pytest.mark.parametrize("name", ["activate.sh", "activation.json", "made.json"])
 def test_the_activation_is_looked_at_too(created: Project, name: str) -> None:
     path = created.prefix / "tenv-meta" / name
     with path.open("a") as file:
@@ -80,14 +80,6 @@ def test_the_activation_is_looked_at_too(created: Project, name: str) -> None:
     assert integrity(created)["missing"] == [f"tenv-meta/{name}"]
     created.ok("create", "tiny", "--repair")
     assert verify(created).status == 0
-
-
-def test_an_environment_of_an_older_tenv_is_looked_at_as_far_as_it_can_be(created: Project) -> None:
-    (created.prefix / "tenv-meta" / "made.json").unlink()
-    created.state_file.write_text(json.dumps({**created.state(), "made": ""}))
-    assert verify(created).status == 0
-    (created.prefix / "tenv-meta" / "activate.sh").unlink()
-    assert integrity(created)["missing"] == ["tenv-meta/activate.sh"]
 
 
 def test_one_that_is_not_ready_is_not_looked_at(created: Project) -> None:
