@@ -107,11 +107,15 @@ def _manifest(asked: Manifest) -> str:
     lines = [f"platforms = {json.dumps(asked.platforms)}"]
     lines += [f'{name} = "{value}"' for name in ("pytorch", "python") if (value := getattr(asked, name)) is not None]
     requirements = {name: getattr(asked.requirements, name) for name in ("cuda", "glibc")}
+    if asked.requirements.cuda_from:
+        requirements["cuda"] = asked.requirements.cuda_from
+    wheels = {name: request.version.text for name, request in asked.wheels.items()}
     variables = {name: request.text for name, request in asked.environment.items()}
     dependencies = {name: request.version.text for name, request in asked.dependencies.items()}
     for section, rows in (
         ("requirements", requirements),
         ("dependencies", dependencies),
+        ("pypi-dependencies", wheels),
         ("system", asked.system),
         ("activation.env", variables),
     ):

@@ -24,7 +24,8 @@ from tests.support.check_hosts import write
 from tests.support.pairs import BUILDING, Pair, pairs
 from tests.support.projects import Project, call
 
-FAST = 100
+FAST = 120
+"""Pairs of the fast tests: more than there are cases of rules about building, so that each begins one."""
 
 
 @pytest.fixture

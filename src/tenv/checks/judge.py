@@ -156,6 +156,7 @@ class _WithGpu:
         self._host = host
         gpus = host.gpus
         self.gpus = gpus if isinstance(gpus, Missing) else replace(gpus, value=(gpu,))
+        self.every_gpu = gpus
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._host, name)

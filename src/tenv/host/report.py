@@ -358,6 +358,11 @@ class HostReport:
     container: Fact[str] | Missing = field(metadata=_row("system:CONTAINER"))
     ptrace_scope: Fact[int] | Missing = field(metadata=_row("system:PTRACE_SCOPE"))
 
+    @property
+    def every_gpu(self) -> Fact[tuple[Gpu, ...]] | Missing:
+        """The GPUs of the whole machine, also where one of them is judged alone."""
+        return self.gpus
+
     @classmethod
     def unknown(cls) -> "HostReport":
         """Return a report without values."""

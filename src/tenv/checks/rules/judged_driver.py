@@ -37,11 +37,11 @@ def on_jetson(host: HostReport, facts: Facts) -> bool:
     """Return whether a host is a Jetson: by its Jetson Linux, or by a GPU that only Jetsons have."""
     if isinstance(host.l4t, Fact) or (isinstance(host.driver, Missing) and host.driver.kind is ReasonKind.JETSON):
         return True
-    if isinstance(host.gpus, Missing) or not host.gpus.value:
+    if isinstance(host.every_gpu, Missing) or not host.every_gpu.value:
         return False
     from tenv.checks.rules.common import identify  # late: it reads the GPU tables
 
-    capabilities = [identify(gpu, facts).capability for gpu in host.gpus.value]
+    capabilities = [identify(gpu, facts).capability for gpu in host.every_gpu.value]
     return all(one is not None and facts.gpu_driver.releases(one) for one in capabilities)
 
 
