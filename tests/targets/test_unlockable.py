@@ -89,7 +89,7 @@ def test_imports_name_each_of_them_and_ask_no_index_for_their_names(project: Pro
     assert [one for one in lost if "an earlier request for it" in one]
     text = (project.folder / "manifests" / "theirs.toml").read_text()
     assert "alpha" in text
-    assert text.count("it ") == 1
+    assert text.count("\nit ") == 1
     assert 'it    = { git = "https://example.org/it.git" }' in text
     listed = "".join(f"    - {line}\n" for line in lines)
     (project.folder / "environment.yml").write_text(f"dependencies:\n- python=3.11\n- pip:\n{listed}")

@@ -89,7 +89,14 @@ def edited(asked: Asked, edit: Any) -> Asked:
 
 
 def resolve(
-    _: object, manifest: Manifest, platform: str, python: str, kept: Sequence[Wheel], upgrade: object, *_rest: object
+    _: object,
+    manifest: Manifest,
+    platform: str,
+    python: str,
+    kept: Sequence[Wheel],
+    upgrade: object,
+    *_rest: object,
+    **_options: object,
 ) -> dict[str, tuple[Wheel, str]]:
     """Stand in for uv, which takes a hundred times as long: keep what is allowed, else take the newest."""
     assert upgrade == ()
@@ -161,8 +168,10 @@ def test_a_lock_has_what_a_new_one_has_after_any_edits(edits: Project, steps: Se
         after = edited(asked, step) if step else asked
         write(edits, after)
         new.unlink(missing_ok=True)
-        if call("lock", "tiny", "--lock-file", str(new)).status == 3:  # a feature only adds
+        ended = call("lock", "tiny", "--lock-file", str(new))
+        if ended.status == 3:  # a feature only adds
             continue
+        assert ended.status == 0, ended.err
         asked, before = after, rows(edits.lock, after.minors) if edits.lock.exists() else {}
         wanted = {key: features for key, (_, features) in rows(new, asked.minors).items()}
         is_right = {key: features for key, (_, features) in before.items()} == wanted
