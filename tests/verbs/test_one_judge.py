@@ -124,9 +124,12 @@ def test_all_commands_agree_about_a_hundred_random_machines(tmp_path: Path, monk
 
 
 @pytest.mark.long
-def test_all_commands_agree_about_a_thousand_random_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("quarter", range(4))
+def test_all_commands_agree_about_a_thousand_random_machines(
+    quarter: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     commands = Commands(tmp_path, monkeypatch)
-    assert len({commands.agree(pair) for pair in pairs(1000, seed=35)}) > 3
+    assert len({commands.agree(pair) for pair in list(pairs(1000, seed=35))[quarter::4]}) > 2
 
 
 def test_the_program_and_the_process_agree_about_a_built_in_target(tmp_path: Path) -> None:
