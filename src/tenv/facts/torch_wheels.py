@@ -63,11 +63,6 @@ class TorchWheelTable:
         ]
         return found[-1] if found else None
 
-    def of_cuda(self, cuda: Version, platform: str) -> TorchWheel | None:
-        """Return the newest wheel that was compiled with a CUDA release; None for none."""
-        found = [r for r in self.wheels if r.platform == platform and r.cuda and r.cuda.major_minor == cuda.major_minor]
-        return found[-1] if found else None
-
 
 def read(data: Data) -> TorchWheelTable:
     """Build the table from its rows; raises FactsError if one is invalid."""
