@@ -157,7 +157,7 @@ class Uv(UvProgram):
                 limits = Path(folder) / "constraints.txt"
                 limits.write_text(held)
                 words = ("--no-deps", "--no-annotate", "--emit-index-annotation", "--constraints", str(limits))
-                done = self._compile(platform, IndexedRequests(tuple(pins), {}), python, words, variables, built)
+                done = self.compile(platform, IndexedRequests(tuple(pins), {}), python, words, variables, built)
             if done.status:
                 raise self.error(done.stderr, f"can't ask which index serves the wheels of {manifest.name}")
             origins = read_origins(done.stdout)
@@ -202,26 +202,27 @@ class Uv(UvProgram):
             if pins:  # uv keeps these versions unless a request excludes them
                 chosen.write_text(preferences(pins))
             words = ("--format", "pylock.toml", "--output-file", str(chosen), "--constraints", str(limits), *day)
-            done = self._compile(platform, asked, python, words, variables, built)
+            done = self.compile(platform, asked, python, words, variables, built)
             if done.status:
                 error = self.error(done.stderr, what)
                 raise (isinstance(error, NoSolutionError) and asked.refusal(self.http, self.users)) or error
             return list(tomli.loads(chosen.read_text()).get("packages", []))
 
-    def _compile(
+    def compile(
         self,
         platform: str,
         asked: IndexedRequests,
         python: str,
         words: Sequence[str],
         variables: Mapping[str, str],
-        built: Sequence[str],
+        built: Sequence[str] = (),
     ) -> process.Completed:
+        """Resolve requests for one of uv's platform names; for all platforms at once where that is empty."""
         with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
             return self.run(
                 *("pip", "compile", "-", *asked.write(Path(folder), python, self.users), "--quiet"),
-                *("--python-platform", platform, *build_words(built)),
-                *("--python-version", python, "--no-header", "--no-python-downloads"),
+                *(("--python-platform", platform) if platform else ("--universal",)),
+                *("--python-version", python, *build_words(built), "--no-header", "--no-python-downloads"),
                 # uv requires some Python, without using it; tenv's own always exists.
                 *("--resolution", "highest", "--python", sys.executable, *words),
                 *self.indexes(),
