@@ -5,6 +5,7 @@ of another tool leads to at most one error. Of a file of the user, tenv replaces
 """
 
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import FormatError, TenvError
 from tenv.core.files import read_regular
 from tenv.core.toml_reader import nearest
+from tenv.core.user_folders import user_home
 from tenv.core.versions import Version
 from tenv.core.yaml_reader import load
 from tenv.locks.lock import Lock, LockedTree, Wheel
@@ -74,8 +76,8 @@ class Site:
         toolchain: Where things are in it.
         python: The minor version of its Python.
         checkout: The PyTorch checkout that is built with it; None if none is known.
-        tenv: The words that start tenv.
         manifest: The target's manifest, as a file.
+        activate: The words after `tenv` that print the activation script, from the folder.
     """
 
     folder: Path
@@ -84,13 +86,23 @@ class Site:
     toolchain: Toolchain
     python: str
     checkout: Path | None
-    tenv: tuple[str, ...]
     manifest: Path
+    activate: tuple[str, ...] = ()
 
     @property
     def prefix(self) -> Path:
         """The environment's folder."""
         return self.toolchain.prefix
+
+    def relative(self, path: Path) -> str:
+        """Return a path relative to the folder; empty where they share no folder below the user's home.
+
+        A clone of the repository on another machine has it in the same place then.
+        """
+        shared = Path(os.path.commonpath([path, self.folder])) if path.is_absolute() else Path()
+        if shared == Path() or shared in (home := user_home(), *home.parents):
+            return ""
+        return Path(os.path.relpath(path, self.folder)).as_posix()
 
     def program(self, name: str) -> str:
         """Return the absolute path of a program as the active environment finds it, or an empty text."""
