@@ -308,3 +308,14 @@ def test_a_feature_of_a_parent_that_does_not_fit_is_left_out(featured: Project) 
     make_wheel(featured.index.folder, "gamma", "9.0")
     assert call("lock", "mine").status == 0
     assert features_of(read_lock(featured.folder / "locks" / "mine.lock", "mine")) == ("debug", "test")
+
+
+def test_a_package_of_a_feature_of_a_parent_is_pinned(featured: Project) -> None:
+    make_wheel(featured.index.folder, "gamma", "0.9")
+    child = featured.manifest.with_name("mine.toml")
+    child.write_text('extends = "tiny"\n')
+    err = featured.fails(2, "usage", "add", "mine", "gamma==0.9")
+    assert "`tenv add mine --feature debug gamma==0.9`" in err or "`tenv add mine --feature test gamma==0.9`" in err
+    featured.ok("add", "mine", "--feature", "test", "gamma==0.9")
+    lock = read_lock(featured.lock.with_name("mine.lock"), "mine")
+    assert {wheel.version for wheel in lock.wheels[current_platform()] if wheel.name == "gamma"} == {"0.9"}

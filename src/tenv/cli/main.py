@@ -21,6 +21,8 @@ GROUPS = {
         "diff": ("diff", "diff"),
         "tree": ("packages", "tree"),
         "packages": ("packages", "packages"),
+        "outdated": ("published", "outdated"),
+        "search": ("published", "search"),
     },
     "Checks": {
         "check": ("check", "check"),
