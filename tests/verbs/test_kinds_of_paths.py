@@ -147,6 +147,8 @@ def of_archives(project: Project, served: Iterator[Server]) -> tuple[Project, li
     return project, [*names, "opt/cunovel/include", "opt/cunovel", "tenv-meta/archives/cunovel.json"]
 
 
+NOTES = ("tenv-meta/state.json",)
+"""What tenv knows an environment by."""
 RECORDS = ("RECORD", "beta-1.0.dist-info", "data-1-0.json", "cunovel.json")
 
 
@@ -198,6 +200,18 @@ TURNS = [0, 1, *(pytest.param(turn, marks=pytest.mark.long) for turn in range(2,
 def test_each_damage_of_each_kind_of_path(request: pytest.FixtureRequest, tmp_path: Path, kind: str, turn: int) -> None:
     project, names = request.getfixturevalue(kind)
     check_round(project, names, turn, tmp_path / "outside")
+
+
+@pytest.mark.parametrize("kind", ["of_wheels", "of_conda", "of_archives"])
+def test_every_path_of_a_new_environment_is_verified(request: pytest.FixtureRequest, kind: str) -> None:
+    project, _ = request.getfixturevalue(kind)
+    made = {path.relative_to(project.prefix).as_posix(): path for path in project.prefix.rglob("*")}
+    made = {name: path for name, path in made.items() if path.is_symlink() or path.is_file()}
+    for name, path in made.items():
+        if name not in NOTES:
+            path.unlink()
+    found = call("verify", "tiny", "--no-probes", "--json").data["integrity"]
+    assert {name for name in made if name not in {*found["missing"], *found["changed"], *NOTES}} == set()
 
 
 ESSENTIAL: tuple[Damage, ...] = (removed, linked_elsewhere, dangling, empty_folder, folder_with_a_file)

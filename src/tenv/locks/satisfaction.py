@@ -7,9 +7,9 @@ digest stored in a lock count for nothing, since a lock may come from anywhere.
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from tenv.core.names import channel_word
+from tenv.core.names import channel_word, normalize
 from tenv.locks.lock import CondaPackage, Lock
-from tenv.locks.wheel_answers import unrequired_wheels, wheel_faults
+from tenv.locks.wheel_answers import required_by_wheels, unrequired_wheels, wheel_faults
 from tenv.rattler_api.records import Matcher
 from tenv.targets.manifest import CondaRequest, Manifest
 
@@ -102,7 +102,12 @@ def _conda_faults(lock: Lock, manifest: Manifest, platform: str) -> Iterator[str
         elif not _answers(matcher, package, request):
             yield f"{name} {package.version} {package.build} is locked, the manifest requests {request}"
     if not missing:
-        yield from _closure(matcher, locked, manifest)
+        reached = _reached(matcher, locked, manifest.dependencies)
+        if locked.keys() - reached:  # a package of one feature may be what the wheels of another require
+            wanted = required_by_wheels(lock, manifest, platform)
+            roots = {*manifest.dependencies, *(name for name in locked if normalize(name) in wanted)}
+            reached = _reached(matcher, locked, roots)
+        yield from _closure(matcher, locked, reached, manifest)
 
 
 def _answers(matcher: Matcher, package: CondaPackage, request: CondaRequest) -> bool:
@@ -127,9 +132,10 @@ def _reached(matcher: Matcher, locked: Mapping[str, CondaPackage], asked: Iterab
     return reached
 
 
-def _closure(matcher: Matcher, locked: Mapping[str, CondaPackage], manifest: Manifest) -> Iterator[str]:
+def _closure(
+    matcher: Matcher, locked: Mapping[str, CondaPackage], reached: set[str], manifest: Manifest
+) -> Iterator[str]:
     """Yield missing dependencies, excluded packages, and packages that nothing requires."""
-    reached = _reached(matcher, locked, manifest.dependencies)
     for package in map(locked.__getitem__, sorted(reached)):
         for spec in package.depends:
             name = matcher.name(spec)

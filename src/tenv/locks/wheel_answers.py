@@ -26,6 +26,7 @@ __all__ = [
     "Reached",
     "python_packages",
     "reach",
+    "required_by_wheels",
     "required_names",
     "served_minors",
     "unrequired_wheels",
@@ -127,6 +128,15 @@ def unrequired_wheels(lock: Lock, manifest: Manifest, platform: str) -> frozense
         rows = _rows((*lock.wheels_for(platform, minor), *lock.trees_for(platform, minor)))
         reached = reach(rows, manifest.wheels, {}, marker_values(platform, minor))
         found |= rows.keys() - reached.names if reached.complete else set()
+    return frozenset(found)
+
+
+def required_by_wheels(lock: Lock, manifest: Manifest, platform: str) -> frozenset[str]:
+    """Return the normalized names that the requested wheels of a platform are or require, for any of its Pythons."""
+    found: set[str] = set()
+    for minor in served_minors(lock, manifest, platform):
+        rows = _rows((*lock.wheels_for(platform, minor), *lock.trees_for(platform, minor)))
+        found.update(reach(rows, manifest.wheels, {}, marker_values(platform, minor)).names)
     return frozenset(found)
 
 
