@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -300,10 +301,7 @@ class Manifest:
 
     def python_minors(self) -> tuple[str, ...]:
         """Return every Python minor of the manifest's range, lowest first, such as ``("3.11", "3.12")``."""
-        if self.python is None:
-            return ()
-        # 3.30 is far beyond every Python that a range of today can mean.
-        return tuple(minor for n in range(30) if f"{(minor := f'3.{n}')}.0" in self.python)
+        return () if self.python is None else _minors(self.python)
 
     def asked(self, platform: str) -> dict[str, Any]:
         """Return the requests of the manifest for a platform, as JSON values in a stable order."""
@@ -472,3 +470,9 @@ def toolkit_kind(manifest: Manifest) -> ToolkitKind:
     if any(view.dependencies for view in views):
         return ToolkitKind.CONDA
     return ToolkitKind.WHEELS if any(view.wheels for view in views) else ToolkitKind.SYSTEM
+
+
+@cache  # several rules ask it of each host
+def _minors(pythons: Range) -> tuple[str, ...]:
+    # 3.30 is far beyond every Python that a range of today can mean.
+    return tuple(minor for n in range(30) if f"{(minor := f'3.{n}')}.0" in pythons)
