@@ -250,6 +250,7 @@ class Draft:
         description: One line for users, or an empty string.
         indexes: The package indexes, best first.
         features: The requests to the package index of each feature, by feature, platform and name.
+        sdists: The normalized names of packages that the file has as source archives alone.
     """
 
     platforms: tuple[str, ...]
@@ -263,6 +264,7 @@ class Draft:
     description: str = ""
     indexes: tuple[Index, ...] = ()
     features: Mapping[str, Mapping[str, Mapping[str, WheelRequest]]] = field(default_factory=dict)
+    sdists: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,8 +276,10 @@ class ForeignLock:
         conda: The conda packages of each platform, as rows of a ``pixi.lock`` of version 7.
         wheels: The wheels of each platform.
         options: The solve options in that lock.
-        trees: The packages of each platform that are built from source trees.
+        trees: The packages of each platform that are built from source trees, and from source archives, which lack the
+            wheels that their build needs.
         left: The packages that a lock of tenv can't have, each with the reason.
+        unread: The names of the packages of `trees` whose requirements the file does not have.
     """
 
     channels: tuple[str, ...]
@@ -284,6 +288,7 @@ class ForeignLock:
     options: Mapping[str, Any] = field(default_factory=dict)
     trees: Mapping[str, tuple[LockedTree, ...]] = field(default_factory=dict)
     left: Mapping[str, str] = field(default_factory=dict)
+    unread: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
