@@ -196,7 +196,20 @@ def _read(source: GivenFile) -> Imported:
     draft = _asked_for(source, found.metadata.sources, draft, held) or draft
     rows = _pixi_rows(conda, lost)
     part = ForeignLock(tuple(map(channel_url, draft.channels)), rows, wheels)
-    return Imported("", draft, part, tuple(dict.fromkeys(lost)))
+    if gap := _gap(pip, wheels):
+        lost.append(f"its lock, since tenv can't lock {gap}: `tenv lock` writes one")
+    return Imported("", draft, None if gap else part, tuple(dict.fromkeys(lost)))
+
+
+def _gap(pip: Mapping[str, tuple["LockedDependency", ...]], wheels: Mapping[str, tuple[Wheel, ...]]) -> str:
+    """Return a package that tenv can't lock and a wheel that requires it; empty for none."""
+    for platform, packages in pip.items():
+        held = {wheel.name for wheel in wheels[platform]}
+        left = {normalize(package.name) for package in packages} - held
+        for package in packages:
+            if normalize(package.name) in held and (needed := sorted(left & set(map(normalize, package.dependencies)))):
+                return f"{needed[0]}, and {package.name} {package.version} requires it"
+    return ""
 
 
 def _asked_for(
@@ -288,7 +301,9 @@ FORMAT = Format(
     export=_export,
     read=_read,
     recognize=lambda name, head: (
-        name.endswith((".yml", ".yaml")) and (b"content_hash:" in head or b"\npackage:" in head)
+        name.endswith((".yml", ".yaml"))
+        and b"metadata:" in head
+        and (b"content_hash:" in head or b"\npackage:" in head)
     ),
     needs_urls=Subject.has_conda_python,
     needs_metadata=True,

@@ -21,7 +21,7 @@ from tenv.targets.variable_requests import VariableRequest, reserved
 
 __all__ = ["FORMAT", "read_environment"]
 
-_KEYS = ("name", "channels", "dependencies", "platforms", "variables", "prefix", "category")
+_KEYS = ("name", "channels", "dependencies", "platforms", "variables", "prefix", "category", "pip-repositories")
 _HEAD = 200
 _SELECTORS = {
     "linux": ("linux-64", "linux-aarch64"),
@@ -120,7 +120,8 @@ def _wheel_line(name: str, request: WheelRequest) -> str:
 def read_environment(source: GivenFile) -> Imported:
     """Read an ``environment.yml``."""
     data = load_yaml(source, ManifestError)
-    lost = [f"`{key}` is not imported" for key in data if key not in _KEYS]
+    usual = {"allow-pypi-requests": True}  # of conda-lock
+    lost = [f"`{key}` is not imported" for key, value in data.items() if key not in _KEYS and usual.get(key) != value]
     channels = [str(word) for word in _list(source, data, "channels")]
     platforms = _platforms(source, data, lost)
     conda: dict[str, dict[str, CondaRequest]] = {platform: {} for platform in platforms}
@@ -136,6 +137,8 @@ def read_environment(source: GivenFile) -> Imported:
         else:
             raise ManifestError(f"{source.path}: dependencies: expected a package or a `pip:` list, got {item!r:.100}")
     lines = PipLines(platforms, source.path.parent, lost, _minor(conda))
+    for url in _list(source, data, "pip-repositories"):  # of conda-lock: further indexes
+        lines.add(f"--extra-index-url {url}", platforms, source.path.parent)
     for line in pip:  # last, since their markers may depend on the Python
         where = selectors.where(line)
         _parsed(source, line, lambda text, where=where: lines.add(text, where, source.path.parent))

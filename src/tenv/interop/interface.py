@@ -276,6 +276,8 @@ class ForeignLock:
         options: The solve options in that lock.
         trees: The packages of each platform that are built from source trees.
         left: The packages that a lock of tenv can't have, each with the reason.
+        origins: The index of each wheel that the lock names one for, by the wheel's sha256.
+        faults: Why the other tool itself does not take the lock for its requests, one sentence each.
     """
 
     channels: tuple[str, ...]
@@ -284,6 +286,8 @@ class ForeignLock:
     options: Mapping[str, Any] = field(default_factory=dict)
     trees: Mapping[str, tuple[LockedTree, ...]] = field(default_factory=dict)
     left: Mapping[str, str] = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict)
+    faults: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
