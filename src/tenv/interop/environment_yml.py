@@ -16,6 +16,7 @@ from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported,
 from tenv.interop.pip_lines import PipLines
 from tenv.interop.requests import channel_words, conda_request, left_out, words_of
 from tenv.interop.requirements import index_options
+from tenv.locks.lock import Wheel
 from tenv.targets.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
 from tenv.targets.variable_requests import VariableRequest, reserved
 
@@ -64,7 +65,7 @@ def _text(subject: Subject, platform: str) -> str:
     wheels = (
         [_wheel_line(name, request) for name, request in sorted(here.wheels.items())]
         if subject.requests
-        else sorted({f"{w.name} @ {w.url}" if w.url else f"{w.name}=={w.version}" for w in subject.wheels(platform)})
+        else sorted({_wheel(subject, platform, wheel) for wheel in subject.wheels(platform)})
     )
     if wheels:
         wheels = [*index_options(subject), *wheels]
@@ -82,6 +83,11 @@ def _text(subject: Subject, platform: str) -> str:
     if variables := {name: request.text for name, request in here.environment.items() if request.text is not None}:
         data["variables"] = variables
     return f"# {subject.lock.target} for {platform}\n" + yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+
+
+def _wheel(subject: Subject, platform: str, wheel: Wheel) -> str:
+    address = subject.address_of(platform, wheel)
+    return f"{wheel.name} @ {address}" if address else f"{wheel.name}=={wheel.version}"
 
 
 def _pinned(subject: Subject, platform: str) -> list[str]:

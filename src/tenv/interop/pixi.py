@@ -178,9 +178,10 @@ def conda_rows(data: Mapping[str, Any], environment: str, platform: str) -> tupl
 
 
 def _pypi_row(subject: Subject, platform: str, wheel: Wheel) -> dict[str, Any]:
-    found = subject.located[wheel.sha256]
+    found, local = subject.located[wheel.sha256], subject.file_of(platform, wheel)
+    address = local.as_posix() if local else f"{_DIRECT}{found.url}" if wheel.url else found.url
     row: dict[str, Any] = {
-        "pypi": f"{_DIRECT}{found.url}" if wheel.url else _local(subject, platform, wheel) or found.url,
+        "pypi": address,
         "name": wheel.name,
         "version": wheel.version,
         "sha256": wheel.sha256,
@@ -192,12 +193,6 @@ def _pypi_row(subject: Subject, platform: str, wheel: Wheel) -> dict[str, Any]:
     if found.requires_python:
         row["requires_python"] = found.requires_python
     return row
-
-
-def _local(subject: Subject, platform: str, wheel: Wheel) -> str:
-    """Return the path of a wheel in a folder, as pixi.toml has it; empty for another wheel."""
-    request = with_features(subject.manifest).on(platform).wheels.get(wheel.name) if wheel.path else None
-    return request.file.file.as_posix() if request and request.file else ""
 
 
 def _read(source: GivenFile) -> Imported:
