@@ -315,7 +315,8 @@ def _targets(context: Context, host: HostReport, say: Callable[[str], None]) -> 
                 raise
             say(f"auto: not {name}, since its manifest can't be read: {error.message}")
             continue
-        yield target, target.manifest.on(platform_of(host))
+        if not target.manifest.beside:  # a toolkit of another environment is for its torch alone
+            yield target, target.manifest.on(platform_of(host))
 
 
 def _gpu(host: HostReport) -> tuple[bool, str]:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from tenv.activation.changes import ACTIVATION, Activation
 from tenv.activation.shells.interface import STORED
 from tenv.core.files import digest_bytes, read_regular, write_atomic
-from tenv.core.prefix import META, files_in
+from tenv.core.prefix import META, TOOLS, files_in
 from tenv.environment.installed_files import Expected, read_note
 from tenv.environment.integrity import describe_made, expect_made
 from tenv.environment.state import Environment, State
@@ -67,7 +67,7 @@ def note_made(
     executable = sorted(name for name in names if _is_executable(os.path.join(prefix, name)))  # noqa: PTH118 (fast)
     write_atomic(environment.meta / _PROGRAMS, json.dumps(executable) + "\n", within=prefix, parents=False)
     listed = (*toolkit, *scripts, *locks, *own, *records, *_notes(environment, (_PROGRAMS,)))
-    text = describe_made(prefix, listed, known)
+    text = describe_made(prefix, (*listed, TOOLS), known)
     write_atomic(environment.meta / MADE, text, within=prefix, parents=False)
     return digest_bytes(text.encode())
 
