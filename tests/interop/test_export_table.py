@@ -3,7 +3,6 @@
 Two targets have all parts between them. Each is exported here to each format that represents a lock.
 """
 
-import os
 import re
 import shutil
 from collections.abc import Mapping
@@ -194,7 +193,7 @@ def exported(name: str, target: str) -> tuple[str, list[str]]:
 
 def _words(line: str) -> str:
     """Return the words of a report without the lines after the first and the values of this machine."""
-    return re.sub(r"\s+", " ", line.splitlines()[0]).replace(os.getcwd(), "…")
+    return re.sub(r"\s+", " ", line.splitlines()[0]).replace(str(Path.cwd()), "…")
 
 
 def table() -> tuple[str, str]:

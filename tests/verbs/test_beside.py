@@ -23,7 +23,7 @@ def make_toolkit(folder: Path, release: str) -> None:
     minor = ".".join(release.split(".")[:2])
     root, build = "nvidia/cu13", f"{minor}.48"
     number = f"{minor.replace('.', '0')}0"
-    files = {
+    files: dict[str, dict[str, str | bytes]] = {
         "nvidia_cuda_runtime": {
             f"{root}/include/cuda_runtime_api.h": f"#define CUDART_VERSION {number}\n",
             f"{root}/include/cuda.h": "CUresult CUDAAPI cuInit(unsigned int Flags);\n",
