@@ -4,6 +4,7 @@
 """
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from enum import Enum
@@ -233,6 +234,7 @@ class Manifest:
         unfollowed: The manifest before `tenv.targets.torch_cuda.follow` added the toolkit; None for any other.
         indexes: The package indexes, best first.
         sdists: Packages that may be built from their source archives although only others require them.
+        beside: The environment whose torch the toolkit is for, as `tenv.targets.beside` reads it; empty for none.
     """
 
     name: str
@@ -258,6 +260,7 @@ class Manifest:
     unfollowed: "Manifest | None" = field(default=None, repr=False)
     indexes: tuple[Index, ...] = ()
     sdists: tuple[str, ...] = ()
+    beside: str = ""
 
     @property
     def builds(self) -> frozenset[str]:
@@ -402,6 +405,7 @@ def placed(manifest: Manifest, home: Path) -> Manifest:
             for name, request in manifest.wheels.items()
         },
         indexes=tuple(replace(index, base=home) for index in manifest.indexes),
+        beside=manifest.beside and os.path.normpath(home / manifest.beside),
         by_platform={platform: placed(part, home) for platform, part in manifest.by_platform.items()},
         features={name: placed(part, home) for name, part in manifest.features.items()},
     )
@@ -436,6 +440,7 @@ def lay(above: Manifest, own: Manifest, *, adds: bool = False) -> Manifest:
         cache_name=own.cache_name or above.cache_name,
         cache_storage=own.cache_storage or above.cache_storage,
         indexes=laid(above.indexes, own.indexes, adds=adds),
+        beside=own.beside or above.beside,
         sdists=tuple(dict.fromkeys((*above.sdists, *own.sdists))),
     )
 
