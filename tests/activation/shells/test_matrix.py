@@ -14,7 +14,12 @@ from tenv.activation.shells import posix
 from tests.support.rarely import pairs_fast
 from tests.support.shells import HOSTILE, LEVELS, SPOKEN, Spoken, crowd
 
-AT_HAND = [pytest.param(shell, id=shell.name) for shell in (*SPOKEN, LEVELS) if shell.program]
+AT_HAND = [
+    pytest.param(shell, id=shell.name, marks=[pytest.mark.long] if shell.name == "xonsh" else [])
+    for shell in (*SPOKEN, LEVELS)
+    if shell.program
+]
+"""xonsh takes ten times as long to start as the others: the fast tests have it in the pairs below."""
 THINKING = [pytest.param(s, id=s.name) for s in (*SPOKEN, LEVELS) if s.program and (s.stored or s is LEVELS)]
 """The shells that compute changes by themselves, and Python."""
 PAIRS = [
