@@ -99,6 +99,18 @@ def test_a_message_above_the_bars_is_what_it_is_without_them(
     assert "secret" not in said
 
 
+def test_a_message_above_the_bars_is_folded_as_without_them(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setattr("tenv.cli.output.terminal_width", lambda _: 40)
+    monkeypatch.setattr(sys, "stderr", stream := io.StringIO())
+    with terminal:
+        terminal.step("a step", 3)
+        terminal.say("  about 1 min with 2 jobs (2 cores, 23.5 GiB of memory)")
+    assert "  about 1 min with 2 jobs (2 cores, 23.5\n    GiB of memory)\n" in stream.getvalue()
+
+
 def test_a_log_has_a_line_about_a_long_step_twice_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", stream := io.StringIO())
     monkeypatch.setattr("tenv.cli.progress_bar._SECONDS", 0.01)

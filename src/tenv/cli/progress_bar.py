@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from tenv.cli.output import Voice, cleaned, format_bytes, format_seconds, is_terminal
+from tenv.cli.output import Voice, cleaned, folded, format_bytes, format_seconds, is_terminal
 from tenv.core.progress import Bytes, Transfer
 from tenv.core.untrusted import printable
 
@@ -152,7 +152,8 @@ class Terminal:
         if self._bars and not self._voice.quiet:
             from rich.text import Text  # late: as the bars
 
-            self._bars.console.print(Text.from_ansi(cleaned(sentence)))
+            lines = Text.from_ansi(cleaned(folded(sentence, sys.stderr)))
+            self._bars.console.print(lines, soft_wrap=True)  # folded as without bars, with the hang of further lines
         else:
             self._voice.say(sentence)
 
