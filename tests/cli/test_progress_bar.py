@@ -1,6 +1,7 @@
 """The bar on a terminal: bytes with their size, items with their number."""
 
 import io
+import re
 import sys
 import time
 
@@ -102,12 +103,15 @@ def test_a_message_above_the_bars_is_what_it_is_without_them(
 def test_a_message_above_the_bars_is_folded_as_without_them(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "40")
+    for name, value in (("COLUMNS", "40"), ("FORCE_COLOR", "1")):
+        monkeypatch.setenv(name, value)
     monkeypatch.setattr("tenv.cli.output.terminal_width", lambda _: 40)
     monkeypatch.setattr(sys, "stderr", stream := io.StringIO())
     with terminal:
         terminal.step("a step", 3)
         terminal.say("  about 1 min with 2 jobs (2 cores, 23.5 GiB of memory)")
+        terminal.say(f"{paint('note[TE607]', '1;36', stream)}: a line of thirty columns\n  and its end")
+    assert "note[TE607]: a line of thirty columns\n  and its end\n" in re.sub(r"\x1b\[[0-9;]*m", "", stream.getvalue())
     assert "  about 1 min with 2 jobs (2 cores, 23.5\n    GiB of memory)\n" in stream.getvalue()
 
 

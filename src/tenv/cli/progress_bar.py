@@ -152,8 +152,9 @@ class Terminal:
         if self._bars and not self._voice.quiet:
             from rich.text import Text  # late: as the bars
 
-            lines = Text.from_ansi(cleaned(folded(sentence, sys.stderr)))
-            self._bars.console.print(lines, soft_wrap=True)  # folded as without bars, with the hang of further lines
+            # Cleaned first: colors take no columns once they are codes, so that a folded line is not folded again.
+            lines = Text.from_ansi(folded(cleaned(sentence), sys.stderr))
+            self._bars.console.print(lines, soft_wrap=True)
         else:
             self._voice.say(sentence)
 
