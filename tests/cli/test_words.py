@@ -10,11 +10,12 @@ from tenv.cli.examples import EXAMPLES
 from tenv.cli.main import COMMANDS
 from tenv.cli.other_words import OTHER_WORDS, SECOND_WORDS
 from tests.cli.test_command_family import command_of
+from tests.support.each import each
 from tests.support.fakes import MINORS
 from tests.support.projects import Project, call
 
 
-@pytest.mark.parametrize("words", [*((word,) for word in OTHER_WORDS), *SECOND_WORDS], ids="-".join)
+@each("words", [*((word,) for word in OTHER_WORDS), *SECOND_WORDS])
 def test_a_word_of_another_tool_leads_to_the_command_of_tenv(words: tuple[str, ...]) -> None:
     ended = call(*words, "numpy")
     assert (ended.status, f"error[usage]: there is no command `{' '.join(words)}`" in ended.err) == (2, True)
@@ -77,7 +78,7 @@ def test_every_command_has_two_examples() -> None:
     assert sorted(EXAMPLES) == sorted(COMMANDS)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each("name", COMMANDS)
 def test_the_examples_are_what_the_command_takes(name: str) -> None:
     shown = call(name, "--help").out
     for line in EXAMPLES[name]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.projects import Project, call
+from tests.support.rarely import first_fast
 from tests.support.source_trees import commit_all, git, write_dynamic_tree, write_tree
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the environment's Python is called by its path")
@@ -65,7 +66,7 @@ def test_a_version_of_an_update_is_built(project: Project, tree: Path) -> None:
     assert project.site().joinpath("vision-2.0.dist-info").is_dir()
 
 
-@pytest.mark.parametrize("kind", ["folder", "repository", "static repository"])
+@pytest.mark.parametrize("kind", first_fast(["folder", "static repository", "repository"], 2))
 def test_a_row_adds_and_hides_no_requirement(project: Project, tree: Path, kind: str) -> None:
     """The rows of the wheels are changed with it, so that the lock alone looks right."""
     if kind == "static repository":

@@ -93,7 +93,7 @@ def _faults(job: Job, old: State, wanted: "Mapping[str, Owned]") -> Faults:
 
 def _is_of_environment(row: tuple[str, Defect]) -> bool:
     """Return whether a defect is one of a virtual environment, which can only be made as a whole."""
-    return row[1] > Defect.RIGHTS and is_of_environment(Path(row[0]))
+    return row[1] > Defect.RIGHTS and is_of_environment(row[0])
 
 
 def _shares_paths(job: Job, had: "Mapping[str, Owned]", wanted: "Mapping[str, Owned]", damaged: frozenset[str]) -> bool:

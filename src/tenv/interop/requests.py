@@ -4,14 +4,24 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tenv.core.dataclass import dataclass
-from tenv.core.names import CONDA_NAME, WheelFile, channel_url, channel_urls, channel_word, is_sha256, normalize
+from tenv.core.names import (
+    CONDA_NAME,
+    WheelFile,
+    channel_url,
+    channel_urls,
+    channel_word,
+    file_at,
+    is_sha256,
+    normalize,
+)
 from tenv.core.versions import CondaRange, Range, same_release
 from tenv.core.wheel_platforms import evaluated, marker_values
-from tenv.interop.interface import Subject
-from tenv.locks.lock import Wheel
+from tenv.interop.interface import Draft, ForeignLock, Subject
+from tenv.locks.lock import LockedTree, Wheel
 from tenv.rattler_api.lockfile import Spec, parse_spec
 from tenv.targets.manifest import PLATFORMS, CondaRequest, WheelRequest
 
@@ -24,6 +34,7 @@ __all__ = [
     "add_wheel",
     "asked_as",
     "asked_wheels",
+    "at_commit",
     "channel_words",
     "conda_request",
     "holds",
@@ -32,10 +43,13 @@ __all__ = [
     "other_channels",
     "pin",
     "platforms_of",
+    "sdist_at",
+    "sdists_of",
     "split",
     "top_level",
     "wheel_at",
     "wheel_request",
+    "with_trees",
     "words_of",
 ]
 
@@ -282,6 +296,48 @@ def wheel_at(url: str, name: str, version: str, sha256: str, size: int | None, p
     return Wheel(file.name, version, file.file, sha256, size, tuple(python))
 
 
+def sdist_at(
+    url: str, name: str, version: str, sha256: str, size: int | None, python: Iterable[str]
+) -> LockedTree | None:
+    """Return the source archive at a URL, without the wheels of its build; None if a lock can't have it."""
+    from packaging.utils import InvalidSdistFilename, parse_sdist_filename  # late: few locks have one
+
+    file = file_at(url.partition("#")[0])
+    try:
+        found, release = parse_sdist_filename(file)
+    except InvalidSdistFilename:
+        return None
+    if not is_sha256(sha256) or "://" not in url or found != normalize(name) or not same_release(str(release), version):
+        return None
+    return LockedTree(normalize(name), version, tuple(python), (), file=file, digest=sha256, length=size)
+
+
+def sdists_of(part: ForeignLock) -> tuple[str, ...]:
+    """Return the names of the source archives of a lock, sorted."""
+    return tuple(sorted({tree.name for trees in part.trees.values() for tree in trees if tree.file}))
+
+
+def with_trees(draft: Draft, part: ForeignLock, home: Path, notes: list[str]) -> Draft:
+    """Return a draft that requests the source trees of a lock, and permits the build of its source archives."""
+    wheels = {platform: dict(rows) for platform, rows in draft.wheels.items()}
+    for platform, trees in part.trees.items():
+        for tree in trees:
+            if not tree.file:
+                table = wheels.setdefault(platform, {})
+                table[tree.name] = at_commit(tree, table.get(tree.name), home, notes)
+    return replace(draft, wheels=wheels, sdists=sdists_of(part))
+
+
+def at_commit(tree: LockedTree, request: WheelRequest | None, home: Path, notes: list[str]) -> WheelRequest:
+    """Return the request for a source tree at its locked commit, or for the folder that is requested."""
+    if tree.path and request and request.tree:
+        return request
+    if tree.commit and not (request and request.tree and request.tree.commit == tree.commit):
+        notes.append(f"{tree.name} is requested at its locked commit {tree.commit[:12]}")
+    at: dict[str, Any] = {"rev": tree.commit, "branch": "", "tag": ""} if tree.commit else {}
+    return WheelRequest(Range("*"), request.extras if request else (), replace(tree.request, base=home, **at))
+
+
 def not_known(subject: Subject) -> list[str]:
     """Return a sentence about wheels with unknown requirements, or nothing."""
     wheels = [wheel for platform in subject.platforms for wheel in subject.wheels(platform)]
@@ -311,6 +367,8 @@ def left_out(
         lost.append(f"[system] is not exported: {', '.join(system)}")
     if not variables and (names := sorted({name for manifest in here.values() for name in manifest.environment})):
         lost.append(f"[activation.env] is not exported: {', '.join(names)}")
+    if local := sorted({wheel.name for platform in here for wheel in subject.wheels(platform) if wheel.path}):
+        lost.append(f"wheels in folders are not copied, and stand as paths of this machine: {', '.join(local)}")
     if not wheels and (count := len({w.file for platform in here for w in subject.wheels(platform)})):
         lost.append(f"wheels are not exported: {count} are omitted")
     if not conda and (count := len({package.url for name in here for package in subject.lock.conda.get(name, ())})):
