@@ -49,7 +49,7 @@ __all__ = ["create"]
     "--lock-file", type=click.Path(path_type=Path, dir_okay=False), help="The lock to use; default: the target's own."
 )
 @click.option(
-    "--python", metavar="VERSION|PROGRAM", help="The Python to use, such as 3.12, python3.11d or /usr/bin/python3.12."
+    "--python", metavar="VERSION|PROGRAM", help="The Python to use, such as 3.12 or python3.11d, or its path."
 )
 @click.option("--exact", is_flag=True, help="Also remove unmanaged files.")
 @click.option("--repair", is_flag=True, help="Verify every file, and reinstall packages with changed or missing files.")
