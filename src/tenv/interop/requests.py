@@ -18,7 +18,7 @@ from tenv.core.names import (
     is_sha256,
     normalize,
 )
-from tenv.core.versions import CondaRange, Range, same_release
+from tenv.core.versions import CondaRange, Range, Version, same_release
 from tenv.core.wheel_platforms import evaluated, marker_values
 from tenv.interop.interface import Draft, ForeignLock, Subject
 from tenv.locks.lock import LockedTree, Wheel
@@ -49,6 +49,7 @@ __all__ = [
     "top_level",
     "wheel_at",
     "wheel_request",
+    "with_glibc",
     "with_trees",
     "words_of",
 ]
@@ -315,6 +316,14 @@ def sdist_at(
 def sdists_of(part: ForeignLock) -> tuple[str, ...]:
     """Return the names of the source archives of a lock, sorted."""
     return tuple(sorted({tree.name for trees in part.trees.values() for tree in trees if tree.file}))
+
+
+def with_glibc(draft: Draft, needed: str, notes: list[str]) -> Draft:
+    """Return a draft whose hosts have the C library that the wheels of a lock need; empty for the default one."""
+    if not needed or (draft.glibc and Version(draft.glibc) >= Version(needed)):
+        return draft
+    notes.append(f"`requirements.glibc` is set to {needed}, which a wheel of the file needs")
+    return replace(draft, glibc=needed)
 
 
 def with_trees(draft: Draft, part: ForeignLock, home: Path, notes: list[str]) -> Draft:
