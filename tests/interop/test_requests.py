@@ -311,3 +311,28 @@ def test_a_uv_lock_names_what_its_wheels_need_and_what_the_best_python_lacks(emp
     found = call("import", "uv.lock", "--name", "made", "--json", "--force").data
     (why,) = [line for line in found["lost"] if line.startswith("its lock")]
     assert "(old: no wheel for Python 3.13 on linux-64)" in why  # and not what each other Python lacks
+
+
+def test_two_lines_for_one_package_hold_together(empty_project: Path) -> None:
+    lines = {
+        "imageio==2.34.0\nimageio[ffmpeg]": ("2.34.0", ["ffmpeg"]),
+        "imageio>=2\nimageio<3": (">=2,<3", []),
+        "imageio==0.13.1+cu116\nimageio==0.13.1": ("0.13.1+cu116", []),
+        "imageio<9\nimageio==2.1": ("2.1", []),
+        "imageio==1\nimageio==2": ("*", []),
+        'imageio<2; python_version < "3.12"\nimageio>=2; python_version >= "3.12"': ("*", []),
+    }
+    for text, (version, extras) in lines.items():
+        made, lost = imported("requirements.txt", text)
+        found = made["pypi-dependencies"]["imageio"]
+        assert (found["version"], found["extras"]) == (version, extras) if extras else found == version, text
+        assert any("in several versions" in line for line in lost) is (version == "*"), text
+    assert empty_project.is_dir()
+
+
+def test_an_option_for_source_archives_permits_a_build(empty_project: Path) -> None:
+    made, lost = imported("requirements.txt", "--only-binary :all:\n--no-binary Opencv_Python\nopencv-python==5.0\n")
+    assert made["pypi-dependencies"]["opencv-python"] == {"version": "5.0", "build": True}
+    assert "`--no-binary Opencv_Python` where a wheel fits, which tenv takes" in lost
+    assert not any("--only-binary" in line for line in lost)
+    assert empty_project.is_dir()
