@@ -273,7 +273,7 @@ def test_beside_a_conda_prefix_the_toolkit_is_of_conda_packages(conda: Conda, tm
     compiler = "#!/bin/sh\necho 'Cuda compilation tools, release 13.0, V13.0.48'\n"
     include = f"targets/{'x86_64' if current_platform() == 'linux-64' else 'sbsa'}-linux/include"
     named = {
-        "cuda-nvcc": {"bin/nvcc": compiler, "bin/tclsh": "#!/bin/sh\n"},
+        "cuda-nvcc": {"bin/nvcc": compiler, "bin/of-nvcc": "#!/bin/sh\n"},
         "cuda-cudart-dev": {
             f"{include}/cuda_runtime_api.h": "",
             f"{include}/cuda.h": "#define CUDA_VERSION 13000\n",
@@ -292,10 +292,10 @@ def test_beside_a_conda_prefix_the_toolkit_is_of_conda_packages(conda: Conda, tm
     before = {"PATH": f"{forge}/bin:/usr/bin:/bin", "CONDA_PREFIX": str(forge), "CC": "theirs"}
     active = activated(before, read_activation(prefix / "tenv-meta/activation.json"))
     assert (active["CONDA_PREFIX"], active["CC"], active["_GLIBCXX_USE_CXX11_ABI"]) == (str(forge), "theirs", "1")
-    found = {name: shutil.which(name, path=active["PATH"]) for name in ("python", "cmake", "nvcc", "tclsh")}
+    found = {name: shutil.which(name, path=active["PATH"]) for name in ("python", "cmake", "nvcc", "of-nvcc")}
     own = f"{prefix}/tenv-meta/bin"
     assert found == {
-        "python": f"{forge}/bin/python", "cmake": f"{own}/cmake", "nvcc": f"{own}/nvcc", "tclsh": None
+        "python": f"{forge}/bin/python", "cmake": f"{own}/cmake", "nvcc": f"{own}/nvcc", "of-nvcc": None
     }  # fmt: skip
     assert "release 13.0" in subprocess.check_output([str(found["nvcc"])], text=True)
     assert deactivated(active) == before
