@@ -20,6 +20,7 @@ from tenv.targets.variable_requests import VariableRequest
 from tenv.targets.wheel_origin import FileRequest, Index, laid
 
 __all__ = [
+    "CONDA_TORCHES",
     "DEBUG_PYTHON",
     "PLATFORMS",
     "ArchiveRequest",
@@ -33,6 +34,7 @@ __all__ = [
     "lay",
     "merge",
     "placed",
+    "request_for_torch",
     "tool_of",
     "toolkit_kind",
     "with_features",
@@ -43,6 +45,9 @@ PLATFORMS = ("linux-64", "linux-aarch64", "win-64")
 
 DEBUG_PYTHON = "python-debug"
 """The name in ``system`` of the host's debug build of Python: ``python = { version, debug = true }`` of a manifest."""
+
+CONDA_TORCHES = ("pytorch", "pytorch-gpu", "libtorch")
+"""The conda packages that are torch: of conda-forge, which splits its libraries off, and of the channel pytorch."""
 
 _TOOLS = {
     "nvidia-cuda-nvcc": "cuda-toolkit",
@@ -460,6 +465,12 @@ class ToolkitKind(Enum):
     ARCHIVES = "archives"
     WHEELS = "wheels"
     SYSTEM = "system"
+
+
+def request_for_torch(manifest: Manifest) -> WheelRequest | CondaRequest | None:
+    """Return the request for torch, as a wheel or as a conda package; None for none."""
+    conda = (manifest.dependencies[name] for name in CONDA_TORCHES if name in manifest.dependencies)
+    return manifest.wheels.get("torch") or next(conda, None)
 
 
 def toolkit_kind(manifest: Manifest) -> ToolkitKind:
