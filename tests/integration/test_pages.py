@@ -1,4 +1,4 @@
-"""The page of a fleet in Debian's Chromium: what a filter leaves, what a click opens, and that nothing runs or leaves.
+"""The pages of a fleet and of a build in Debian's Chromium: filters, clicks, and that nothing runs or leaves.
 
 `.ci/run` installs Chromium and its driver.
 """
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tenv.core.page import render_page
 from tests.support.projects import call
 
 if TYPE_CHECKING:
@@ -129,3 +130,33 @@ def test_reports_that_can_not_be_read_are_listed(browser: "WebDriver", fleet: Pa
     browser.get(fleet.as_uri())
     (broken,) = browser.find_elements("css selector", ".broken")
     assert broken.text.endswith("fleet.jsonl:7: not a host report: it has no `schema`")
+
+
+def test_a_build_shows_its_tasks_and_why_it_failed(browser: "WebDriver", tmp_path: Path) -> None:
+    finding = {"code": "TE961", "severity": "error", "subject": HOSTILE, "message": "m", "evidence": "e", "source": "s"}
+    data = {
+        "target": "t",
+        "checkout": "/c",
+        "folder": "/c/build",
+        "log": "/c/build.log",
+        "largest": 3 << 30,
+        "steps": [
+            {"name": "configure", "ok": True, "seconds": 12.0, "lines": ["took 12 s"]},
+            {"name": "build", "ok": False, "seconds": 754.0, "lines": []},
+        ],
+        "findings": [{**finding, "fix": "f"}],
+        "cache": {"hits": 7, "misses": 3},
+        "count": 3,
+        "tasks": [["a.cpp.o", 0, 9000], ["b.cpp.o", 0, 4000], ["c.cpp.o", 4000, 5000]],
+    }
+    page = tmp_path / "build.html"
+    page.write_text(render_page("build", "tenv build t", data))
+    browser.get(page.as_uri())
+    assert browser.find_element("id", "state").text == (
+        "failed in step build; took 12 min 46 s; compile cache: 7 hits, 3 misses; largest process: 3.0 GiB"
+    )
+    assert HOSTILE in browser.find_element("id", "findings").text
+    bars = browser.find_elements("css selector", "#timeline rect")
+    assert [bar.get_attribute("y") for bar in bars] == ["4", "16", "16"]
+    rows = [row.text for row in browser.find_elements("css selector", "table:last-of-type tr")]
+    assert rows[-3:] == ["9 s a.cpp.o", "4 s b.cpp.o", "1 s c.cpp.o"]

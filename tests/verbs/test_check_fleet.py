@@ -1,8 +1,8 @@
 """`--against`: many machines, some of whose reports are broken."""
 
 import json
-import re
 import os
+import re
 import sys
 import threading
 import tracemalloc
