@@ -63,9 +63,9 @@ def test_folders_are_in_memory_where_there_is_room(tmp_path: Path, monkeypatch: 
 
 
 def test_a_test_of_each_value_runs_all_and_names_those_that_fail(tmp_path: Path) -> None:
-    seen = []
+    seen, rows = [], [("a", 1), ("b", 2), ("c", 3)]
 
-    @each("first, second", [("a", 1), ("b", 2), ("c", 3)])
+    @each("first, second", rows)
     @each("third", "xy")
     def body(first: str, second: int, third: str, tmp_path: Path) -> None:
         seen.append((first, second, third, tmp_path))
@@ -73,6 +73,4 @@ def test_a_test_of_each_value_runs_all_and_names_those_that_fail(tmp_path: Path)
 
     with pytest.raises(AssertionError, match=r"(?s)2 of 3 fail:\n\('a', 1\): .*2 of 2 fail.*\('c', 3\): .*is not 2"):
         body(tmp_path=tmp_path)
-    assert seen == [
-        (first, second, third, tmp_path) for first, second in zip("abc", (1, 2, 3), strict=True) for third in "xy"
-    ]
+    assert seen == [(*row, third, tmp_path) for row in rows for third in "xy"]
