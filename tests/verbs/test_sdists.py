@@ -215,7 +215,7 @@ def test_an_archive_of_another_lock_is_a_row_that_no_code_ran_for(
         file = uv_lock(project, vision_row(archive).replace("size = 1", f"size = {archive.stat().st_size}"))
         said = project.ok("import", str(file), "--name", "tiny", "--force", *(["--offline"] if offline else []))
         assert 'vision = { version = "*", build = true }' in project.manifest.read_text()
-        assert "no wheel, only a source archive: vision; the manifest permits its build" in said.err
+        assert "built from source archives, where no wheel fits, which runs their code: vision" in said.err
         assert tomllib.loads(project.manifest.read_text())["pypi-dependencies"].keys() == {"vision"}
         assert project.lock.exists() is not offline
     found = row(project)

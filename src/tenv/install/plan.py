@@ -159,7 +159,11 @@ def choose_python(
             )
         return found
     if wanted and wanted not in minors:
-        raise UsageError(f"`--python {wanted}`: the lock of {target.name} serves {', '.join(minors)}", hint=hint)
+        about = ":" if wanted[:1].isdigit() else " is no program on PATH;"
+        raise UsageError(
+            f"`--python {wanted}`{about} the lock of {target.name} serves {', '.join(minors)}",
+            hint=hint,
+        )
     preferred = wanted or (old.python if old and old.python in minors else "")
     open_ = [minor for minor in minors if minor not in unfit] or minors
     here = uv.interpreters([preferred] if preferred else open_)
