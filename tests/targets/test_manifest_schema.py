@@ -27,6 +27,7 @@ channels = ["conda-forge", "nvidia/label/cuda-12.1.1", "https://h/c"]
 pytorch = ">=2.1,<2.14"
 python = ">=3.11,<3.13"
 sdists = ["alpha"]
+for = "../.venv"
 [requirements]
 cuda = "12.1"
 glibc = "2.17"

@@ -3,15 +3,18 @@
 import json
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tenv.activation.changes import read_activation
 from tenv.activation.levels import activated, deactivated
+from tenv.host.machine import current_platform
 from tenv.targets.search import find_places
+from tests.support.conda_project import Conda
 from tests.support.fakes import MINORS, make_wheel
-from tests.support.projects import Project, call
+from tests.support.projects import Project, call, write_config
 from tests.support.torches import ERROR_OLD, make_base, make_libraries, make_torch, make_venv, torch_files
 
 EXTRAS = ("cccl", "crt", "cublas", "cufft", "curand", "cusolver", "cusparse", "nvjitlink", "nvml", "nvrtc", "nvtx")
@@ -245,6 +248,60 @@ def test_a_conda_prefix_gets_conda_packages_and_cuda_12_archives(beside: Project
     components = old.archives["cuda"].components
     assert {"cuda_nvcc", "cuda_cudart", "libcurand", "cuda_cccl"} <= {*components}
     assert not {"libcublas", "libcusolver", "libcufft"} & {*components}
+
+
+PARTS_OF_CONDA = (
+    *("cuda-cccl", "cuda-cudart-dev", "cuda-nvcc", "cuda-nvml-dev", "cuda-nvrtc-dev", "cuda-nvtx-dev"),
+    *("cuda-profiler-api", "libcublas-dev", "libcufft-dev", "libcurand-dev", "libcusolver-dev", "libcusparse-dev"),
+    *("libnvjitlink-dev", "cuda-version"),
+)
+
+
+def test_beside_a_conda_prefix_the_toolkit_is_of_conda_packages(conda: Conda, tmp_path: Path) -> None:
+    project, forge = conda.project, tmp_path / "forge"
+    texts = torch_files("2.11.0", cuda="13.0", code=("90",))
+    package = make_torch(tmp_path / "made", texts)
+    site = f"lib/python{MINORS[0]}/site-packages"
+    split = {name: text for name, text in texts.items() if name.startswith("torch/include/")}
+    conda.make("pytorch", "2.11.0", files={f"{site}/{name}": text for name, text in texts.items() if name not in split})
+    shared = {name.removeprefix("torch/"): text for name, text in split.items()}
+    libc10 = (package / "lib/libc10.so").read_bytes()
+    conda.make("libtorch", "2.11.0", files={**shared, "lib/libc10.so": libc10, "bin/python": "#!/bin/sh\nexit 9\n"})
+    conda.lock("pytorch", "libtorch")
+    conda.create("--prefix", str(forge))
+    shutil.rmtree(forge / "tenv-meta")
+    compiler = "#!/bin/sh\necho 'Cuda compilation tools, release 13.0, V13.0.48'\n"
+    include = f"targets/{'x86_64' if current_platform() == 'linux-64' else 'sbsa'}-linux/include"
+    named = {
+        "cuda-nvcc": {"bin/nvcc": compiler, "bin/of-nvcc": "#!/bin/sh\n"},
+        "cuda-cudart-dev": {
+            f"{include}/cuda_runtime_api.h": "",
+            f"{include}/cuda.h": "#define CUDA_VERSION 13000\n",
+            f"{include.removesuffix('include')}lib/libcudart.so.13": "",
+        },
+    }
+    for name in PARTS_OF_CONDA:
+        conda.make(name, "13.0", files=named.get(name, {f"share/{name}": ""}))
+    for name in ("cmake", "ninja"):
+        conda.make(name, "3.31", files={f"bin/{name}": f"#!/bin/sh\necho {name}\n"})
+    conda.channel.refresh()
+    write_config(f'[mirrors]\n"https://conda.anaconda.org/conda-forge" = ["{conda.channel.root}"]\n')
+    made = project.ok("create", "auto", "--for", str(forge), "--json").data
+    assert (made["target"], made["for"]["torch"], made["python"]) == ("forge", "2.11.0", "")
+    prefix = Path(made["prefix"])
+    before = {"PATH": f"{forge}/bin:/usr/bin:/bin", "CONDA_PREFIX": str(forge), "CC": "theirs"}
+    active = activated(before, read_activation(prefix / "tenv-meta/activation.json"))
+    assert (active["CONDA_PREFIX"], active["CC"], active["_GLIBCXX_USE_CXX11_ABI"]) == (str(forge), "theirs", "1")
+    found = {name: shutil.which(name, path=active["PATH"]) for name in ("python", "cmake", "nvcc", "of-nvcc")}
+    own = f"{prefix}/tenv-meta/bin"
+    assert found == {
+        "python": f"{forge}/bin/python", "cmake": f"{own}/cmake", "nvcc": f"{own}/nvcc", "of-nvcc": None
+    }  # fmt: skip
+    assert "release 13.0" in subprocess.check_output([str(found["nvcc"])], text=True)
+    assert deactivated(active) == before
+    assert project.ok("create", "forge", "--json").data["changed"] is False
+    next((forge / "conda-meta").glob("pytorch-*.json")).unlink()
+    assert [row["state"] for row in project.ok("list", "--json").data] == ["stale"]
 
 
 def test_the_path_of_an_environment_is_text_in_a_manifest(beside: Project) -> None:

@@ -163,6 +163,7 @@ def test_a_link_of_a_repository_leads_no_backend_out_of_it(project: Project, tre
     assert calls(local) == 0
 
 
+@pytest.mark.long
 def test_a_wider_range_of_pythons_asks_again(project: Project, tree: Path, tmp_path: Path) -> None:
     backend = tree / "backend" / "own_backend.py"
     text = backend.read_text().replace(
@@ -173,6 +174,7 @@ def test_a_wider_range_of_pythons_asks_again(project: Project, tree: Path, tmp_p
     _seen_outside(tree, tmp_path)
     commit_all(tree, "first")
     project.edit('alpha  = ">=1"', f'vision = {{ git = "{tree.as_uri()}" }}')
+    project.widen_pythons()
     project.edit('">=3.11,<3.13"', '">=3.12,<3.13"')
     project.ok("lock", "tiny")
     project.edit('">=3.12,<3.13"', '">=3.11,<3.13"')
@@ -212,6 +214,7 @@ def test_a_version_that_moves_on_leaves_the_lock_as_it_is(project: Project, tree
     assert "version: 1.0.dev7+g12ab" in project.lock.read_text()
 
 
+@pytest.mark.long
 def test_the_backend_of_a_commit_is_asked_once(project: Project, tree: Path, tmp_path: Path) -> None:
     seen = _seen_outside(tree, tmp_path)
     first = commit_all(tree, "first")
@@ -343,6 +346,7 @@ def test_a_feature_brings_a_tree(project: Project, tree: Path) -> None:
         assert call("create", "tiny", "--locked", "--anew", *words).status == 7, new
 
 
+@pytest.mark.long
 def test_diff_shows_whether_a_backend_computed_the_metadata(project: Project, tree: Path, tmp_path: Path) -> None:
     commit_all(tree, "first")
     project.edit('alpha  = ">=1"', f'vision = {{ git = "{tree.as_uri()}" }}')

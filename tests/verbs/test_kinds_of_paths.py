@@ -235,6 +235,7 @@ def test_another_python_is_not_run_and_goes(
     assert mine is None or (project.prefix / mine).read_text() == "mine"
 
 
+@pytest.mark.long
 def test_a_link_of_a_blog_post_is_found_deep_too(of_conda: tuple[Project, list[str]]) -> None:
     """`ln -sf /usr/lib/x86_64-linux-gnu/libstdc++.so.6 ENV/lib/libstdc++.so.6`, as posts on GLIBCXX tell."""
     project, _ = of_conda

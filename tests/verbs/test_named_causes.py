@@ -363,6 +363,7 @@ def test_five_conflicts_are_from_public_threads() -> None:
     assert len(CONFLICTS) >= 10
 
 
+@pytest.mark.long
 def test_uv_s_own_words_are_for_those_who_ask(project: Project, tmp_path: Path) -> None:
     make_wheel(project.index.folder, "numpy", "1.26.4", tag=f"cp312-cp312-{OLD}")
     project.manifest.write_text(f'{LINUX}python = ">=3.14,<3.15"\n\n[pypi-dependencies]\nnumpy = "*"\n')

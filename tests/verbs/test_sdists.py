@@ -92,6 +92,7 @@ def test_a_permitted_archive_is_locked_built_once_and_kept(
     assert sdist.builds == 3
 
 
+@pytest.mark.long
 def test_an_archive_whose_backend_has_its_requirements_is_built_when_it_is_locked(
     project: Project, sdist: Sdist
 ) -> None:
@@ -115,6 +116,7 @@ def test_a_lock_alone_makes_no_code_run(project: Project, sdist: Sdist) -> None:
     assert sdist.builds == 0
 
 
+@pytest.mark.long
 def test_a_list_permits_what_others_require(project: Project, sdist: Sdist) -> None:
     make_wheel(project.index.folder, "user", "1.0", requires=["vision"])
     project.edit('vision = { version = "*", build = true }', 'user = "*"')
@@ -213,7 +215,7 @@ def test_an_archive_of_another_lock_is_a_row_that_no_code_ran_for(
         file = uv_lock(project, vision_row(archive).replace("size = 1", f"size = {archive.stat().st_size}"))
         said = project.ok("import", str(file), "--name", "tiny", "--force", *(["--offline"] if offline else []))
         assert 'vision = { version = "*", build = true }' in project.manifest.read_text()
-        assert "no wheel, only a source archive: vision; the manifest permits its build" in said.err
+        assert "built from source archives, where no wheel fits, which runs their code: vision" in said.err
         assert tomllib.loads(project.manifest.read_text())["pypi-dependencies"].keys() == {"vision"}
         assert project.lock.exists() is not offline
     found = row(project)

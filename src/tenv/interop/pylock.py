@@ -16,7 +16,16 @@ from tenv.core.wheel_platforms import evaluated, marker_values
 from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject, text_of
 from tenv.interop.pip_lines import of_torch, project_name
 from tenv.interop.pyproject import bounded_python, minors_of_range, python_of
-from tenv.interop.requests import PLATFORM_MARKERS, add_wheel, holds, left_out, platforms_of, sdist_at, with_trees
+from tenv.interop.requests import (
+    PLATFORM_MARKERS,
+    add_wheel,
+    holds,
+    left_out,
+    platforms_of,
+    sdist_at,
+    with_glibc,
+    with_trees,
+)
 from tenv.interop.requirements import marker_of, minors_of, releases
 from tenv.interop.uv_lock import Offered, take_files
 from tenv.locks.lock import LockedTree, Wheel
@@ -127,7 +136,7 @@ def _read(source: GivenFile) -> Imported:
         listed = "; ".join(f"{name}: {reason}" for name, reason in sorted(taken.left.items()))
         lost.append(f"its lock, since tenv can't lock each package ({listed}): `tenv lock` writes one")
     draft = Draft(platforms, python=python, wheels=asked, indexes=tuple(indexes.values()))
-    draft = with_trees(draft, taken.part, home, notes)
+    draft = with_trees(with_glibc(draft, taken.glibc, notes), taken.part, home, notes)
     return Imported("", draft, part, tuple(dict.fromkeys(lost)), tuple(notes))
 
 
@@ -214,9 +223,9 @@ def _offered(
 
 
 def _offer(package: "Package", home: Path) -> Offered:
-    rows = [(wheel.url or "", wheel.hashes.get("sha256", "")) for wheel in package.wheels or ()]
+    rows = [(wheel.url or "", wheel.hashes.get("sha256", ""), wheel.size) for wheel in package.wheels or ()]
     if package.archive and package.archive.url:
-        rows = [(package.archive.url, package.archive.hashes.get("sha256", ""))]
+        rows = [(package.archive.url, package.archive.hashes.get("sha256", ""), package.archive.size)]
     reason = "" if rows else "built from a source tree" if package.vcs or package.directory else "a source archive"
     version = str(package.version or "") or (file.version if rows and (file := WheelFile.parse(rows[0][0])) else "")
     return Offered(str(package.name), version, rows, reason, _source_of(package, version, home))

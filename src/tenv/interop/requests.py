@@ -18,7 +18,7 @@ from tenv.core.names import (
     is_sha256,
     normalize,
 )
-from tenv.core.versions import CondaRange, Range, same_release
+from tenv.core.versions import CondaRange, Range, Version, same_release
 from tenv.core.wheel_platforms import evaluated, marker_values
 from tenv.interop.interface import Draft, ForeignLock, Subject
 from tenv.locks.lock import LockedTree, Wheel
@@ -49,6 +49,7 @@ __all__ = [
     "top_level",
     "wheel_at",
     "wheel_request",
+    "with_glibc",
     "with_trees",
     "words_of",
 ]
@@ -58,6 +59,7 @@ T = TypeVar("T")
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _BY_MINOR = ("python", "cuda-version", "cuda-toolkit", "cudatoolkit", "pytorch-cuda")
 _DOTTED = re.compile(r"\d{1,18}(\.\d{1,18})*")  # Python reads no number of over 4,300 digits
+_EXACT = re.compile(r"\d[\w.+]*")
 _EXTRA = re.compile(r"\bextra\b")
 _DECIDING = ("python", "cuda-version")
 _COMPILER = re.compile(r"(gcc|gxx|clangxx)(_.*)?|compilers|(c|cxx)-compiler")
@@ -245,15 +247,38 @@ def platforms_of(markers: "list[Marker]") -> tuple[str, ...]:
     return tuple(name for name in PLATFORMS if any(holds(marker, name, "") is not False for marker in markers))
 
 
-def add_wheel(table: dict[str, WheelRequest], name: str, request: WheelRequest, lost: list[str]) -> None:
-    """Add a request; a second one of the same name can be added only if both are equal."""
+def add_wheel(
+    table: dict[str, WheelRequest], name: str, request: WheelRequest, lost: list[str], *, together: bool = False
+) -> None:
+    """Add a request; of a second one for the same name, any version is accepted unless both are equal.
+
+    Args:
+        table: The requests by name.
+        name: The normalized name.
+        request: The request.
+        lost: Receives the losses.
+        together: Whether both hold in any case, so that the versions are those that both accept.
+    """
     before = table.setdefault(name, request)
     if request.index and before.index not in ("", request.index):
         lost.append(f"`{name}` is requested from several indexes: the first one counts, {before.index}")
-    if before.version != request.version:
+    if together and before.version != request.version and (both := _accepted_by(before.version, request.version)):
+        request = replace(request, version=both)
+    elif before.version != request.version:
         lost.append(f"`{name}` is requested in several versions: any version is accepted now")
         request = replace(request, version=Range("*"))
     table[name] = replace(request, extras=tuple(sorted({*before.extras, *request.extras})))
+
+
+def _accepted_by(one: Range, other: Range) -> Range | None:
+    """Return the versions that two ranges accept; None for two exact versions that contradict each other."""
+    exact = [text for text in (str(one), str(other)) if _EXACT.fullmatch(text)]
+    for text in sorted(exact, key=len, reverse=True):  # `0.13.1` accepts `0.13.1+cu116`, and not the other way round
+        if text in one and text in other:
+            return Range(text)
+    if exact and "*" not in (str(one), str(other)):
+        return None
+    return Range(",".join(text for text in (str(one), str(other)) if text != "*") or "*")
 
 
 def other_channels(channels: Mapping[str, str]) -> dict[str, str]:
@@ -315,6 +340,14 @@ def sdist_at(
 def sdists_of(part: ForeignLock) -> tuple[str, ...]:
     """Return the names of the source archives of a lock, sorted."""
     return tuple(sorted({tree.name for trees in part.trees.values() for tree in trees if tree.file}))
+
+
+def with_glibc(draft: Draft, needed: str, notes: list[str]) -> Draft:
+    """Return a draft whose hosts have the C library that the wheels of a lock need; empty for the default one."""
+    if not needed or (draft.glibc and Version(draft.glibc) >= Version(needed)):
+        return draft
+    notes.append(f"`requirements.glibc` is set to {needed}, which a wheel of the file needs")
+    return replace(draft, glibc=needed)
 
 
 def with_trees(draft: Draft, part: ForeignLock, home: Path, notes: list[str]) -> Draft:

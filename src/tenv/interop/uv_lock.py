@@ -16,11 +16,12 @@ from tenv.core.errors import FormatError, LockCorruptError, TenvError
 from tenv.core.names import WheelFile, normalize
 from tenv.core.toml_reader import read_toml
 from tenv.core.untrusted import place_fault, without_login
-from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags, evaluated, marker_values
+from tenv.core.versions import Version
+from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags, evaluated, glibc_of, marker_values
 from tenv.interop.interface import Draft, ForeignLock, Format, GivenFile, Imported, read_source
 from tenv.interop.pip_lines import PipLines, of_torch
 from tenv.interop.pyproject import bounded_python, minors_of_range, newest_run, python_of, read_pyproject
-from tenv.interop.requests import platforms_of, sdist_at, wheel_at, with_trees
+from tenv.interop.requests import platforms_of, sdist_at, wheel_at, with_glibc, with_trees
 from tenv.locks.lock import LockedTree, Wheel
 from tenv.targets.tree_request import commit_fault, git_fault
 from tenv.targets.wheel_origin import Index
@@ -28,7 +29,12 @@ from tenv.targets.wheel_origin import Index
 __all__ = ["FORMAT", "Offered", "best_wheel", "take_files"]
 
 _VERSION = 1
+_NEWEST_GLIBC = Version("2.99")
 _EXTRA = re.compile(r"(\s*\band\b\s*)?\bextra\s*==\s*['\"][^'\"]*['\"]")
+
+
+Offer = tuple[str, str, int | None]
+"""The URL, the sha256 and the size in bytes of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,36 +44,44 @@ class Offered:
     Attributes:
         name: Its name.
         version: Its version.
-        wheels: The URL and the sha256 of each wheel.
+        wheels: The URL, the sha256 and the size of each wheel; None for an unknown size.
         reason: Why it has none, for people; empty if it has some.
         other: Its source archive or source tree, for no Python; None without one.
     """
 
     name: str
     version: str
-    wheels: Sequence[tuple[str, str]]
+    wheels: Sequence[Offer]
     reason: str = ""
     other: LockedTree | None = None
 
 
-def best_wheel(name: str, version: str, rows: Iterable[tuple[str, str]], platform: str, minor: str) -> Wheel | None:
+def best_wheel(
+    name: str,
+    version: str,
+    rows: Iterable[Offer],
+    platform: str,
+    minor: str,
+    glibc: Version = DEFAULT_GLIBC,
+) -> Wheel | None:
     """Return the wheel that fits a platform and a Python best; None if none does.
 
     Args:
         name: The name of the package.
         version: Its version.
-        rows: The URL and the sha256 of each wheel.
+        rows: The URL, the sha256 and the size of each wheel.
         platform: The platform.
         minor: The Python minor.
+        glibc: The C library of the hosts.
     """
-    tags = accepted_tags(platform, minor, DEFAULT_GLIBC)
+    tags = accepted_tags(platform, minor, glibc)
     ranked = []
-    for url, sha256 in rows:
+    for url, sha256, size in rows:
         file = WheelFile.parse(url)
         rank = min((tags[tag] for tag in file.all_tags() if tag in tags), default=None) if file else None
-        if rank is not None and (wheel := wheel_at(url, name, version, sha256, None, (minor,))):
+        if rank is not None and (wheel := wheel_at(url, name, version, sha256, size, (minor,))):
             ranked.append((rank, wheel.file, wheel))
-    return min(ranked)[2] if ranked else None
+    return min(ranked, key=lambda row: row[:2])[2] if ranked else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +91,14 @@ class Taken:
     Attributes:
         minors: The Python minors for which each package has a file, the newest ones without a gap.
         part: The content of the lock for these.
-        left: The packages without a file for some Python, each with the reason.
+        left: The packages without a file for the Python that lacks the fewest, each with the reason.
+        glibc: The oldest C library that all wheels accept, if it is newer than the default one; else empty.
     """
 
     minors: tuple[str, ...]
     part: ForeignLock
     left: Mapping[str, str]
+    glibc: str = ""
 
 
 def take_files(offers: Mapping[str, Mapping[str, Sequence[Offered]]]) -> Taken:
@@ -94,24 +110,30 @@ def take_files(offers: Mapping[str, Mapping[str, Sequence[Offered]]]) -> Taken:
         offers: The packages by Python minor and platform.
     """
     cases = [(minor, on, row) for minor, rows in offers.items() for on, here in rows.items() for row in here]
-    best = [best_wheel(row.name, row.version, row.wheels, on, minor) for minor, on, row in cases]
+    best = [
+        best_wheel(row.name, row.version, row.wheels, on, minor)
+        or best_wheel(row.name, row.version, row.wheels, on, minor, _NEWEST_GLIBC)
+        for minor, on, row in cases
+    ]
     fits = {(on, row.name, row.version) for (_, on, row), wheel in zip(cases, best, strict=True) if wheel}
     found: dict[str, list[tuple[str, Wheel | LockedTree]]] = {minor: [] for minor, *_ in cases}
-    left: dict[str, str] = {}
+    left: dict[str, dict[str, str]] = {minor: {} for minor in reversed(found)}
     for (minor, on, row), wheel in zip(cases, best, strict=True):
         other = None if (on, row.name, row.version) in fits else row.other
         if file := wheel or other:
             found[minor].append((on, replace(file, python=(minor,))))
         else:
-            left.setdefault(row.name, row.reason or f"no wheel for Python {minor} on {on}")
-    minors = newest_run(minor for minor, rows in found.items() if len(rows) == sum(one == minor for one, *_ in cases))
+            left[minor].setdefault(row.name, row.reason or f"no wheel for Python {minor} on {on}")
+    minors = newest_run(minor for minor, missing in left.items() if not missing)
     platforms = dict.fromkeys(on for rows in offers.values() for on in rows)
     taken = {on: _merged(row for minor in minors for where, row in found[minor] if where == on) for on in platforms}
     wheels = {on: tuple(row for row in rows if isinstance(row, Wheel)) for on, rows in taken.items()}
     trees = {on: tuple(row for row in rows if isinstance(row, LockedTree)) for on, rows in taken.items()}
     unread = frozenset(row.name for rows in trees.values() for row in rows)
     part = ForeignLock((), dict.fromkeys(wheels, ()), wheels, trees=trees, unread=unread)
-    return Taken(minors, part, left)
+    needed = [one for rows in wheels.values() for row in rows if (one := glibc_of(row.file)) and one > DEFAULT_GLIBC]
+    glibc = str(max(needed)) if needed else ""
+    return Taken(minors, part, min(left.values(), key=len, default={}), glibc)
 
 
 def _merged(files: Iterable[Wheel | LockedTree]) -> tuple[Wheel | LockedTree, ...]:
@@ -128,11 +150,16 @@ def _offered(package: Mapping[str, Any], home: Path) -> Offered:
     if reason:
         return Offered(name, version, (), reason, _tree(source, normalize(name), version, home))
     rows = package.get("wheels") or []
-    wheels = [(str(row.get("url", "")), str(row.get("hash", "")).removeprefix("sha256:")) for row in rows]
-    sdist = package.get("sdist") or {}
-    digest, size = str(sdist.get("hash", "")).removeprefix("sha256:"), sdist.get("size")
-    archive = sdist_at(str(sdist.get("url", "")), name, version, digest, size if isinstance(size, int) else None, ())
+    wheels = list(map(_offer, rows))
+    url, digest, size = _offer(package.get("sdist") or {})
+    archive = sdist_at(url, name, version, digest, size, ())
     return Offered(name, version, wheels, "" if wheels else "a source archive", archive)
+
+
+def _offer(row: Mapping[str, Any]) -> Offer:
+    size = row.get("size")
+    digest = str(row.get("hash", "")).removeprefix("sha256:")
+    return str(row.get("url", "")), digest, size if isinstance(size, int) else None
 
 
 def _tree(source: Mapping[str, Any], name: str, version: str, home: Path) -> LockedTree | None:
@@ -247,7 +274,8 @@ def _imported(source: GivenFile, data: Mapping[str, Any]) -> Imported:
     )
     minors = taken.minors
     python = python_of(minors, accepted, notes)
-    draft = with_trees(beside.draft if beside else _draft(root, platforms, group, lost), taken.part, home, notes)
+    draft = beside.draft if beside else _draft(root, platforms, group, lost)
+    draft = with_trees(with_glibc(draft, taken.glibc, notes), taken.part, home, notes)
     lost += beside.lost if beside else ()
     others = {normalize(name) for key in _GROUPS for name in root.get(key) or {}} - {group}
     if others and not draft.features:

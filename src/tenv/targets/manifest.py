@@ -22,6 +22,7 @@ from tenv.targets.variable_requests import VariableRequest
 from tenv.targets.wheel_origin import FileRequest, Index, laid
 
 __all__ = [
+    "CONDA_TORCHES",
     "DEBUG_PYTHON",
     "PLATFORMS",
     "ArchiveRequest",
@@ -35,6 +36,7 @@ __all__ = [
     "lay",
     "merge",
     "placed",
+    "request_for_torch",
     "tool_of",
     "toolkit_kind",
     "with_features",
@@ -45,6 +47,9 @@ PLATFORMS = ("linux-64", "linux-aarch64", "win-64")
 
 DEBUG_PYTHON = "python-debug"
 """The name in ``system`` of the host's debug build of Python: ``python = { version, debug = true }`` of a manifest."""
+
+CONDA_TORCHES = ("pytorch", "pytorch-gpu", "libtorch")
+"""The conda packages that are torch: of conda-forge, which splits its libraries off, and of the channel pytorch."""
 
 _TOOLS = {
     "nvidia-cuda-nvcc": "cuda-toolkit",
@@ -463,6 +468,12 @@ class ToolkitKind(Enum):
     ARCHIVES = "archives"
     WHEELS = "wheels"
     SYSTEM = "system"
+
+
+def request_for_torch(manifest: Manifest) -> WheelRequest | CondaRequest | None:
+    """Return the request for torch, as a wheel or as a conda package; None for none."""
+    conda = (manifest.dependencies[name] for name in CONDA_TORCHES if name in manifest.dependencies)
+    return manifest.wheels.get("torch") or next(conda, None)
 
 
 def toolkit_kind(manifest: Manifest) -> ToolkitKind:

@@ -161,7 +161,7 @@ def _write(
     part, raw = found.part if request.lock else None, b""
     if draft.sdists:
         named = ", ".join(draft.sdists)
-        notes.append(f"no wheel, only a source archive: {named}; the manifest permits its build, which runs its code")
+        notes.append(f"built from source archives, where no wheel fits, which runs their code: {named}")
     with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
         trial = _Trial(context, request.file, name, Path(folder), manifest.absolute().parent)
         if part:

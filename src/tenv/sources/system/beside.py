@@ -60,7 +60,8 @@ def tools_beside(manifest: Manifest, places: Places, facts: Facts, kept: Mapping
 
 def _torch(torch: BesideTorch) -> Tool:
     records = tuple(_records(torch))
-    headers, libraries = list[Path](), list[Path]()
+    headers: list[Path] = []
+    libraries: list[Path] = []
     for part in torch.parts:
         for file in _files_below(part):
             (headers if file.is_relative_to(part / "include") else libraries).append(file)
