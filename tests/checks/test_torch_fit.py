@@ -153,6 +153,23 @@ def test_a_pasted_report_knows_its_torch(tmp_path: Path, version: str, nvcc: str
     )
 
 
+def test_a_torch_outside_the_table_is_judged_by_its_cuda(tmp_path: Path) -> None:
+    """Old releases, nightlies and builds of one's own: what the table has not is unknown, and nvcc is judged."""
+    for torch in ("2.1.2+cu121", "2.16.0.dev20261101+cu132"):
+        ended = check(tmp_path, torch, toolkit("11.8"))
+        assert ("error", "TE816") in found(ended), torch
+        assert ended.data["torch"]["version"]["value"] == torch
+    assert found(check(tmp_path, "2.1.2+cu121", toolkit("12.1"))) == []
+    paste = PASTED.format("2.4.0a0+07cecf4168.nv24.05", "13.0.48")
+    (tmp_path / "paste.txt").write_text(paste)
+    words = ("check", "--torch", "report", "--host-report", str(tmp_path / "paste.txt"), "--json")
+    ended = call(*words)
+    assert (ended.data["torch"]["cuda"]["value"], ("error", "TE816") in found(ended)) == ("12.8", True)
+    said = call("check", "--torch", "2.1.2")
+    assert said.status == 2
+    assert "it names no CUDA" in said.err
+
+
 def test_a_report_without_a_torch_is_a_usage_error(tmp_path: Path) -> None:
     ended = check(tmp_path, "report")
     assert ended.status == 2

@@ -104,8 +104,9 @@ def check_torch(context: Context, asked: str, options: HostOptions) -> TorchFit:
     """
     options, facts = read(options), user_facts(context)
     host = report(context, options)
-    asked = torch_of_report(host, options) if asked == REPORT else asked
-    torch = named_torch(asked, facts, platform_of(host))
+    platform = platform_of(host)
+    of_report = asked == REPORT
+    torch = torch_of_report(host, options, facts, platform) if of_report else named_torch(asked, facts, platform)
     taken = reported_toolkits(host) if options.host_report else taken_toolkits(Places(environ=context.environ))
     targets = targets_of(context, torch, platform_of(host))
     exported = exported_switches(facts, context.environ)

@@ -45,5 +45,5 @@ def link_programs(toolchain: Toolchain) -> None:
 
 
 def _is_tool(program: Path) -> bool:
-    of_environment = is_of_environment(Path("bin", program.name)) or _PYTHONS.fullmatch(program.name)
+    of_environment = is_of_environment(f"bin/{program.name}") or _PYTHONS.fullmatch(program.name)
     return program.is_file() and not of_environment

@@ -36,6 +36,7 @@ from tenv.targets.manifest import (
     lay,
     merge,
     placed,
+    request_for_torch,
     tool_of,
     with_features,
 )
@@ -382,15 +383,12 @@ def _check_whole(manifest: Manifest, whole: Manifest, table: Table) -> None:
             "is required for [pypi-dependencies], since no conda package supplies a Python",
             hint='`python = ">=3.11,<3.15"` is an example',
         )
-    if (
-        manifest.requirements.cuda_from
-        and not manifest.beside
-        and not all(TORCH in manifest.on(on).wheels for on in manifest.platforms)
-    ):
+    follows = manifest.requirements.cuda_from and not manifest.beside
+    if follows and not all(request_for_torch(manifest.on(on)) for on in manifest.platforms):
         raise table.table("requirements").fail(
             "cuda",
-            f"`{TORCH}` means the CUDA of the locked torch, and [pypi-dependencies] has no request for it",
-            hint='`torch = "*"` in [pypi-dependencies] is an example',
+            f"`{TORCH}` means the CUDA of the locked torch, and there is no request for it",
+            hint='`torch = "*"` in [pypi-dependencies] is an example, or `pytorch = "*"` in [dependencies]',
         )
     for view in map(whole.on, manifest.platforms):
         check_indexes(view, table)

@@ -8,9 +8,9 @@ from tenv.core.names import normalize
 from tenv.core.versions import CondaRange, Range, Version
 from tenv.core.wheel_platforms import evaluated, marker_values
 from tenv.targets.beside import BesideTorch
-from tenv.targets.manifest import ArchiveRequest, CondaRequest, Manifest, WheelRequest
+from tenv.targets.manifest import CONDA_TORCHES, ArchiveRequest, CondaRequest, Manifest, WheelRequest
 
-__all__ = ["follow", "follow_beside", "torch_cuda"]
+__all__ = ["conda_torch_cuda", "follow", "follow_beside", "torch_cuda"]
 
 _LABEL = re.compile(r"\+cu(\d{2,3})(\d)\b")
 _RUNTIMES = re.compile(r"(cuda-toolkit|nvidia-cuda-runtime(-cu\d+)?)")
@@ -47,6 +47,18 @@ def torch_cuda(version: str, requires: Iterable[str], platform: str, python: str
     return None
 
 
+_BUILD = re.compile(r"(?:^|_)cuda(\d{1,2})\.?(\d)(?!\d)", re.ASCII)
+
+
+def conda_torch_cuda(build: str) -> Version | None:
+    """Return the CUDA release of a conda package of torch by its build string; None for one without CUDA.
+
+    conda-forge writes ``cuda129_mkl_py312_h0d04637_301``, the channel pytorch ``py3.12_cuda12.4_cudnn9.1.0_0``.
+    """
+    match = _BUILD.search(build)
+    return Version(f"{match[1]}.{match[2]}") if match else None
+
+
 _WHOLE_WHEELS = 13
 """The first CUDA major whose wheels hold nvcc: nvidia-cuda-nvcc-cu12 has ptxas and no compiler driver."""
 
@@ -78,8 +90,8 @@ _CONDA = {
 def follow(manifest: Manifest, cuda: Version | None) -> Manifest:
     """Return a manifest whose CUDA follows torch with the release of a torch, and with the toolkit for it.
 
-    Wheels hold the toolkit from CUDA 13 on, NVIDIA's archives before; a target whose Python is a conda package has the
-    parts of conda-forge. A toolkit that the manifest asks for itself stays.
+    Wheels hold the toolkit from CUDA 13 on, NVIDIA's archives before; a target whose Python or torch is a conda package
+    has the parts of conda-forge. A toolkit that the manifest asks for itself stays.
 
     Args:
         manifest: The manifest; one that has followed a torch before follows the other one.
@@ -168,7 +180,7 @@ def _with_toolkit(view: Manifest, cuda: Version, parts: Sequence[str]) -> Manife
     release = f"{cuda.major_minor}.*"
     if {"cuda-toolkit", "cuda", "cuda-nvcc"} & {*view.system, *view.archives, *view.wheels, *view.dependencies}:
         return view
-    if "python" in view.dependencies:
+    if {"python", *CONDA_TORCHES} & {*view.dependencies}:
         return _with_conda(view, cuda, parts)
     if cuda.major < _WHOLE_WHEELS:
         return replace(view, archives={"cuda": ArchiveRequest(version=release), **view.archives})

@@ -245,6 +245,10 @@ def _solve_together(problem: Problem) -> tuple[Lock, bytes]:
         source.check(together.manifest)
     for source in sources():
         source.choose(together, chosen)
+    if manifest.requirements.cuda_from:
+        from tenv.verbs.lock_torch import check_followed  # late: few targets follow torch
+
+        check_followed(problem, chosen)
     lock = from_manifest(manifest, divide(manifest, chosen.files))
     text = render_lock(lock, write_conda_part(manifest.name, manifest.platforms, lock.channels, chosen.records))
     if manifest.features:

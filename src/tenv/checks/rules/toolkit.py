@@ -18,7 +18,8 @@ from tenv.core.versions import Version
 from tenv.host.interface import Missing
 from tenv.locks.lock import CondaPackage, Lock, Wheel
 from tenv.targets.beside import find_beside
-from tenv.targets.torch_cuda import torch_cuda
+from tenv.targets.manifest import request_for_torch
+from tenv.targets.torch_cuda import conda_torch_cuda, torch_cuda
 
 __all__ = [
     "CPU_TORCH",
@@ -105,6 +106,7 @@ def _check(lock: Lock) -> Iterator[Finding]:
     for platform, packages in lock.conda.items():
         if cuda:
             yield from _mixed_conda(platform, packages, cuda, lock.channels)
+            yield from _other_conda_torch(platform, packages, cuda)
         yield from _mixed_halves(platform, packages)
 
 
@@ -325,6 +327,23 @@ def _without_torch(case: Case) -> Finding:
     )
 
 
+def _other_conda_torch(platform: str, packages: tuple[CondaPackage, ...], cuda: Version) -> Iterator[Finding]:
+    for torch in packages:
+        found = conda_torch_cuda(torch.build)
+        if torch.name != "pytorch" or (found and found.major == cuda.major) or (not found and "gpu" in torch.build):
+            continue
+        has = f"is built for CUDA {found}" if found else "is built without CUDA"
+        yield Finding(
+            code=CPU_TORCH,
+            severity=Severity.ERROR,
+            subject=f"pytorch {torch.version} {torch.build} on {platform}",
+            message=f"{has}, and the target has CUDA {cuda}",
+            evidence=torch.file,
+            source="the package's build string",
+            fix=f'[dependencies] asks for one: pytorch = {{ version = "*", build = "*cuda{cuda.major}*" }}',
+        )
+
+
 def waits_for_torch(case: Case) -> Iterator[Finding]:
     """Yield a finding for a target whose CUDA is that of a torch that is not locked yet."""
     if not case.manifest.requirements.waits:
@@ -332,7 +351,8 @@ def waits_for_torch(case: Case) -> Iterator[Finding]:
     if case.manifest.beside:
         yield _without_torch(case)
         return
-    torch = case.manifest.wheels["torch"].version
+    request = request_for_torch(case.manifest)
+    torch = request.version if request else "*"
     yield Finding(
         code=WAITS,
         severity=Severity.WARNING,
