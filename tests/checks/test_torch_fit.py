@@ -58,6 +58,13 @@ def test_another_major_is_an_error_and_another_minor_a_warning(
     assert "tenv create cuda128" in fix
 
 
+def test_the_toolkit_of_an_environment_is_made_beside_it(tmp_path: Path) -> None:
+    site = make_venv(tmp_path / "own", make_base(tmp_path / "base"))
+    make_torch(site)
+    rows = json.loads(check(tmp_path, str(tmp_path / "own"), toolkit("13.0")).out)["findings"]
+    assert f"tenv create auto --for {tmp_path}/own" in next(row["fix"] for row in rows if row["code"] == "TE816")
+
+
 def test_an_installed_toolkit_that_fits_is_named_before_a_target(tmp_path: Path) -> None:
     ended = check(tmp_path, "2.9+cu128", toolkit("13.0"), toolkit("12.8", "/opt/cuda-12.8", "folder"))
     fix = next(row["fix"] for row in json.loads(ended.out)["findings"] if row["code"] == "TE816")

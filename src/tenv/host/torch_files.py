@@ -21,7 +21,15 @@ from tenv.core.names import infos_of, is_dist_info, is_wheel
 from tenv.host.places import is_file, is_folder
 from tenv.host.pythons import header_of
 
-__all__ = ["BasePython", "FolderTorch", "TorchFiles", "TorchPlace", "WheelTorch", "find_torch"]
+__all__ = [
+    "BasePython",
+    "FolderTorch",
+    "TorchFiles",
+    "TorchPlace",
+    "WheelTorch",
+    "find_torch",
+    "several_torches",
+]
 
 _SMALL = 1 << 16
 _RECORD = 1 << 26
@@ -212,6 +220,23 @@ def find_torch(path: Path) -> TorchFiles | Missing:
         if is_file(folder / "pyvenv.cfg") or is_folder(folder / "conda-meta") or any(_sites(folder, "")):
             return _of_prefix(folder, "")
     return Missing(f"{path} is no wheel, no Python and no environment", ReasonKind.NONE)
+
+
+def several_torches(files: FolderTorch, path: Path) -> tuple[str, ...]:
+    """Return the torches that an environment has, each once: for several Pythons, or by the metadata of one folder.
+
+    Args:
+        files: The torch that was found.
+        path: The path that led to it; one below the environment means its own torch alone.
+    """
+    prefix, found = Path(files.prefix), {os.path.realpath(files.package): str(files.package)}
+    if path.resolve() not in (files.package.resolve(), files.package.parent.resolve()):
+        version = files.python.version if files.kind is TorchPlace.VENV and isinstance(files.python, BasePython) else ""
+        for site in _sites(prefix, version):
+            if _is_torch(site / "torch"):
+                found.setdefault(os.path.realpath(site / "torch"), str(site / "torch"))
+    infos = sorted(files.package.parent.glob(infos_of("torch")))
+    return tuple(map(str, infos)) if len(infos) > 1 else tuple(found.values())
 
 
 def _of_wheel(path: Path) -> TorchFiles | Missing:

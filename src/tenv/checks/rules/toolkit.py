@@ -9,12 +9,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 
 from tenv.checks.rules.interface import Case, Finding, Scope, Severity, Unknown
 from tenv.core.names import channel_url
 from tenv.core.untrusted import whole_number
 from tenv.core.versions import Version
+from tenv.host.interface import Missing
 from tenv.locks.lock import CondaPackage, Lock, Wheel
+from tenv.targets.beside import find_beside
 from tenv.targets.manifest import request_for_torch
 from tenv.targets.torch_cuda import conda_torch_cuda, torch_cuda
 
@@ -309,6 +312,21 @@ def _other_torch(platform: str, wheels: tuple[Wheel, ...], cuda: Version, target
         )
 
 
+def _without_torch(case: Case) -> Finding:
+    """Return the finding for a toolkit beside an environment whose torch is not there."""
+    found = find_beside(Path(case.manifest.beside))
+    return Finding(
+        code=WAITS,
+        severity=Severity.WARNING,
+        subject=case.manifest.beside,
+        message="has no torch that the CUDA release can follow: driver, GPUs and compilers are judged when it has one",
+        evidence=found.reason if isinstance(found, Missing) else f"`for` of {case.manifest.file}",
+        source="the manifest",
+        fix=f"install torch there, or remove the target: `tenv remove {case.manifest.name}`",
+        unknown=Unknown(Scope.BOTH, "torch_headers"),
+    )
+
+
 def _other_conda_torch(platform: str, packages: tuple[CondaPackage, ...], cuda: Version) -> Iterator[Finding]:
     for torch in packages:
         found = conda_torch_cuda(torch.build)
@@ -329,6 +347,9 @@ def _other_conda_torch(platform: str, packages: tuple[CondaPackage, ...], cuda: 
 def waits_for_torch(case: Case) -> Iterator[Finding]:
     """Yield a finding for a target whose CUDA is that of a torch that is not locked yet."""
     if not case.manifest.requirements.waits:
+        return
+    if case.manifest.beside:
+        yield _without_torch(case)
         return
     request = request_for_torch(case.manifest)
     torch = request.version if request else "*"
