@@ -90,7 +90,8 @@ class Audit:
         note: Where it was built; None where that is not known.
         target: The target that it was held against; empty for none.
         prefix: The environment that was searched; None for none.
-        run: Whether it runs on the host, beside the torch that is named; None where that is not known, or where there are machines.
+        run: Whether it runs on the host, beside the torch that is named; None where that is not known, or where there
+            are machines.
         machines: The answers of a fleet; None without one.
         findings: Its faults.
         torch: The extension held against a torch; None where none was named.
