@@ -101,7 +101,7 @@ def test_the_second_build_runs_neither_cmake_nor_a_compiler(
     assert changed == ["BinaryOps.cpp.o"]
 
 
-@pytest.mark.parametrize("era", first_fast([era for era in MiniEra if era is not MiniEra.CMAKE_ONLY], 2))
+@pytest.mark.parametrize("era", first_fast([era for era in MiniEra if era is not MiniEra.CMAKE_ONLY]))
 def test_each_era_has_its_way(workshop: Workshop, era: MiniEra) -> None:
     make_checkout(workshop.project.folder / "other", era)
     workshop.checkout = workshop.project.folder / "other"
@@ -141,6 +141,7 @@ def test_only_one_target_of_ninja(workshop: Workshop) -> None:
     assert not list((workshop.checkout / "build").rglob("_C.so"))
 
 
+@pytest.mark.long
 def test_a_define_and_debug_reach_cmake(workshop: Workshop) -> None:
     data = workshop.build("-D", "USE_NUMPY=OFF", "--debug")
     rows = step(data, "summary")["facts"]["rows"]
@@ -153,6 +154,7 @@ def test_a_define_and_debug_reach_cmake(workshop: Workshop) -> None:
     assert finding["fix"] == f"`{keep}` goes on with it"
 
 
+@pytest.mark.long
 def test_a_variable_of_setup_py_that_changed_configures_anew(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +172,7 @@ def test_a_variable_of_setup_py_that_changed_configures_anew(
         assert step(data, "summary")["facts"]["rows"]["Build type"] == kind, given
 
 
+@pytest.mark.long
 def test_a_folder_that_was_configured_by_hand_is_configured_anew_for_another_kind(workshop: Workshop) -> None:
     workshop.build("--only", "c10", "--debug")
     (workshop.checkout / ".tenv/builds/build.configured.json").unlink()
@@ -178,6 +181,7 @@ def test_a_folder_that_was_configured_by_hand_is_configured_anew_for_another_kin
     assert "CMAKE_BUILD_TYPE:STRING=Release" in (workshop.checkout / "build/CMakeCache.txt").read_text()
 
 
+@pytest.mark.long
 def test_a_plan_is_that_of_the_build_with_the_same_options(workshop: Workshop, tmp_path: Path) -> None:
     workshop.build("--only", "c10", "--debug")
 

@@ -12,9 +12,9 @@ from tenv.core.names import normalize
 from tenv.targets.manifest import PLATFORMS
 from tests.support.projects import call
 
-__all__ = ["FILES", "PublicFile", "judge"]
+__all__ = ["FILES", "NO_LOSS", "PublicFile", "judge"]
 
-_NO_LOSS = re.compile(
+NO_LOSS = re.compile(
     r"so no lock is written|no lock is written:|linux-64 is used|`python` is set to|a target is one environment"
     r"|has no requests|skipped platforms: (osx-\w+(, )?)+$|follows from|is a request, since|the same packages as"
 )
@@ -89,7 +89,7 @@ def judge(file: PublicFile) -> tuple[str, str]:
     untold = [] if "its lock, since" in said else [token for token in gone if not _told(token, said)]
     if untold:
         return "loses in silence", ", ".join(untold)
-    losses = [line for line in ended.data["lost"] if not _NO_LOSS.search(line)]
+    losses = [line for line in ended.data["lost"] if not NO_LOSS.search(line)]
     return ("loses and reports" if gone or losses else "whole"), "\n".join(losses)
 
 

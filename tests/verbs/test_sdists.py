@@ -92,6 +92,7 @@ def test_a_permitted_archive_is_locked_built_once_and_kept(
     assert sdist.builds == 3
 
 
+@pytest.mark.long
 def test_an_archive_whose_backend_has_its_requirements_is_built_when_it_is_locked(
     project: Project, sdist: Sdist
 ) -> None:
@@ -115,6 +116,7 @@ def test_a_lock_alone_makes_no_code_run(project: Project, sdist: Sdist) -> None:
     assert sdist.builds == 0
 
 
+@pytest.mark.long
 def test_a_list_permits_what_others_require(project: Project, sdist: Sdist) -> None:
     make_wheel(project.index.folder, "user", "1.0", requires=["vision"])
     project.edit('vision = { version = "*", build = true }', 'user = "*"')

@@ -201,7 +201,23 @@ def _read(source: GivenFile) -> Imported:
     rows = _pixi_rows(conda, lost)
     unread = frozenset(tree.name for found in trees.values() for tree in found)
     part = ForeignLock(tuple(map(channel_url, draft.channels)), rows, wheels, trees=trees, unread=unread)
-    return Imported("", replace(draft, sdists=sdists_of(part)), part, tuple(dict.fromkeys(lost)))
+    if gap := _gap(pip, held):
+        lost.append(f"its lock, since tenv can't lock {gap}: `tenv lock` writes one")
+    draft = replace(draft, sdists=sdists_of(part))
+    return Imported("", draft, None if gap else part, tuple(dict.fromkeys(lost)))
+
+
+def _gap(pip: Mapping[str, tuple["LockedDependency", ...]], held: Mapping[str, set[str]]) -> str:
+    """Return a package that tenv can't lock and a locked one that requires it; empty for none."""
+    for platform, packages in pip.items():
+        there = held[platform]
+        left = {normalize(package.name) for package in packages} - there
+        for package in packages:
+            if normalize(package.name) in there and (
+                needed := sorted(left & set(map(normalize, package.dependencies)))
+            ):
+                return f"{needed[0]}, and {package.name} {package.version} requires it"
+    return ""
 
 
 def _asked_for(
@@ -294,7 +310,9 @@ FORMAT = Format(
     export=_export,
     read=_read,
     recognize=lambda name, head: (
-        name.endswith((".yml", ".yaml")) and (b"content_hash:" in head or b"\npackage:" in head)
+        name.endswith((".yml", ".yaml"))
+        and b"metadata:" in head
+        and (b"content_hash:" in head or b"\npackage:" in head)
     ),
     needs_urls=Subject.has_conda_python,
     needs_metadata=True,

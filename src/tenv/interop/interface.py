@@ -20,7 +20,7 @@ from tenv.core.versions import Version
 from tenv.core.yaml_reader import load
 from tenv.locks.lock import Lock, LockedTree, Wheel
 from tenv.locks.lock_features import take
-from tenv.targets.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
+from tenv.targets.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest, with_features
 from tenv.targets.variable_requests import VariableRequest
 from tenv.targets.wheel_origin import Index
 from tenv.toolchain.discover import Toolchain
@@ -145,6 +145,16 @@ class Subject:
         """Return the wheels of a platform, for its Python minor if there is one."""
         minor = self.minor(platform)
         return self.lock.wheels_for(platform, minor) if minor else self.lock.wheels.get(platform, ())
+
+    def file_of(self, platform: str, wheel: Wheel) -> Path | None:
+        """Return the file of a wheel that the manifest requests in a folder; None for another wheel."""
+        request = with_features(self.manifest).on(platform).wheels.get(wheel.name) if wheel.path else None
+        return request.file.file if request and request.file else None
+
+    def address_of(self, platform: str, wheel: Wheel) -> str:
+        """Return the address of a wheel that is no wheel of an index; else an empty string."""
+        file = self.file_of(platform, wheel)
+        return file.as_uri() if file else wheel.url
 
     def has_conda_python(self) -> bool:
         """Return whether there are conda packages, and Python is one of them on every platform with wheels."""
@@ -280,6 +290,8 @@ class ForeignLock:
             wheels that their build needs.
         left: The packages that a lock of tenv can't have, each with the reason.
         unread: The names of the packages of `trees` whose requirements the file does not have.
+        origins: The index of each wheel that the lock names one for, by the wheel's sha256.
+        faults: Why the other tool itself does not take the lock for its requests, one sentence each.
     """
 
     channels: tuple[str, ...]
@@ -289,6 +301,8 @@ class ForeignLock:
     trees: Mapping[str, tuple[LockedTree, ...]] = field(default_factory=dict)
     left: Mapping[str, str] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()
+    origins: Mapping[str, str] = field(default_factory=dict)
+    faults: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

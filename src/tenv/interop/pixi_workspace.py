@@ -58,21 +58,27 @@ class Workspace:
         """Its name, or an empty string."""
         return str(self.head.get("name", ""))
 
-    def draft(self, source: GivenFile, environment: str, lost: list[str], platforms: tuple[str, ...] = ()) -> Draft:
+    def draft(
+        self,
+        source: GivenFile,
+        environment: str,
+        lost: list[str],
+        locked: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> Draft:
         """Return the requests of an environment.
 
         Args:
             source: The file that is imported.
             environment: The environment.
             lost: Receives the losses in a manifest.
-            platforms: The platforms to import; empty for all platforms of the environment.
+            locked: The platforms of its lock to import, each with its entry there; None without a lock.
 
         Raises:
             FormatError: It has no such environment, or none for a supported platform.
             ManifestError: It is invalid.
         """
         try:
-            return self._draft(source, environment, lost, platforms)
+            return self._draft(source, environment, lost, locked)
         except TenvError:
             raise
         except (ValueError, TypeError, AttributeError, KeyError) as error:
@@ -89,13 +95,30 @@ class Workspace:
             raise ManifestError(f"{self.path}: environments: expected a table", hint="`[environments]` begins it")
         return found
 
-    def _draft(self, source: GivenFile, environment: str, lost: list[str], platforms: tuple[str, ...]) -> Draft:
+    def places(self, environment: str, locked: Mapping[str, Mapping[str, Any]] | None = None) -> dict[str, Any]:
+        """Return the entries of the platforms of an environment, by their conda names.
+
+        Args:
+            environment: The environment.
+            locked: The entries of its lock, which name one of several entries of a platform.
+
+        Raises:
+            FormatError: There is no such environment.
+            ManifestError: It is invalid.
+        """
+        try:
+            return self._places(self._parts(environment), locked or {})
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
+            raise ManifestError(f"{self.path}: invalid pixi.toml: {error}") from error
+
+    def _draft(
+        self, source: GivenFile, environment: str, lost: list[str], locked: Mapping[str, Mapping[str, Any]] | None
+    ) -> Draft:
         parts = self._parts(environment)
-        places = self._places(parts)
-        if not platforms:
-            hint = f"its environments: {', '.join(self.environments())} (`--environment` selects one)"
-            platforms = source.take(places, lost, hint)
-            lost += [f"`{key}` is not imported" for key in _SETTINGS if key in self.head]
+        places = self._places(parts, locked or {})
+        hint = f"its environments: {', '.join(self.environments())} (`--environment` selects one)"
+        platforms = tuple(locked) if locked else source.take(places, lost, hint)
+        lost += [f"`{key}` is not imported" for key in _SETTINGS if key in self.head]
         channels = [row for part in parts for row in part.get("channels") or []] + list(self.head["channels"])
         conda: dict[str, dict[str, CondaRequest]] = {}
         wheels: dict[str, dict[str, WheelRequest]] = {}
@@ -137,7 +160,9 @@ class Workspace:
         parts = [features.get(name) or {} for name in table.get("features", [])]
         return parts if table.get("no-default-feature") else [*parts, self.data]
 
-    def _places(self, parts: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    def _places(
+        self, parts: Iterable[Mapping[str, Any]], locked: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, Mapping[str, Any]]:
         """Return the entries of the platforms that all features support, by their conda names."""
         names: dict[str, Mapping[str, Any]] = {}
         for row in self.head.get("platforms") or []:
@@ -147,8 +172,10 @@ class Workspace:
             if part is not self.data and part.get("platforms"):
                 names = {name: entry for name, entry in names.items() if name in part["platforms"]}
         found: dict[str, Mapping[str, Any]] = {}
-        for entry in names.values():
-            found.setdefault(str(entry["platform"]), entry)
+        for name, entry in names.items():
+            place = str(entry["platform"])
+            if place not in found or name == locked.get(place, {}).get("name"):
+                found[place] = entry
         return found
 
     def _declared(self, parts: list[Mapping[str, Any]], places: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
@@ -250,10 +277,11 @@ def _wheels(
     tables: Iterable[Mapping[str, Any]], platform: str, home: Path, lost: list[str]
 ) -> Iterator[tuple[str, WheelRequest]]:
     for name, value, text in _lines(tables, _wheel_line):
-        if isinstance(value, Mapping) and "line" in value:
+        if isinstance(value, Mapping) and (line := _marked(value, text)):
             lines = PipLines((platform,), home, lost)
-            lines.add(value["line"], (platform,), home)
-            yield from lines.tables.get(platform, {}).items()
+            lines.add(line, (platform,), home)
+            index, rows = without_login(str(value.get("index") or "").rstrip("/")), lines.tables.get(platform, {})
+            yield from ((key, replace(row, index=index or row.index)) for key, row in rows.items())
             continue
         if isinstance(value, Mapping) and (tree := _tree(name, value, home) or _file(name, value, home)):
             yield normalize(name), tree
@@ -264,6 +292,12 @@ def _wheels(
         found = wheel_request(text)
         index = str(value.get("index") or "") if isinstance(value, Mapping) else ""
         yield found.name, replace(found.request, index=without_login(index.rstrip("/")))
+
+
+def _marked(value: Mapping[str, Any], text: str) -> str:
+    """Return a request as a PEP 508 line where it is one or has a marker; else an empty string."""
+    line = value.get("line") or (f"{text} ; {value['env-markers']}" if text and value.get("env-markers") else "")
+    return str(line)
 
 
 def _file(name: str, value: Mapping[str, Any], home: Path) -> WheelRequest | None:
@@ -322,7 +356,7 @@ def _conda_line(name: str, value: Any) -> str:
 
 def _wheel_line(name: str, value: Any) -> str:
     table = {"version": value} if isinstance(value, str) else dict(value)
-    if not set(table) <= {"version", "extras", "index"}:
+    if not set(table) <= {"version", "extras", "index", "env-markers"}:
         return ""
     version = str(table.get("version", "*"))
     extras = f"[{','.join(table['extras'])}]" if table.get("extras") else ""

@@ -400,6 +400,8 @@ def left_out(
         lost.append(f"[system] is not exported: {', '.join(system)}")
     if not variables and (names := sorted({name for manifest in here.values() for name in manifest.environment})):
         lost.append(f"[activation.env] is not exported: {', '.join(names)}")
+    if local := sorted({wheel.name for platform in here for wheel in subject.wheels(platform) if wheel.path}):
+        lost.append(f"wheels in folders are not copied, and stand as paths of this machine: {', '.join(local)}")
     if not wheels and (count := len({w.file for platform in here for w in subject.wheels(platform)})):
         lost.append(f"wheels are not exported: {count} are omitted")
     if not conda and (count := len({package.url for name in here for package in subject.lock.conda.get(name, ())})):

@@ -92,7 +92,7 @@ def _export(subject: Subject) -> Exported:
     for (name, version), rows in found.items():
         marker = marker_of(every, rows)
         hashes = dict.fromkeys(wheel.sha256 for _, wheel in rows)
-        address = next((wheel.url for _, wheel in rows if wheel.url), "")
+        address = next(filter(None, (subject.address_of(platform, wheel) for platform, wheel in rows)), "")
         head = (f"{name} @ {address}" if address else f"{name}=={version}") + (f" ; {marker}" if marker else "")
         lines.append(" \\\n    ".join([head, *(f"--hash=sha256:{digest}" for digest in hashes)]))
     return Exported({"requirements.txt": ("\n".join(lines) + "\n").encode()}, tuple(lost))
