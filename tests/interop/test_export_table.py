@@ -3,7 +3,6 @@
 Two targets have all parts between them. Each is exported here to each format that represents a lock.
 """
 
-import os
 import re
 import shutil
 from collections.abc import Mapping
@@ -167,7 +166,9 @@ def write_targets(first: Index, other: Index) -> dict[str, str]:
         Wheel(name, "1.0", path.name, digest(path), None, (PYTHON,), (), **more.get(name, {}))
         for name, path in sorted(wheels.items())
     )
-    packed = Archive("packed", "", "https://example.org/packed-1.0.tar.gz", sha("packed"), None, "tar.gz", to="opt/packed")
+    packed = Archive(
+        "packed", "", "https://example.org/packed-1.0.tar.gz", sha("packed"), None, "tar.gz", to="opt/packed"
+    )
     write_target("whole", text, {"wheels": rows, "archives": (packed,)})
     Path("folder").mkdir()
     Path("folder/pyproject.toml").write_text('[project]\nname = "folder"\nversion = "1.0"\n')
@@ -192,7 +193,7 @@ def exported(name: str, target: str) -> tuple[str, list[str]]:
 
 def _words(line: str) -> str:
     """Return the words of a report without the lines after the first and the values of this machine."""
-    return re.sub(r"\s+", " ", line.splitlines()[0]).replace(os.getcwd(), "…")
+    return re.sub(r"\s+", " ", line.splitlines()[0]).replace(str(Path.cwd()), "…")
 
 
 def table() -> tuple[str, str]:
