@@ -319,6 +319,7 @@ def test_a_failure_of_create_has_its_own_status(
     assert [row["ok"] for row in found["data"]["steps"]] == [True, True, False]
 
 
+@pytest.mark.long
 def test_what_is_allowed_does_not_end_the_build(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("USE_CUDA", "1")
     data = workshop.build("--allow", "USE_CUDA", "--only", "c10")

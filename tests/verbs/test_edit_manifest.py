@@ -254,6 +254,7 @@ def test_the_name_of_a_target_wins_over_a_package(locked: Project) -> None:
     assert "alpha" not in locked.manifest.read_text()
 
 
+@pytest.mark.long
 def test_words_that_may_name_a_mistyped_target_change_no_manifest(locked: Project) -> None:
     make_wheel(locked.index.folder, "tinny", "1.0")
     before = locked.manifest.read_bytes(), locked.lock.read_bytes()

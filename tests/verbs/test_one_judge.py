@@ -12,7 +12,7 @@ import pytest
 from tenv.builds import checkout_step
 from tenv.builds.build_job import BuildJob, BuildRequest
 from tenv.builds.checkout_step import check_checkout, check_target
-from tenv.checks import judge
+from tenv.checks import judge, judge_targets
 from tenv.checks.before_create import look_around
 from tenv.checks.choose_target import _gpu, choose
 from tenv.checks.host_options import HostOptions
@@ -99,10 +99,14 @@ class Commands:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...] = ()) -> None:
         monkeypatch.chdir(folder)
         monkeypatch.setenv("PWD", str(folder))
-        monkeypatch.setattr(judge, "read_lock", cache(read_lock))  # a built-in lock stays as it is
+        monkeypatch.setattr(judge, "read_lock", cache(read_lock))  # a built-in target stays as it is, and its lock
+        monkeypatch.setattr(judge_targets, "newest_toolkits", lambda _: ())  # a toolkit alone is judged by no other
         self.folder, self.context = folder, Context()
         self.names = names or tuple(self.context.places.names())
-        monkeypatch.setattr(type(self.context.places), "names", lambda _: self.names)
+        places = type(self.context.places)
+        found = cache(self.context.places.find)
+        monkeypatch.setattr(places, "names", lambda _: self.names)
+        monkeypatch.setattr(places, "find", lambda _, name: found(name))
 
     def agree(self, pair: Pair) -> str:
         """Compare the decisions about a host; return the target of `create auto`, or an empty string."""

@@ -32,7 +32,7 @@ from tenv.environment.lock_note import drop_lock_note
 from tenv.environment.made_files import note_made, store_scripts
 from tenv.environment.state import Environment, State, Status, put_aside
 from tenv.environment.trust import Reason, needed_names
-from tenv.install.architectures import chosen_archs
+from tenv.install.architectures import archs_beside, chosen_archs
 from tenv.install.creation import Creation
 from tenv.install.plan import make_plan
 from tenv.sources.interface import NeededFile, sources
@@ -318,6 +318,10 @@ def _assemble(job: Creation) -> None:
         toolchain = work.fit(toolchain)
     if toolchain.compat and not _may_use_compat(job):
         toolchain = replace(toolchain, compat=None)
+    if job.manifest.beside:
+        from tenv.install.beside import link_programs  # late: few targets are beside another environment
+
+        link_programs(toolchain)
     job.toolchain = toolchain
 
 
@@ -330,9 +334,9 @@ def _may_use_compat(job: Creation) -> bool:
 def _activate(job: Creation) -> None:
     """Store the activation of the environment."""
     effects, job.unfinished = run_scripts(job.prefix) if job.toolchain.conda else ((), ())
-    activation = derive(
-        job.manifest, job.toolchain, job.machine, chosen_archs(job), effects, job.context.environ.get("HOME", "")
-    )
+    home, beside = job.context.environ.get("HOME", ""), job.beside
+    archs = archs_beside(job, beside) if beside else chosen_archs(job)
+    activation = derive(job.manifest, job.toolchain, job.machine, archs, effects, home, torch=beside)
     watches = tuple(watch for work in job.works for watch in work.watches())
     if not (job.prefix / CONSTRAINT).exists():  # uv refuses a constraint that is not there
         write_atomic(job.prefix / CONSTRAINT, "", within=job.prefix)
@@ -405,7 +409,7 @@ STEPS = (
 def notes(job: Creation) -> Iterator[str]:
     """Yield notes for the user about the installed files."""
     python = job.plan.python
-    if python and not python.headers:
+    if python and not python.headers and not job.manifest.beside:
         yield (
             f"{python.path} has no Python.h, so PyTorch can't be built with it: "
             f"`apt install python{python.version.major_minor}-dev` installs it on Debian and Ubuntu"

@@ -132,12 +132,12 @@ def unrequired_wheels(lock: Lock, manifest: Manifest, platform: str) -> frozense
 
 
 def required_by_wheels(lock: Lock, manifest: Manifest, platform: str) -> frozenset[str]:
-    """Return the normalized names that the requested wheels of a platform are or require, for any of its Pythons."""
+    """Return the conda packages of a platform that its wheels require, by name."""
     found: set[str] = set()
-    for minor in served_minors(lock, manifest, platform):
+    for minor in served_minors(lock, manifest, platform) if manifest.wheels else ():
         rows = _rows((*lock.wheels_for(platform, minor), *lock.trees_for(platform, minor)))
-        found.update(reach(rows, manifest.wheels, {}, marker_values(platform, minor)).names)
-    return frozenset(found)
+        found |= reach(rows, manifest.wheels, {}, marker_values(platform, minor)).names
+    return frozenset(package.name for package in lock.conda.get(platform, ()) if normalize(package.name) in found)
 
 
 def _origin_fault(wheel: Wheel, manifest: Manifest) -> str:

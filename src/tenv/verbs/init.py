@@ -13,7 +13,7 @@ from tenv.targets.manifest import PLATFORMS
 from tenv.targets.manifest_keys import SCHEMA_FILE, schema_text
 from tenv.targets.search import AUTO, is_target_name, target_name_of
 
-__all__ = ["Begun", "init"]
+__all__ = ["Begun", "ignore_environments", "init"]
 
 _IGNORED = ".tenv/"
 
@@ -135,7 +135,7 @@ def init(
     write_atomic(schema, schema_text(), within=folder)
     write_atomic(manifest, filled, within=folder)
     repository = any((parent / ".git").exists() for parent in (folder, *folder.parents))
-    return Begun(target, manifest, schema, _ignore(folder), repository, hidden)
+    return Begun(target, manifest, schema, ignore_environments(folder), repository, hidden)
 
 
 def _for_pytorch(context: Context, parent: str, pytorch: str) -> str:
@@ -182,7 +182,7 @@ def _of_torch(context: Context, torch: str, target: str, platform: str, *, besid
     return manifest_text(request, facts, name=target, platform=platform, schema=SCHEMA_FILE, beside=beside)
 
 
-def _ignore(folder: Path) -> Path | None:
+def ignore_environments(folder: Path) -> Path | None:
     """Add the folder of environments to ``.gitignore``; return the file where a line was added."""
     file = folder / ".gitignore"
     text = read_text(file) if file.is_file() else ""

@@ -16,7 +16,7 @@ from tenv.core.toml_reader import nearest
 from tenv.locks.lock import Lock, from_manifest
 from tenv.locks.lock_features import divide, take
 from tenv.locks.lock_file import parse_lock, render_lock
-from tenv.project.context import Context
+from tenv.project.context import Context, without_beside
 from tenv.sources.interface import Chosen, Problem, SolveOptions, differences, package_names, sources
 from tenv.targets.manifest import Manifest, with_features
 from tenv.targets.search import Target
@@ -61,7 +61,16 @@ def check_target_lock(target: Target) -> Locked:
         LockMissingError, LockCorruptError: The lock is missing or can't be read.
         LockStaleError: The lock does not satisfy the manifest.
     """
+    _require_torch(target)
     return Locked(judge_lock(target).require(target), target.lock_file, changed=False)
+
+
+def _require_torch(target: Target) -> None:
+    """Raise TorchError where a target is beside an environment without a torch that a toolkit can be made for."""
+    if target.manifest.beside:
+        from tenv.targets.beside import require_beside  # late: few targets are beside another environment
+
+        require_beside(Path(target.manifest.beside))
 
 
 def lock_target(
@@ -91,6 +100,8 @@ def lock_target(
         NoSolutionError: No set of files satisfies the manifest, or the found set violates a rule.
         NetworkError: An index or a channel does not respond.
     """
+    _require_torch(target)
+    context = without_beside(context, target)
     home = path or target.lock_home
     limits = limits or SolveOptions()
     # With `--exclude-newer`, files of the existing lock may be too new.
@@ -224,7 +235,7 @@ def _solve_together(problem: Problem) -> tuple[Lock, bytes]:
     """Select the files of a lock for a target and all of its features at once."""
     from tenv.rattler_api.lockfile import write_conda_part  # late: a lock that is up to date needs no solver
 
-    if problem.manifest.requirements.cuda_from:
+    if problem.manifest.requirements.cuda_from and not problem.manifest.beside:
         from tenv.verbs.lock_torch import following  # late: few targets follow torch
 
         problem = following(problem)
@@ -234,6 +245,10 @@ def _solve_together(problem: Problem) -> tuple[Lock, bytes]:
         source.check(together.manifest)
     for source in sources():
         source.choose(together, chosen)
+    if manifest.requirements.cuda_from:
+        from tenv.verbs.lock_torch import check_followed  # late: few targets follow torch
+
+        check_followed(problem, chosen)
     lock = from_manifest(manifest, divide(manifest, chosen.files))
     text = render_lock(lock, write_conda_part(manifest.name, manifest.platforms, lock.channels, chosen.records))
     if manifest.features:

@@ -22,13 +22,13 @@ from tenv.sources.archives.store import Damage
 from tenv.sources.interface import sources
 from tenv.sources.owners import find_deep_faults, find_faults, unmanaged_files
 from tenv.sources.system.fingerprint import Drift, read_fingerprints
-from tenv.sources.system.taken import fit
+from tenv.sources.system.taken import BESIDE, fit, replaced_torch
 from tenv.sources.wheels.installed import Wheels
 from tenv.toolchain import smoke_tests as probes
 from tenv.toolchain.discover import Toolchain, discover
 from tenv.toolchain.smoke_tests import Outcome
 from tenv.verbs.activate import find_activation, find_environment
-from tenv.verbs.lock_standing import LockStanding, Standing, report_standing
+from tenv.verbs.lock_standing import LockStanding, Standing, report_standing, stale_by_torch
 
 __all__ = ["Verified", "verify"]
 
@@ -120,7 +120,11 @@ def verify(
     if deep:
         faults |= find_deep_faults(context, environment, state, _lock_of(environment, state))
     extra = tuple(name for name in unmanaged_files(environment.prefix, state.owned) if name not in faults.defects)
-    machine = tuple(drift for source in sources() for drift in source.drifts(environment, deep=True))
+    drifts = [drift for source in sources() for drift in source.drifts(environment, deep=True)]
+    machine = tuple(drift for drift in drifts if drift.name != BESIDE)
+    if len(machine) < len(drifts) and standing.word is Standing.CURRENT:  # with its size and times unchanged
+        reason = replaced_torch(environment, deep=True)
+        standing = stale_by_torch(context, environment, state, reason, standing.lock)
     store = None
     if with_store:
         context.progress.step("verifying the store of archives")

@@ -9,11 +9,12 @@ from tenv.core.errors import NoSolutionError
 from tenv.core.names import WheelFile, file_at, normalize
 from tenv.core.versions import Version
 from tenv.core.wheel_platforms import MACHINES
-from tenv.locks.lock import Wheel
+from tenv.locks.lock import LockedTree, Wheel
+from tenv.locks.wheel_requirement import requirement_of
 from tenv.targets.manifest import WheelRequest
 
 __all__ = ["build_words", "choose_wheel", "cpu_torch", "first_that_fits", "hashed", "install_words", "join"]
-__all__ += ["need_builds"]
+__all__ += ["known_metadata", "need_builds"]
 __all__ += ["package_files", "preferences", "requirement", "too_new", "uv_platforms", "ways_to_keep"]
 
 Rows = list[dict[str, Any]]
@@ -76,6 +77,16 @@ def need_builds(built: list[str], permitted: Iterable[str], ask: Callable[[], ob
         built.remove(name)
         if not _is_solved(ask):
             built.append(name)
+
+
+def known_metadata(rows: Iterable[Wheel | LockedTree]) -> dict[str, Any]:
+    """Return uv's setting with the requirements of source archives, for which it then runs no build backend."""
+    found = []
+    for row in rows:
+        extras = {extra for text in row.requires or () if (one := requirement_of(text)) for extra in one.named}
+        known = {"name": row.name, "version": row.version, "requires-dist": list(row.requires or ())}
+        found.append({**known, "provides-extra": sorted(extras)})
+    return {"dependency-metadata": found} if found else {}
 
 
 def _is_solved(ask: Callable[[], object]) -> bool:
