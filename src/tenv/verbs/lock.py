@@ -245,7 +245,7 @@ def _solve_together(problem: Problem) -> tuple[Lock, bytes]:
         source.check(together.manifest)
     for source in sources():
         source.choose(together, chosen)
-    if manifest.requirements.cuda_from:
+    if manifest.requirements.cuda_from and not manifest.beside:
         from tenv.verbs.lock_torch import check_followed  # late: few targets follow torch
 
         check_followed(problem, chosen)
