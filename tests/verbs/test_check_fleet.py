@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 import threading
 import tracemalloc
@@ -96,7 +97,7 @@ def test_machines_of_one_name_are_told_apart(tmp_path: Path) -> None:
         write(tmp_path / "fleet" / f"{file}.json", report("580.65.06", name=name))
     for command in ("check", "check-driver"):
         rows = call(command, "cuda121", "--against", str(tmp_path / "fleet")).out.splitlines()
-        assert [row.partition("  ")[0] for row in rows[1:]] == ["vm (a.json:1)", "vm (b.json:1)", "node"]
+        assert rows[-1].endswith("  vm (a.json:1), vm (b.json:1), node")
 
 
 def test_a_target_that_can_not_be_read_is_told(tmp_path: Path, here: Path) -> None:
@@ -175,16 +176,17 @@ def test_files_that_can_t_be_read_are_rows(tmp_path: Path) -> None:
 def test_the_table_has_a_column_for_each_target(tmp_path: Path) -> None:
     file = write(tmp_path / "fleet.json", list(machines(4)))
     ended = call("check-driver", "--against", file)
-    header, *rows = ended.out.splitlines()
-    assert header.split()[:3] == ["MACHINE", "DRIVER", "GPU"]
-    assert {"cpu", "cuda117", "cuda118", "cuda121", "cuda130"} <= set(header.split())
-    assert rows[2].startswith("node2    515.76      NVIDIA GeForce GTX 1660 Ti  ")
+    rows = ended.out.splitlines()
+    assert rows[0].split() == ["TARGET", "A", "B", "C", "D"]
+    assert {"cpu", "cuda117", "cuda118", "cuda121", "cuda130"} <= {row.split()[0] for row in rows if row}
+    assert rows[-2].split()[:2] == ["C", "515.76"]
+    assert rows[-2].endswith("NVIDIA GeForce GTX 1660 Ti  node2")
     assert ended.status == 0
     named = call("check-driver", "cuda121", "--against", file).out.splitlines()
-    assert [row.split()[-1] for row in named] == ["cuda121", "native", "native", "impossible", "unknown"]
+    assert re.findall(r"native|impossible|unknown", named[1]) == ["native", "native", "impossible", "unknown"]
     checked = call("check", "cuda121", "--against", file).out.splitlines()
-    assert [row.split("Ti  ")[1].split()[0] for row in checked[1:5]] == ["build+run", "build+run", "build", "build?"]
-    assert " TE103" in checked[3]
+    assert re.findall(r"build\S*", checked[1]) == ["build+run", "build+run", "build", "build?"]
+    assert " TE103" in checked[1]
     assert call("check", "cuda121", "--against", file).status == 1
     assert call("check-driver", "cuda121", "--against", file, "--build-only").status == 0
 
@@ -277,7 +279,7 @@ def test_a_fleet_in_json_is_one_value(command: str, tmp_path: Path) -> None:
     assert whole.out == json.dumps(json.loads(whole.out), indent=2) + "\n"
     assert len(whole.data["machines"]) == 27
     table = call(command, "--against", file).out
-    assert [line.split()[0] for line in table.splitlines()].count("node7") == 2
+    assert table.count("node7 (") == 2
     assert f"node7 ({file}:27)" in table
 
 

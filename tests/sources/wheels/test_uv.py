@@ -21,7 +21,7 @@ from tenv.locks.lock import Wheel
 from tenv.sources.wheels import uv as pypi
 from tenv.sources.wheels import uv_output
 from tenv.sources.wheels.choose import choose_wheel, join, requirement
-from tenv.sources.wheels.uv_output import download_progress, uv_error
+from tenv.sources.wheels.uv_output import download_progress, of_build, uv_error
 from tenv.targets.manifest import WheelRequest
 from tests.support.projects import HERE
 
@@ -239,3 +239,14 @@ def test_a_python_tells_its_version_and_whether_it_has_headers(pythons: Path) ->
     assert found.version.major_minor == HERE
     assert uv.inspect(Path("/bin/true")) is None
     assert uv.inspect(Path("/nowhere")) is None
+
+
+def test_a_failed_build_is_no_conflict_of_requests() -> None:
+    """With a hint, the error is reported at once; without one, requests are solved again for a minute."""
+    for line, name in (
+        ("  Failed to build `tensorrt-cu12-libs==10.0.1`", "tensorrt-cu12-libs"),
+        ("  Failed to download and build `Sam_2 @ git+https://example.org/sam2.git`", "sam-2"),
+    ):
+        error = of_build(NoSolutionError("no set of wheels"), f"{line}\n  ├─▶ The build backend returned an error\n")
+        assert error.hint.startswith(f"another version of {name}, or an index with its wheel")
+    assert of_build(NoSolutionError("no set of wheels"), "No solution found").hint == ""

@@ -43,6 +43,7 @@ from tenv.sources.wheels.uv_output import (
     ended_by_itself,
     index_urls,
     mismatched,
+    of_build,
     unusable,
 )
 from tenv.sources.wheels.uv_program import UvProgram
@@ -217,7 +218,7 @@ class Uv(UvProgram):
             known = known_metadata(row for row in sdists if row.name in built)
             done = self._compile(platform, asked, python, words, variables, built, known)
             if done.status:
-                error = self.error(done.stderr, what)
+                error = of_build(self.error(done.stderr, what), done.stderr)
                 raise (isinstance(error, NoSolutionError) and asked.refusal(self.http, self.users)) or error
             return list(tomli.loads(chosen.read_text()).get("packages", []))
 
