@@ -235,7 +235,8 @@ def _solve_together(problem: Problem) -> tuple[Lock, bytes]:
     """Select the files of a lock for a target and all of its features at once."""
     from tenv.rattler_api.lockfile import write_conda_part  # late: a lock that is up to date needs no solver
 
-    if problem.manifest.requirements.cuda_from and not problem.manifest.beside:
+    follows = problem.manifest.requirements.cuda_from and not problem.manifest.beside
+    if follows:
         from tenv.verbs.lock_torch import following  # late: few targets follow torch
 
         problem = following(problem)
@@ -245,7 +246,7 @@ def _solve_together(problem: Problem) -> tuple[Lock, bytes]:
         source.check(together.manifest)
     for source in sources():
         source.choose(together, chosen)
-    if manifest.requirements.cuda_from:
+    if follows:
         from tenv.verbs.lock_torch import check_followed  # late: few targets follow torch
 
         check_followed(problem, chosen)
