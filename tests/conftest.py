@@ -91,6 +91,7 @@ def _isolated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, h
     ):
         monkeypatch.setenv(name, str(home.parent / folder))
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")  # else uv waits for seconds before it asks nobody again
     for name in _PROXIES:  # what children ask of the world goes to a port where nobody listens
         monkeypatch.setenv(name, _NOBODY)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")

@@ -44,7 +44,9 @@ def test_a_symbol_that_this_torch_lacks_is_named(tmp_path: Path, torch: Path) ->
     path = library(tmp_path / "a.so", ["libc10.so"], wanted=(gone, SET_DEVICE), defined=("_ZN2at4mineEv",))
     held, found = audit(path, torch)
     assert (held["missing"], found) == ([gone], [("error", "TE013")])
-    assert gone in call("audit", str(path), "--torch", str(torch)).out
+    shown = call("audit", str(path), "--torch", str(torch)).out
+    assert gone in shown
+    assert "runs here: no" in shown
 
 
 def test_what_another_library_of_the_wheel_defines_is_not_missing(tmp_path: Path, torch: Path) -> None:

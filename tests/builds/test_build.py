@@ -35,6 +35,12 @@ def test_a_checkout_becomes_a_torch_that_computes(workshop: Workshop) -> None:
         "caffe2/CMakeFiles/torch_python.dir/__/aten/src/ATen/native/BinaryOps.cpp.o",
     ]
     assert step(data, "canary")["facts"]["processor"] > 0
+    page = Path(data["report"]).read_text()
+    shown = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    assert [row["name"] for row in shown["steps"]] == STEPS
+    assert {"BinaryOps.cpp.o", "Module.cpp.o", "Scalar.cpp.o"} <= {Path(task[0]).name for task in shown["tasks"]}
+    assert shown["largest"] > 1 << 20
+    assert "http" not in page.partition('id="data">')[0].replace("http-equiv", "")
     kept = json.loads((workshop.checkout / ".tenv/builds/tiny/processor-times.json").read_text())
     assert sorted(Path(output).name for output in kept) == ["BinaryOps.cpp.o", "Module.cpp.o", "Scalar.cpp.o"]
     assert all(row["seconds"] > 0 for row in kept.values())

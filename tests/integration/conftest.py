@@ -13,22 +13,8 @@ from tests.integration.bench import Bench, TorchPrefix, check, own_environment
 
 _TORCH = "2.13.0"
 _TORCH_NEEDS = ("filelock", "fsspec", "jinja2", "networkx", "sympy")
-_FOLDER = Path(__file__).parent
 _CHECKOUT = "TENV_TEST_PYTORCH"
 """Names a checkout of PyTorch to take the find modules from, where there is no Debian to take them from."""
-
-
-_SHARED = {"bench", "fetch_wheel"}
-"""What is made or fetched once for the tests of several files."""
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests with the same environments in one process, where `--dist loadgroup` shares them out."""
-    here = [item for item in items if isinstance(item, pytest.Function) and item.path.is_relative_to(_FOLDER)]
-    shared = {item.path for item in here if _SHARED & {*item.fixturenames}} | {_FOLDER / "test_system.py"}
-    for item in here:
-        item.add_marker(pytest.mark.xdist_group("shared" if item.path in shared else item.path.stem))
 
 
 @pytest.fixture(scope="session")

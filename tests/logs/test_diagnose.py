@@ -87,6 +87,31 @@ def test_the_cause_and_its_line_are_found(log: Path, table: BuildFailureTable) -
     assert named(found) == (said["expected"], said["line"])
 
 
+COMMONEST = {
+    "no torch in the isolated build": ("detectron2-rtx-5060-no-torch", "scatter-uv-no-torch"),
+    "nvcc of another major": ("diso-mismatch-unformatted", "mobile-gs-mismatch"),
+    "no toolkit": ("cuda-home-unset", "flash-attn-nvcc-wanted"),
+    "an older C++ standard": ("slang-torch-d9025", "torchrl-strong-ordering-clang"),
+    "another torch or ABI": ("flash-attn-cuda-check-b", "flash-attn-abi-true-wheel"),
+    "no memory": ("oom-cicc-signal-9", "cicc-signal-9"),
+    "no code for the GPU": ("mamba-no-kernel-image", "apex-compute-86"),
+    "no headers of CUDA": ("cusparse-trellis", "detectron2-cusparse-conda-nvcc"),
+    "an interface that is gone": ("tiny-flash-attention-type", "mamba-cub-lane-id"),
+    "pkg_resources": ("torchpipe-pkg-resources-torch-1-13", "flashinfer-packaging-of-pkg-resources"),
+}
+"""The ten commonest causes of failed builds of extensions, by threads of 2025 and 2026, with two logs each."""
+
+
+def test_the_commonest_causes_of_failed_extensions_have_a_fix(table: BuildFailureTable) -> None:
+    for cause, logs in COMMONEST.items():
+        for name in logs:
+            log = HERE / "failures" / f"{name}.log"
+            found = diagnose(lines(log), table).cause
+            assert found, (cause, name)
+            assert found.failure.name == notes(log)["expected"], (cause, name)
+            assert found.remedies, (cause, name)
+
+
 @each("length", range(20, 110, 3))
 def test_a_sentence_of_cmake_is_understood_wherever_it_is_folded(length: int, table: BuildFailureTable) -> None:
     path = f"/{'checkout' * 20}"[:length] + "/cmake/../third_party/protobuf/cmake"

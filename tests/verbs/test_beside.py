@@ -11,12 +11,15 @@ import pytest
 from tenv.activation.changes import read_activation
 from tenv.activation.levels import activated, deactivated
 from tenv.host.machine import current_platform
+from tenv.locks.lock_file import read_lock
 from tenv.targets.search import find_places
 from tests.support.conda_project import Conda
 from tests.support.fakes import MINORS, make_wheel
 from tests.support.projects import Project, call, write_config
+from tests.support.redist import Server
 from tests.support.torches import ERROR_OLD, make_base, make_libraries, make_torch, make_venv, torch_files
 
+DATA = Path(__file__).parent.parent / "data" / "redist"
 EXTRAS = ("cccl", "crt", "cublas", "cufft", "curand", "cusolver", "cusparse", "nvjitlink", "nvml", "nvrtc", "nvtx")
 CUDA_130 = torch_files("2.11.0+cu130", cuda="13.0", code=("80", "90"))
 
@@ -229,25 +232,21 @@ def test_a_huge_header_and_a_pipe_are_no_headers(beside: Project) -> None:
     assert "has no version of torch" in beside.fails(4, "torch", "create", "--for", ".venv")
 
 
-def test_a_conda_prefix_gets_conda_packages_and_cuda_12_archives(beside: Project) -> None:
-    prefix = beside.folder / "forge"
-    (prefix / "conda-meta").mkdir(parents=True)
-    make_torch(prefix / f"lib/python{MINORS[0]}/site-packages", CUDA_130)
+def test_before_cuda_13_the_compiler_is_of_archives(beside: Project, served: Server) -> None:
     site = site_of(beside)
     shutil.rmtree(site / "nvidia")
     for info in site.glob("nvidia_*"):
         shutil.rmtree(info)
-    make_torch(site, torch_files("2.11.0+cu128", cuda="12.8"))
+    make_torch(site, torch_files("2.6.0+cu124", cuda="12.4"))
+    shutil.rmtree(site / "torch-2.11.0.dist-info")
     make_libraries(site, split=True)
-    for path, name in (("forge", "forge"), (".venv", "old")):
-        call("create", name, "--for", path, "--offline")
-    forge, old = (find_places().find(name).manifest.on("linux-64") for name in ("forge", "old"))
-    assert str(forge.dependencies["cuda-version"].version) == "13.0.*"
-    assert {"cmake", "ninja", "cuda-nvcc", "libcublas-dev", "libcurand-dev"} <= {*forge.dependencies}
-    assert forge.channels == ("conda-forge",)
-    components = old.archives["cuda"].components
-    assert {"cuda_nvcc", "cuda_cudart", "libcurand", "cuda_cccl"} <= {*components}
-    assert not {"libcublas", "libcusolver", "libcufft"} & {*components}
+    served.files["/compute/cuda/redist/redistrib_12.4.1.json"] = (DATA / "cuda_redistrib_12.4.1.json").read_bytes()
+    assert call("create", "old", "--for", ".venv").status == 6  # the archives themselves are not served
+    rows = read_lock(beside.folder / "locks/old.lock", "old").archives[current_platform()]
+    assert {row.release for row in rows} == {"12.4.1"}
+    assert {"cuda_nvcc", "cuda_cudart", "libcurand", "cuda_cccl"} <= {row.name for row in rows}
+    assert not {"libcublas", "libcusolver", "libcufft"} & {row.name for row in rows}
+    beside.ok("lock", "old", "--check")
 
 
 PARTS_OF_CONDA = (

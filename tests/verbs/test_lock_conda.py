@@ -518,9 +518,11 @@ def test_what_no_lock_can_hold_is_refused_where_another_package_brings_it(projec
 
 def conda_torches(channels: Channels, *toolkits: str) -> None:
     """Serve torch as conda-forge does: its libraries apart, builds for CUDA and for the CPU, and toolkits."""
-    parts = ("cuda-nvcc", "cuda-cudart-dev", "cuda-cccl", "cuda-nvml-dev", "cuda-nvrtc-dev", "cuda-nvtx-dev")
-    parts += ("cuda-profiler-api", "libcublas-dev", "libcufft-dev", "libcufile-dev", "libcurand-dev")
-    parts += ("libcusolver-dev", "libcusparse-dev", "libnvjitlink-dev")
+    parts = (
+        *("cuda-nvcc", "cuda-cudart-dev", "cuda-cccl", "cuda-nvml-dev", "cuda-nvrtc-dev", "cuda-nvtx-dev"),
+        *("cuda-profiler-api", "libcublas-dev", "libcufft-dev", "libcufile-dev", "libcurand-dev"),
+        *("libcusolver-dev", "libcusparse-dev", "libnvjitlink-dev"),
+    )
     for cuda in toolkits:
         exact = f"cuda-version {cuda}.*"
         channels.add("main-line", package("cuda-version", cuda), *(package(name, cuda, "0", exact) for name in parts))

@@ -51,21 +51,18 @@ from tenv.targets.tree_request import TreeRequest, git_fault
 
 __all__ = ["FORMAT", "conda_rows", "lock_text", "virtual_packages"]
 
-_DEFAULT_GLIBC = "2.28"
-"""The virtual packages that pixi assumes on every Linux (``pixi_default_versions``), without a declaration."""
-
 
 _DIRECT = "direct+"
 """How the address of a wheel begins in a lock that is no wheel of an index."""
 
 
 def virtual_packages(manifest: Manifest, platform: str) -> dict[str, str]:
-    """Return a platform's virtual packages beyond pixi's assumptions, by pixi's keys."""
+    """Return the virtual packages that a manifest declares for a platform, by pixi's keys."""
     here = manifest.on(platform).requirements
     found = {}
     if here.cuda:
         found["cuda"] = str(here.cuda)
-    if here.glibc and platform.startswith("linux") and str(here.glibc) != _DEFAULT_GLIBC:
+    if here.glibc and platform.startswith("linux"):
         found["glibc"] = str(here.glibc)
     return found
 
@@ -283,9 +280,12 @@ def _platforms(
     for entry in data["platforms"]:
         subdir = entry.get("subdir", entry["name"])
         if entry["name"] in listed:
+            plain = entry["name"] == subdir
             if subdir in entries:
-                lost.append(f"a target has one lock for {subdir}: that of `{entry['name']}` is not imported")
-            entries.setdefault(subdir, entry)
+                other = entries[subdir] if plain else entry
+                lost.append(f"a target has one lock for {subdir}: that of `{other['name']}` is not imported")
+            if plain or subdir not in entries:
+                entries[subdir] = entry
     hint = f"its environments: {', '.join(data['environments'])} (`--environment` selects one)"
     return {platform: entries[platform] for platform in source.take(entries, lost, hint)}
 

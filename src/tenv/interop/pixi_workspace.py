@@ -163,19 +163,25 @@ class Workspace:
     def _places(
         self, parts: Iterable[Mapping[str, Any]], locked: Mapping[str, Mapping[str, Any]]
     ) -> dict[str, Mapping[str, Any]]:
-        """Return the entries of the platforms that all features support, by their conda names."""
+        """Return the entries of the platforms that all features support, by their conda names.
+
+        A feature names a platform, or all platforms of a conda name. Of several of one conda name, the one that the
+        lock is for counts, and without a lock the plain one.
+        """
         names: dict[str, Mapping[str, Any]] = {}
         for row in self.head.get("platforms") or []:
             entry = row if isinstance(row, Mapping) else {"platform": str(row)}
-            names[str(entry.get("name", entry["platform"]))] = entry
+            names[_platform_name(entry)] = entry
         for part in parts:
-            if part is not self.data and part.get("platforms"):
-                names = {name: entry for name, entry in names.items() if name in part["platforms"]}
+            if part is not self.data and (listed := part.get("platforms")):
+                names = {name: row for name, row in names.items() if {name, str(row["platform"])} & set(listed)}
         found: dict[str, Mapping[str, Any]] = {}
-        for name, entry in names.items():
-            place = str(entry["platform"])
-            if place not in found or name == locked.get(place, {}).get("name"):
-                found[place] = entry
+        for place in dict.fromkeys(str(entry["platform"]) for entry in names.values()):
+            rows = {name: entry for name, entry in names.items() if entry["platform"] == place}
+            made = [str(word) for word in locked.get(place, {}).get("virtual-packages") or []]
+            fits = [name for name, entry in rows.items() if made and f"__cuda={_cuda(entry)}" in made]
+            best = [name for name in (str(locked.get(place, {}).get("name", "")), *fits, place) if name in rows]
+            found[place] = rows[best[0]] if best else next(iter(rows.values()))
         return found
 
     def _declared(self, parts: list[Mapping[str, Any]], places: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
@@ -187,10 +193,24 @@ class Workspace:
             found |= {"cuda": str(old["cuda"])} if "cuda" in old else {}
             found |= {"glibc": str(libc["version"] if isinstance(libc, Mapping) else libc)} if libc else {}
         for entry in places.values():
-            cuda = entry.get("cuda")
-            found |= {"cuda": str(cuda["driver"] if isinstance(cuda, Mapping) else cuda)} if cuda else {}
+            found |= {"cuda": _cuda(entry)} if entry.get("cuda") else {}
             found |= {"glibc": str(entry["glibc"])} if entry.get("glibc") else {}
         return found
+
+
+_DECLARED = ("cuda", "glibc", "linux", "osx", "windows", "archspec")
+
+
+def _cuda(entry: Mapping[str, Any]) -> str:
+    cuda = entry.get("cuda") or ""
+    return str(cuda["driver"] if isinstance(cuda, Mapping) else cuda)
+
+
+def _platform_name(entry: Mapping[str, Any]) -> str:
+    """Return the name of a platform; without one, pixi makes one, such as ``linux-64-cuda-12-9``."""
+    declared = {**entry, "cuda": _cuda(entry)}
+    parts = [f"-{key}-{re.sub('[^a-zA-Z0-9]+', '-', str(declared[key]))}" for key in _DECLARED if declared.get(key)]
+    return str(entry.get("name") or f"{entry['platform']}{''.join(parts)}")
 
 
 _OF_THE_FILE = ("$schema", "environments", "feature", "project", "workspace")
@@ -285,6 +305,9 @@ def _wheels(
             continue
         if isinstance(value, Mapping) and (tree := _tree(name, value, home) or _file(name, value, home)):
             yield normalize(name), tree
+            continue
+        if isinstance(value, Mapping) and value.get("path") and not (home / str(value["path"])).exists():
+            lost.append(f"`{name}`, since there is no `{value['path']}`")
             continue
         if not text:
             lost.append(f"`{name}` has a request that tenv can't express: {value}")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import TorchError
-from tenv.core.other_users import others_write
+from tenv.core.other_users import open_part
 from tenv.core.versions import Version
 from tenv.host.installed_torch import TorchKind, torch_in_short
 from tenv.host.interface import Missing, ReasonKind
@@ -143,17 +143,12 @@ def _taken(site: Path) -> tuple[tuple[Path, ...], str]:
 def _fault(folder: Path, site: Path) -> str:
     """Return why nothing is taken from a folder: a link leads out of the environment, or another user can write it."""
     home = os.path.realpath(site)
-    for part in (site, site / "nvidia", folder, folder / "include", folder / "lib"):
+    for part in (folder / "include", folder / "lib"):
         real = os.path.realpath(part)
-        if real != home and not real.startswith(home + os.sep):
+        if not real.startswith(home + os.sep):
             return f"nothing is taken from {folder}: a link leads to {real}"
-        try:
-            if others_write(os.stat(real)):  # noqa: PTH116 (a text)
-                return f"nothing is taken from {folder}: another user can write {part}"
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            return f"nothing is taken from {folder}: {error.strerror}"
+        if is_folder(part) and (open_ := open_part(part)):
+            return f"nothing is taken from {folder}: another user can write {open_}"
     return ""
 
 

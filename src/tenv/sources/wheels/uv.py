@@ -43,6 +43,7 @@ from tenv.sources.wheels.uv_output import (
     ended_by_itself,
     index_urls,
     mismatched,
+    of_build,
     unusable,
 )
 from tenv.sources.wheels.uv_program import UvProgram
@@ -127,10 +128,11 @@ class Uv(UvProgram):
             self._require_held(rows, pins, name, python, manifest)
             return [row for row in rows if normalize(row["name"]) not in elsewhere]
 
+        built += [row.name for row in sdists if upgrade is not None and row.name not in upgrade]
         if builds:
             need_builds(built, manifest.builds, lambda: ask(names[-1]))
         else:
-            built += [row.name for row in sdists]
+            built = [row.name for row in sdists]
             fixed += [f"{row.name}=={row.version}" for row in sdists]
         older: list[str] = []
         for _ in range(_ROUNDS if len(names) > 1 else 0):
@@ -217,7 +219,7 @@ class Uv(UvProgram):
             known = known_metadata(row for row in sdists if row.name in built)
             done = self._compile(platform, asked, python, words, variables, built, known)
             if done.status:
-                error = self.error(done.stderr, what)
+                error = of_build(self.error(done.stderr, what), done.stderr)
                 raise (isinstance(error, NoSolutionError) and asked.refusal(self.http, self.users)) or error
             return list(tomli.loads(chosen.read_text()).get("packages", []))
 
