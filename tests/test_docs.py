@@ -1,5 +1,7 @@
 """The README and the docs say what the program does: their commands are run, their list of commands is compared."""
 
+import importlib
+import itertools
 import re
 import runpy
 import shlex
@@ -85,6 +87,24 @@ def test_the_commands_of_a_page_work_and_print_what_it_says(page: Path, document
         assert failing or not any(one.status for one in ended), ended
         for line in promised:
             assert line in "".join(one.out + one.err for one in ended)
+
+
+def typed(line: str) -> list[str]:
+    """Return the words of the command at the beginning of a line, without those that the shell reads."""
+    words = shlex.shlex(line.removeprefix("$ "), posix=True, punctuation_chars=True)
+    words.whitespace_split = True
+    return list(itertools.takewhile(lambda word: not set(word) <= set(";|&<>()"), words))
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: f"{page.parent.name}-{page.stem}")
+def test_the_commands_that_are_not_run_are_commands_with_these_options(page: Path) -> None:
+    """Blocks of `text` need a checkout, a network or a GPU: their words are parsed."""
+    for block in re.findall(r"```(?:text|console)\n(.*?)```", page.read_text(), re.DOTALL):
+        for line in block.splitlines():
+            if re.match(r"(\$ )?tenv [a-z][a-z-]*( |$)", line) and (words := typed(line)[1:]):
+                module, name = COMMANDS[words[0]]
+                command = getattr(importlib.import_module(f"tenv.cli.{module}"), name)
+                command.make_context(words[0], words[1:])
 
 
 def test_the_list_of_commands_in_the_docs_is_the_program_s_own() -> None:

@@ -22,6 +22,7 @@ from tenv.locks.lock_features import features_of, take
 from tenv.locks.lock_file import read_lock
 from tenv.rattler_api.lockfile import read_records
 from tenv.rattler_api.network import Network
+from tenv.sources import interface
 from tenv.sources.conda.choose import Conda
 from tenv.sources.interface import differences as unsatisfied
 from tenv.targets.manifest import Manifest, with_features
@@ -301,24 +302,28 @@ def test_intel_above_conda_forge_takes_over_python(real: Channels, project: Proj
 @pytest.mark.parametrize("path", sorted((ROOT / "locks").glob("*.lock")), ids=lambda path: path.stem)
 def test_every_target_has_what_debugs_and_tests_it(path: Path) -> None:
     lock, target = read_lock(path, path.stem), manifest(path.stem)
-    assert features_of(lock) == ("debug", "test")
     cuda = target.requirements.cuda
+    known = cuda is not None and cuda <= Version("13.0") and any(name.startswith("linux") for name in lock.platforms)
+    assert features_of(lock) == (("cuda-gdb", "debug", "test") if known else ("debug", "test"))
     for platform in lock.platforms:
         own = {row.name for key in ("conda", "wheels", "archives") for row in take(lock).files(key, platform)}
-        debug, test = (
+        debug, test, with_cuda = (
             {row.name for key in ("conda", "wheels", "archives") for row in take(lock, [name]).files(key, platform)}
-            for name in ("debug", "test")
+            for name in ("debug", "test", "cuda-gdb")
         )
-        assert own.isdisjoint({"debugpy", "pytest", "triton", "gdb", "cuda_gdb"})
+        assert own.isdisjoint({"debugpy", "pystack", "pytest", "triton", "gdb", "cuda_gdb"})
         assert "debugpy" in debug - own
+        assert ("pystack" in debug) == (platform.startswith("linux") and path.stem != "legacy")
         assert {"pytest", "expecttest", "hypothesis", "psutil"} <= test - own
         assert ("lintrunner" in test) == (path.stem != "legacy")
         assert ("triton" in test) == (platform == "linux-64" and cuda is not None and cuda >= Version("11.8"))
-        known = platform.startswith("linux") and cuda is not None and cuda <= Version("13.0")
-        assert ("cuda_gdb" in debug) == known
+        assert with_cuda - own == ({"cuda_gdb"} if known and platform.startswith("linux") else set())
+        assert "cuda_gdb" not in debug  # which then needs no server of NVIDIA's
         assert ("gdb" in debug) == (
             platform == "linux-64" and path.stem in ("cuda124", "cuda126", "cuda128", "cuda129", "cuda133")
         )
+    for names in ([], *([name] for name in features_of(lock))):
+        assert interface.differences(take(lock, names), with_features(target, names)) == []  # what `--with` installs
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "locks").glob("*.lock")), ids=lambda path: path.stem)

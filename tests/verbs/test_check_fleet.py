@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 
-from tenv.checks.fleet import ask_each
+from tenv.checks.fleet import UNSHARED, ask_each
 from tenv.checks.judge import Answers, Judge, Verdicts
 from tenv.checks.rules.catalogue import MACHINE_RULES, RULES
 from tenv.cli.machines import Machines
@@ -34,12 +34,14 @@ DRIVERS = ("580.65.06", "535.104.12", "515.76", "")
 
 
 def machines(count: int) -> Iterator[dict[str, Any]]:
-    """Yield the reports of machines that differ in their driver, their memory and their disk."""
+    """Yield the reports of machines that differ in their driver, and in the values that a kind does not share."""
     for number in range(count):
         disk = {"path": "/home", "free": (500 << 30) + number, "file_system": "ext4"}
         driver = DRIVERS[number % len(DRIVERS)]
         name = f"node{number}"
         data = report(driver, "NVIDIA GeForce GTX 1660 Ti", "7.5", name, memory=(64 << 30) + number, disk=disk)
+        torch = {"path": f"/home/u{number}/torch", "version": "2.9.1", "kind": "cpu", "cuda": None, "found_by": "PATH"}
+        data["torches"] = {"value": [torch], "origin": "test"}
         yield to_json(from_json(data)) if number % 16 else data  # with and without the missing values
 
 
@@ -206,7 +208,7 @@ def test_machines_of_one_kind_are_judged_once(command: str, tmp_path: Path, monk
     assert len(rows["machines"]) == 201
     targets = rows["machines"][0]["targets"]
     assert len(asked) == len(targets)
-    assert set(asked.values()) == {len(DRIVERS) + 1}  # name, memory and disk differ on each machine
+    assert set(asked.values()) == {len(DRIVERS) + 1}  # UNSHARED differ on each machine
     by_target = {row["target"]: row["run"] for row in rows["machines"][2]["targets"]}
     assert (by_target["cuda118"], by_target["cuda130"]) == (True, False)
 
@@ -257,7 +259,7 @@ def test_no_other_rule_reads_the_values_of_each_machine() -> None:
             self._host = host
 
         def __getattr__(self, name: str) -> Any:
-            assert name not in ("hostname", "memory", "disk"), name
+            assert name not in UNSHARED, name
             return getattr(self._host, name)
 
     every = [changes for code in CODES for changes in (limits_of(code).speaks, *limits_of(code).also)]

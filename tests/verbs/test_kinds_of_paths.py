@@ -200,6 +200,23 @@ def test_each_damage_of_each_kind_of_path(request: pytest.FixtureRequest, tmp_pa
     check_round(project, names, turn, tmp_path / "outside")
 
 
+@pytest.mark.parametrize("kind", ["of_wheels", "of_conda", "of_archives"])
+def test_every_path_of_a_new_environment_is_verified(request: pytest.FixtureRequest, kind: str) -> None:
+    project, _ = request.getfixturevalue(kind)
+    made = {path.relative_to(project.prefix).as_posix(): path for path in project.prefix.rglob("*")}
+    made = {name: path for name, path in made.items() if path.is_symlink() or path.is_file()}
+    made = {
+        name: path
+        for name, path in made.items()
+        if not name.startswith((".lock", "tenv-meta", "conda-meta", "bin/python"))
+    }
+    made = {name: path for name, path in made.items() if path.parent.suffix != ".dist-info"}  # the records themselves
+    for path in made.values():
+        path.unlink()
+    found = call("verify", "tiny", "--no-probes", "--json").data["integrity"]
+    assert made.keys() - {*found["missing"], *found["changed"]} == set()
+
+
 ESSENTIAL: tuple[Damage, ...] = (removed, linked_elsewhere, dangling, empty_folder, folder_with_a_file)
 
 

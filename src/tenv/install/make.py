@@ -27,6 +27,7 @@ from tenv.core.prefix import CONSTRAINT, MARKER, META, clear, files_in
 from tenv.core.progress import Joined
 from tenv.core.size_text import format_bytes
 from tenv.core.unreadable import closed_to_others
+from tenv.core.versions import Version
 from tenv.environment.integrity import Defect
 from tenv.environment.lock_note import drop_lock_note
 from tenv.environment.made_files import note_made, store_scripts
@@ -406,6 +407,17 @@ STEPS = (
 """The steps after locking."""
 
 
+_SYSTEM = Path("/usr/bin")
+
+
+def _open_python(job: Creation) -> str:
+    """Return the option that takes a Python of the system which the lock serves; empty without one."""
+    minors = job.lock.python_minors(job.platform) or job.target.manifest.python_minors()
+    programs = [_SYSTEM / f"python{minor}" for minor in sorted(minors, key=Version, reverse=True)]
+    found = next((program for program in programs if program.is_file()), None)
+    return f": `--python {found}` takes one that they have" if found else ""
+
+
 def notes(job: Creation) -> Iterator[str]:
     """Yield notes for the user about the installed files."""
     python = job.plan.python
@@ -416,8 +428,8 @@ def notes(job: Creation) -> Iterator[str]:
         )
     if python and not job.plan.own_python and (folder := closed_to_others(python.path, job.prefix)):
         yield (
-            f"{python.path}, the Python of this environment, lies in {folder}, which other users can't enter: "
-            "`--python /usr/bin/python3` takes one that they have"
+            f"{python.path}, the Python of this environment, lies in {folder}, which other users can't enter"
+            + _open_python(job)
         )
     if job.request.frozen:
         yield from (f"{found.subject} {found.message} ({found.code})" for found in check_lock(job.lock))

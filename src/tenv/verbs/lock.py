@@ -123,9 +123,9 @@ def lock_target(
     if old and not stale and upgrade == ():
         lock, text = old, old.text
     else:
-        above = _lock_above(context, target) if old is None and upgrade == () else None
+        kept = _lock_above(context, target) if old is None and upgrade == () else old
         afresh = replace(limits, afresh=start is not None)
-        _, text = solve(Problem(context, target.manifest, old, upgrade, afresh, above))
+        _, text = solve(Problem(context, target.manifest, kept, upgrade, afresh))
         lock = parse_lock(text, str(path), target.name)
     findings = _judge(lock)
     if outside and old and old.text == text and not path.exists():
@@ -138,7 +138,7 @@ def lock_target(
 
 
 def _lock_above(context: Context, target: Target) -> Lock | None:
-    """Return the lock of the nearest parent of a target that has one; None without one."""
+    """Return the lock of the nearest parent of a target that has one, whose files a child keeps; None without one."""
     from tenv.locks.lock_file import read_lock  # late: only for a target without a lock
 
     for file in target.files[1:]:

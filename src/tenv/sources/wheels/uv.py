@@ -128,10 +128,11 @@ class Uv(UvProgram):
             self._require_held(rows, pins, name, python, manifest)
             return [row for row in rows if normalize(row["name"]) not in elsewhere]
 
+        built += [row.name for row in sdists if upgrade is not None and row.name not in upgrade]
         if builds:
             need_builds(built, manifest.builds, lambda: ask(names[-1]))
         else:
-            built += [row.name for row in sdists]
+            built = [row.name for row in sdists]
             fixed += [f"{row.name}=={row.version}" for row in sdists]
         older: list[str] = []
         for _ in range(_ROUNDS if len(names) > 1 else 0):

@@ -24,6 +24,7 @@ from tenv.core.wheel_platforms import (
 )
 from tenv.locks.lock import Wheel
 from tenv.sources.wheels.choose import choose_wheel
+from tenv.sources.wheels.uv_output import without_wheels
 from tenv.targets.manifest import Manifest, WheelRequest
 from tenv.targets.wheel_origin import Index
 
@@ -84,7 +85,7 @@ def explain(case: WheelCase, error: NoSolutionError) -> NoSolutionError:
         case: The request.
         error: The error with uv's output.
     """
-    search = _WheelSearch(case, _archives_in(error.message))
+    search = _WheelSearch(case, without_wheels(error.message))
     try:
         found = search.single() or search.beside() or search.clash()
     except (_SearchEndedError, TenvError):
@@ -94,12 +95,6 @@ def explain(case: WheelCase, error: NoSolutionError) -> NoSolutionError:
         hint = error.hint or "`tenv lock --verbose` prints uv's full output"
         return NoSolutionError("\n".join([first, *rest[:_LINES]]), hint=hint, detail=error.message)
     return NoSolutionError(f"{first} {found[0]}", hint=found[1], detail=error.message)
-
-
-def _archives_in(output: str) -> frozenset[str]:
-    """Return the packages that uv would have built from source archives, by its hint (uv 0.9 to 0.13)."""
-    flat = " ".join(output.split())
-    return frozenset(map(normalize, re.findall(r"Wheels are required for `([\w.-]+)`", flat)))
 
 
 class _WheelSearch:
