@@ -144,7 +144,7 @@ class _Judged:
         return f"torch {self.torch.label}"
 
     def findings(self) -> Iterator[tuple[Scope, Finding]]:
-        """Yield every finding with the verdict that it decides: torch's own first, then those of the rules."""
+        """Yield every finding with the verdict that it decides: torch's own first, then the rules' findings."""
         kind = self.torch.kind.value if isinstance(self.torch.kind, Fact) else None
         if kind in (TorchKind.ROCM, TorchKind.XPU):
             yield Scope.BUILD, self._other_accelerator(kind.value)
@@ -408,7 +408,7 @@ class _Judged:
             )
 
     def _no_list(self) -> Iterator[Finding]:
-        """Yield a warning if nothing says for which GPUs to compile: torch's helper asks those of the machine."""
+        """Yield a warning if nothing says for which GPUs to compile: torch's helper asks the machine's GPUs."""
         gpus = self.host.gpus
         none = (isinstance(gpus, Missing) and gpus.kind is ReasonKind.NONE) or (
             isinstance(gpus, Fact) and not gpus.value

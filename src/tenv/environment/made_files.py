@@ -20,14 +20,14 @@ __all__ = ["expected_of_tenv", "is_of_environment", "note_made", "read_programs"
 
 
 _PROGRAMS = "programs.json"
-"""The file in `META` with the names of all executable files of the prefix, without those of tenv's own folder."""
+"""The file in `META` with the names of all executable files of the prefix, without the files in tenv's own folder."""
 
 _VENV_FILES = {"pyvenv.cfg", "lib64", "CACHEDIR.TAG", ".gitignore"}
 _VENV_PROGRAMS = re.compile(
     r"pythonw?(\d(\.\d+)?)?[td]*(\.exe)?|activate(\.(bat|csh|fish|nu|ps1|xsh))?|Activate\.ps1|activate_this\.py"
     r"|(deactivate|pydoc)\.bat"
 )
-"""The programs that uv puts into a virtual environment, and those of Python's own ``venv``."""
+"""The programs that uv puts into a virtual environment, and that Python's own ``venv`` puts there."""
 _VENV_MODULES = ("_virtualenv.py", "_virtualenv.pth")
 
 

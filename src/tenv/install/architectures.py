@@ -54,7 +54,7 @@ def chosen_archs(job: Creation) -> Archs | None:
 
 
 def archs_beside(job: Creation, torch: InstalledTorch) -> Archs | None:
-    """Return the architectures of this machine's GPUs that nvcc compiles for; without a GPU, those of a torch.
+    """Return the architectures of this machine's GPUs that nvcc compiles for; without a GPU, the torch's own.
 
     None for a torch without CUDA, and where neither is known.
 

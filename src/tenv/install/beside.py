@@ -14,10 +14,10 @@ from tenv.toolchain.discover import Toolchain
 __all__ = ["link_programs"]
 
 _PYTHONS = re.compile(r"(python|pip|pydoc|idle|2to3|wheel|uvx?|easy_install)(-?\d[\w.]*|\d*-config)?")
-"""Programs that would hide those of the other environment."""
+"""Programs that would hide the other environment's."""
 
 _OF_CONDA = ("cmake", "ctest", "cpack", "ccmake", "ninja", "ccache", "sccache")
-"""The programs of a conda toolkit, whose folder holds those of every library, too."""
+"""The programs of a conda toolkit; its folder holds every library's, too."""
 
 
 def link_programs(toolchain: Toolchain) -> None:

@@ -18,7 +18,7 @@ from tenv.verbs.init import ignore_environments
 __all__ = ["Beside", "begin"]
 
 _GLIBC = "2.28"
-"""The oldest glibc of the toolkits: that of torch's own wheels from 2.6 on."""
+"""The oldest glibc of the toolkits, as torch's own wheels have it from 2.6 on."""
 
 _TEXT = """\
 # The toolkit for the torch of another environment. `tenv create {name}` makes it, and again when that torch changes.
@@ -87,7 +87,7 @@ def begin(context: Context, path: Path, name: str | None, *, write: bool = True)
     Args:
         context: The context of the verb.
         path: The environment, or a Python of it.
-        name: The target's name; None for that of the environment's folder.
+        name: The target's name; None for the name of the environment's folder.
         write: Whether to write a manifest that is missing.
 
     Raises:

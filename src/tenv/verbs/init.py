@@ -87,7 +87,7 @@ def init(
 
     Args:
         context: The context of the verb.
-        name: The target's name; None for that of the folder.
+        name: The target's name; None for the folder's.
         extends: The parent target; None for none.
         torch: The torch that its toolkit follows, as `tenv.verbs.torch_target.torch_request` takes it; None for none.
         companions: Whether it has torchvision and torchaudio, too.

@@ -64,7 +64,7 @@ class Verified:
 
     @property
     def whole(self) -> bool:
-        """Whether every file is intact, including those of system tools."""
+        """Whether every file is intact, system tools' files too."""
         return not (self.faults.defects or self.machine or self.store or self.fault)
 
     @property
@@ -102,7 +102,7 @@ def verify(
 
     Args:
         context: The context of the verb.
-        target: The target; None for that of the only environment.
+        target: The target; None for the only environment's.
         prefix: The environment's folder; None for the default one.
         with_probes: Whether to run the smoke tests.
         with_store: Whether to verify the store of archives too.
