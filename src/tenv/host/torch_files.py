@@ -329,7 +329,7 @@ def _sites(prefix: Path, minor: str) -> Iterator[Path]:
 
 
 def _in_site(site: Path) -> Iterator[tuple[Path, tuple[Path, ...]]]:
-    """Yield the folders of torch that a ``site-packages`` leads to, each with the folders of its Python files elsewhere."""
+    """Yield the folders of torch that a ``site-packages`` leads to, with the folders of Python files elsewhere."""
     if _is_torch(site / "torch"):
         yield site / "torch", ()
     for name in _FINDERS:
