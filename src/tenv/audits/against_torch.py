@@ -120,7 +120,7 @@ def _pythons(libraries: Iterable[AuditedFile]) -> tuple[str, ...]:
 
 
 def _python(pythons: Sequence[str], torch: InstalledTorch) -> Iterator[Finding]:
-    """Yield an error for an extension whose modules another Python than torch's would look for."""
+    """Yield an error for modules of another Python than torch's."""
     if isinstance(torch.python, Missing) or not pythons or {torch.python.value, "abi3"} & {*pythons}:
         return
     yield audit_finding(

@@ -35,7 +35,7 @@ _SMALL = 1 << 16
 _RECORD = 1 << 26
 """The largest record of a conda package that is read: libtorch's lists 10,000 files in 3 MiB."""
 _FINDER = 1 << 23
-"""The largest finder of an editable package that is read: that of PyTorch names 2,500 modules in half a MiB."""
+"""The largest finder of an editable package that is read: PyTorch's names 2,500 modules in half a MiB."""
 _MOST_LINKS = 200
 """The most ``.pth`` files of a ``site-packages`` that are read."""
 _MINOR = re.compile(r"python(3\.\d{1,2})(t?)", re.ASCII)
@@ -329,7 +329,7 @@ def _sites(prefix: Path, minor: str) -> Iterator[Path]:
 
 
 def _in_site(site: Path) -> Iterator[tuple[Path, tuple[Path, ...]]]:
-    """Yield the folders of torch that a ``site-packages`` leads to, each with those of its Python files elsewhere."""
+    """Yield the folders of torch that a ``site-packages`` leads to, with the folders of Python files elsewhere."""
     if _is_torch(site / "torch"):
         yield site / "torch", ()
     for name in _FINDERS:
