@@ -12,9 +12,9 @@ from tenv.core.names import normalize
 from tenv.targets.manifest import PLATFORMS
 from tests.support.projects import call
 
-__all__ = ["FILES", "PublicFile", "judge"]
+__all__ = ["FILES", "NO_LOSS", "PublicFile", "judge"]
 
-_NO_LOSS = re.compile(
+NO_LOSS = re.compile(
     r"so no lock is written|no lock is written:|linux-64 is used|`python` is set to|a target is one environment"
     r"|has no requests|skipped platforms: (osx-\w+(, )?)+$|follows from|is a request, since|the same packages as"
 )
@@ -73,7 +73,7 @@ def judge(file: PublicFile) -> tuple[str, str]:
     lock.unlink(missing_ok=True)
     main = Path(file.path).name
     more = ["--environment", file.environment] if file.environment else []
-    ended = call("import", main, "--name", "made", "--force", "--json", *more)
+    ended = call("import", main, "--name", "made", "--force", "--json", "--offline", *more)
     if ended.status:
         return ("refused rightly" if file.refused and file.refused in ended.err else "refused wrongly"), ended.err
     if file.refused:
@@ -89,7 +89,7 @@ def judge(file: PublicFile) -> tuple[str, str]:
     untold = [] if "its lock, since" in said else [token for token in gone if not _told(token, said)]
     if untold:
         return "loses in silence", ", ".join(untold)
-    losses = [line for line in ended.data["lost"] if not _NO_LOSS.search(line)]
+    losses = [line for line in ended.data["lost"] if not NO_LOSS.search(line)]
     return ("loses and reports" if gone or losses else "whole"), "\n".join(losses)
 
 

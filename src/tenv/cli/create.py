@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tenv.checks.rules.interface import Finding
     from tenv.checks.target_from_report import FromReport
     from tenv.project.context import Context
+    from tenv.verbs.beside import Beside
     from tenv.verbs.create import Created, CreateRequest, LockMode, Preview
 
 __all__ = ["create"]
@@ -47,7 +48,9 @@ __all__ = ["create"]
 @click.option(
     "--lock-file", type=click.Path(path_type=Path, dir_okay=False), help="The lock to use; default: the target's own."
 )
-@click.option("--python", metavar="VERSION|PROGRAM", help="The Python to use, such as 3.12 or /usr/bin/python3.12.")
+@click.option(
+    "--python", metavar="VERSION|PROGRAM", help="The Python to use, such as 3.12 or python3.11d, or its path."
+)
 @click.option("--exact", is_flag=True, help="Also remove unmanaged files.")
 @click.option("--repair", is_flag=True, help="Verify every file, and reinstall packages with changed or missing files.")
 @click.option("--anew", is_flag=True, help="Put aside the environment that is there, and make it anew.")
@@ -59,6 +62,13 @@ __all__ = ["create"]
 )
 @offline_option
 @click.option("--no-wait", is_flag=True, help="End with status 8 if another process uses the environment.")
+@click.option(
+    "--for",
+    "beside",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Make the toolkit for the torch of an environment that exists, such as .venv or a conda prefix.",
+)
 @pytorch_option
 @click.option("--dry-run", is_flag=True, help="Print the files, the download and its servers, and change nothing.")
 @click.option("--no-check", is_flag=True, help="Create the environment even if a rule reports an error about building.")
@@ -79,6 +89,7 @@ def create(
     features: str | None,
     offline: bool,
     no_wait: bool,
+    beside: Path | None,
     pytorch: str,
     dry_run: bool,
     no_check: bool,
@@ -92,6 +103,9 @@ def create(
 
     Without TARGET, it is the default target. `auto` selects the best target for this machine and the PyTorch checkout
     in the working folder.
+
+    With --for, tenv reads the torch of another environment, writes the manifest of a target for it, named TARGET or as
+    that environment, and makes the toolkit alone: nvcc, CMake, Ninja. Nothing of that environment is run or changed.
     """
     from tenv.checks.host_options import HostOptions
     from tenv.project.context import Context
@@ -102,6 +116,13 @@ def create(
     with Terminal(voice) as progress:
         context = Context(progress=progress, offline=offline)
         options, taken, around, choice = HostOptions(**host), None, None, None
+        begun = None
+        if beside is not None:
+            _require_plain(target_from_report=target_from_report, pytorch=pytorch)
+            context, begun = _begin(context, beside, target, progress, write=not dry_run)
+            target = begun.target
+            if dry_run and begun.text:
+                return Result({"target": target, "for": begun.to_json(), "changed": True}, summary=_next(begun))
         if target is None and not target_from_report:
             target = context.default_target()
         if target_from_report:
@@ -121,7 +142,30 @@ def create(
             return _previewed(workflow.preview(context, request, _reporter(progress)))
         made, choice = _first_that_is_served(context, request, choice, progress)
     findings = [finding.to_json() for finding in made.findings]
-    return Result(_data(made, choice, taken), summary=_summary(made, prefix), findings=findings)
+    data = _data(made, choice, taken) | ({"for": begun.to_json()} if begun else {})
+    return Result(data, summary=_summary(made, prefix), findings=findings)
+
+
+def _require_plain(*, target_from_report: bool, pytorch: str) -> None:
+    for option, given in (("--target-from-report", target_from_report), ("--pytorch", pytorch)):
+        if given:
+            raise click.UsageError(f"--for and {option} exclude each other")
+
+
+def _begin(
+    context: "Context", path: Path, name: str | None, progress: Terminal, *, write: bool
+) -> "tuple[Context, Beside]":
+    """Return the target beside an environment, and the context with the project that its manifest makes."""
+    from tenv.project.context import Context
+    from tenv.verbs.beside import begin  # late: as the verb
+
+    begun = begin(context, path, name, write=write)
+    progress.say("\n".join(begun.lines()))
+    return (Context(progress=progress, offline=context.offline) if begun.written else context), begun
+
+
+def _next(begun: "Beside") -> list[str]:
+    return [f"`tenv create {begun.target} --for {shlex.quote(str(begun.torch.prefix))}` writes it, and locks it"]
 
 
 def _read_host(context: "Context", options: "HostOptions") -> "tuple[Context, HostOptions]":

@@ -16,12 +16,13 @@ from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported,
 from tenv.interop.pip_lines import PipLines
 from tenv.interop.requests import channel_words, conda_request, left_out, words_of
 from tenv.interop.requirements import index_options
+from tenv.locks.lock import Wheel
 from tenv.targets.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
 from tenv.targets.variable_requests import VariableRequest, reserved
 
 __all__ = ["FORMAT", "read_environment"]
 
-_KEYS = ("name", "channels", "dependencies", "platforms", "variables", "prefix", "category")
+_KEYS = ("name", "channels", "dependencies", "platforms", "variables", "prefix", "category", "pip-repositories")
 _HEAD = 200
 _SELECTORS = {
     "linux": ("linux-64", "linux-aarch64"),
@@ -64,7 +65,7 @@ def _text(subject: Subject, platform: str) -> str:
     wheels = (
         [_wheel_line(name, request) for name, request in sorted(here.wheels.items())]
         if subject.requests
-        else sorted({f"{w.name} @ {w.url}" if w.url else f"{w.name}=={w.version}" for w in subject.wheels(platform)})
+        else sorted({_wheel(subject, platform, wheel) for wheel in subject.wheels(platform)})
     )
     if wheels:
         wheels = [*index_options(subject), *wheels]
@@ -82,6 +83,11 @@ def _text(subject: Subject, platform: str) -> str:
     if variables := {name: request.text for name, request in here.environment.items() if request.text is not None}:
         data["variables"] = variables
     return f"# {subject.lock.target} for {platform}\n" + yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+
+
+def _wheel(subject: Subject, platform: str, wheel: Wheel) -> str:
+    address = subject.address_of(platform, wheel)
+    return f"{wheel.name} @ {address}" if address else f"{wheel.name}=={wheel.version}"
 
 
 def _pinned(subject: Subject, platform: str) -> list[str]:
@@ -120,7 +126,8 @@ def _wheel_line(name: str, request: WheelRequest) -> str:
 def read_environment(source: GivenFile) -> Imported:
     """Read an ``environment.yml``."""
     data = load_yaml(source, ManifestError)
-    lost = [f"`{key}` is not imported" for key in data if key not in _KEYS]
+    usual = {"allow-pypi-requests": True}  # of conda-lock
+    lost = [f"`{key}` is not imported" for key, value in data.items() if key not in _KEYS and usual.get(key) != value]
     channels = [str(word) for word in _list(source, data, "channels")]
     platforms = _platforms(source, data, lost)
     conda: dict[str, dict[str, CondaRequest]] = {platform: {} for platform in platforms}
@@ -136,6 +143,8 @@ def read_environment(source: GivenFile) -> Imported:
         else:
             raise ManifestError(f"{source.path}: dependencies: expected a package or a `pip:` list, got {item!r:.100}")
     lines = PipLines(platforms, source.path.parent, lost, _minor(conda))
+    for url in _list(source, data, "pip-repositories"):  # of conda-lock: further indexes
+        lines.add(f"--extra-index-url {url}", platforms, source.path.parent)
     for line in pip:  # last, since their markers may depend on the Python
         where = selectors.where(line)
         _parsed(source, line, lambda text, where=where: lines.add(text, where, source.path.parent))
@@ -157,6 +166,7 @@ def read_environment(source: GivenFile) -> Imported:
         wheels={platform: lines.tables.get(platform, {}) for platform in platforms},
         indexes=tuple(lines.indexes),
         environment=dict.fromkeys(platforms, environment),
+        sdists=tuple(dict.fromkeys(lines.sdists)),
     )
     lost.append("an environment.yml has no hashes, so no lock is written: `tenv lock` writes one")
     name = str(data.get("name") or "")

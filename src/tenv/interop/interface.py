@@ -22,7 +22,7 @@ from tenv.core.versions import Version
 from tenv.core.yaml_reader import load
 from tenv.locks.lock import Lock, LockedTree, Wheel
 from tenv.locks.lock_features import take
-from tenv.targets.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
+from tenv.targets.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest, with_features
 from tenv.targets.variable_requests import VariableRequest
 from tenv.targets.wheel_origin import Index
 from tenv.toolchain.discover import Toolchain
@@ -158,6 +158,16 @@ class Subject:
         minor = self.minor(platform)
         return self.lock.wheels_for(platform, minor) if minor else self.lock.wheels.get(platform, ())
 
+    def file_of(self, platform: str, wheel: Wheel) -> Path | None:
+        """Return the file of a wheel that the manifest requests in a folder; None for another wheel."""
+        request = with_features(self.manifest).on(platform).wheels.get(wheel.name) if wheel.path else None
+        return request.file.file if request and request.file else None
+
+    def address_of(self, platform: str, wheel: Wheel) -> str:
+        """Return the address of a wheel that is no wheel of an index; else an empty string."""
+        file = self.file_of(platform, wheel)
+        return file.as_uri() if file else wheel.url
+
     def has_conda_python(self) -> bool:
         """Return whether there are conda packages, and Python is one of them on every platform with wheels."""
         alone = [name for name in self.platforms if self.wheels(name) and not self._conda_python(name)]
@@ -262,6 +272,7 @@ class Draft:
         description: One line for users, or an empty string.
         indexes: The package indexes, best first.
         features: The requests to the package index of each feature, by feature, platform and name.
+        sdists: The normalized names of packages that the file has as source archives alone.
     """
 
     platforms: tuple[str, ...]
@@ -275,6 +286,7 @@ class Draft:
     description: str = ""
     indexes: tuple[Index, ...] = ()
     features: Mapping[str, Mapping[str, Mapping[str, WheelRequest]]] = field(default_factory=dict)
+    sdists: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,8 +298,12 @@ class ForeignLock:
         conda: The conda packages of each platform, as rows of a ``pixi.lock`` of version 7.
         wheels: The wheels of each platform.
         options: The solve options in that lock.
-        trees: The packages of each platform that are built from source trees.
+        trees: The packages of each platform that are built from source trees, and from source archives, which lack the
+            wheels that their build needs.
         left: The packages that a lock of tenv can't have, each with the reason.
+        unread: The names of the packages of `trees` whose requirements the file does not have.
+        origins: The index of each wheel that the lock names one for, by the wheel's sha256.
+        faults: Why the other tool itself does not take the lock for its requests, one sentence each.
     """
 
     channels: tuple[str, ...]
@@ -296,6 +312,9 @@ class ForeignLock:
     options: Mapping[str, Any] = field(default_factory=dict)
     trees: Mapping[str, tuple[LockedTree, ...]] = field(default_factory=dict)
     left: Mapping[str, str] = field(default_factory=dict)
+    unread: frozenset[str] = frozenset()
+    origins: Mapping[str, str] = field(default_factory=dict)
+    faults: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ tenv's lock contains such a lock; an export adds the wheels as ``pypi:`` entries
 (https://pixi.prefix.dev/latest/reference/pixi_manifest/, "Multi Platform") and its lock files of version 7.
 """
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,9 +14,9 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from tenv.core.errors import FormatError, LockCorruptError
-from tenv.core.names import CondaFile, channel_of, channel_word, file_at, normalize
-from tenv.core.untrusted import place_fault
-from tenv.core.versions import Range
+from tenv.core.files import digest
+from tenv.core.names import CondaFile, channel_of, channel_word, file_at, is_wheel, normalize
+from tenv.core.untrusted import place_fault, without_login
 from tenv.core.yaml_reader import load
 from tenv.interop.interface import (
     Draft,
@@ -28,9 +29,21 @@ from tenv.interop.interface import (
     load_yaml,
     minor_of,
 )
-from tenv.interop.pixi_text import render_workspace
+from tenv.interop.pixi_satisfaction import age_faults, host_faults, index_faults, places_of, virtual_of
+from tenv.interop.pixi_text import render_workspace, workspace_indexes
 from tenv.interop.pixi_workspace import Workspace, read_workspace
-from tenv.interop.requests import asked_wheels, channel_words, left_out, not_known, other_channels, top_level, wheel_at
+from tenv.interop.requests import (
+    asked_wheels,
+    at_commit,
+    channel_words,
+    left_out,
+    not_known,
+    other_channels,
+    sdist_at,
+    sdists_of,
+    top_level,
+    wheel_at,
+)
 from tenv.locks.lock import LockedTree, Wheel
 from tenv.rattler_api.lockfile import to_current
 from tenv.targets.manifest import CondaRequest, Manifest, WheelRequest, with_features
@@ -38,17 +51,18 @@ from tenv.targets.tree_request import TreeRequest, git_fault
 
 __all__ = ["FORMAT", "conda_rows", "lock_text", "virtual_packages"]
 
-_DEFAULT_GLIBC = "2.28"
-"""The virtual packages that pixi assumes on every Linux (``pixi_default_versions``), without a declaration."""
+
+_DIRECT = "direct+"
+"""How the address of a wheel begins in a lock that is no wheel of an index."""
 
 
 def virtual_packages(manifest: Manifest, platform: str) -> dict[str, str]:
-    """Return a platform's virtual packages beyond pixi's assumptions, by pixi's keys."""
+    """Return the virtual packages that a manifest declares for a platform, by pixi's keys."""
     here = manifest.on(platform).requirements
     found = {}
     if here.cuda:
         found["cuda"] = str(here.cuda)
-    if here.glibc and platform.startswith("linux") and str(here.glibc) != _DEFAULT_GLIBC:
+    if here.glibc and platform.startswith("linux"):
         found["glibc"] = str(here.glibc)
     return found
 
@@ -59,6 +73,7 @@ def lock_text(
     platforms: Mapping[str, tuple[Mapping[str, Any], tuple[Mapping[str, Any], ...]]],
     options: Mapping[str, Any],
     indexes: tuple[str, ...] = (),
+    links: tuple[str, ...] = (),
     more: Mapping[str, Mapping[str, tuple[Mapping[str, Any], ...]]] = MappingProxyType({}),
 ) -> str:
     """Return the text of a pixi lock, written by rattler.
@@ -69,6 +84,7 @@ def lock_text(
         platforms: By conda platform: its entry in the lock, and the rows of its packages.
         options: The solve options.
         indexes: The package indexes of its wheels.
+        links: The pages of links of its wheels.
         more: The rows of further environments, by environment and conda platform.
 
     Raises:
@@ -88,6 +104,8 @@ def lock_text(
     body: dict[str, Any] = {"channels": [{"url": url.rstrip("/") + "/"} for url in channels]}
     if indexes:
         body["indexes"] = list(indexes)
+    if links:
+        body["find-links"] = [{"url": url} for url in links]
     if options:
         body["options"] = dict(options)
     lock = {
@@ -143,8 +161,8 @@ def _lock(subject: Subject, lost: list[str]) -> str:
     }
     lost += not_known(subject)
     channels = tuple(str(row["url"]) for row in environment.get("channels", []))
-    indexes = subject.indexes if any(map(subject.wheels, subject.platforms)) else ()
-    return lock_text("default", channels, platforms, environment.get("options", {}), indexes, more)
+    indexes, links = workspace_indexes(subject) if any(map(subject.wheels, subject.platforms)) else ((), ())
+    return lock_text("default", channels, platforms, environment.get("options", {}), indexes, links, more)
 
 
 def _rows(subject: Subject, data: Mapping[str, Any], platform: str) -> tuple[Mapping[str, Any], ...]:
@@ -167,9 +185,10 @@ def conda_rows(data: Mapping[str, Any], environment: str, platform: str) -> tupl
 
 
 def _pypi_row(subject: Subject, platform: str, wheel: Wheel) -> dict[str, Any]:
-    found = subject.located[wheel.sha256]
+    found, local = subject.located[wheel.sha256], subject.file_of(platform, wheel)
+    address = local.as_posix() if local else f"{_DIRECT}{found.url}" if wheel.url else found.url
     row: dict[str, Any] = {
-        "pypi": found.url,
+        "pypi": address,
         "name": wheel.name,
         "version": wheel.version,
         "sha256": wheel.sha256,
@@ -210,7 +229,7 @@ def _name(workspace: Workspace | None, environment: str) -> str:
 
 
 def _read_lock(source: GivenFile) -> Imported:
-    load_yaml(source, LockCorruptError)  # rejects content that must not reach rattler's parser
+    written = load_yaml(source, LockCorruptError)  # rejects content that must not reach rattler's parser
     try:
         text = to_current(source.raw)
     except ValueError as error:
@@ -219,16 +238,20 @@ def _read_lock(source: GivenFile) -> Imported:
     name = _environment(source, data)
     environment = data["environments"][name]
     lost = _others(data, name)
-    places = _platforms(source, data, environment, lost)
-    part = _part(data, environment, places, lost, source.path.parent)
     names = ("pixi.toml", "pyproject.toml")
     workspace = next(filter(None, (read_workspace(source.path.with_name(name)) for name in names)), None)
     if workspace and name not in workspace.environments():  # it has changed since
         lost.append(f"{workspace.path.name} has no environment `{name}`: the requests come from the lock alone")
         workspace = None
-    asked = workspace.draft(source, name, lost, tuple(places)) if workspace else None
+    places = places_of(workspace, name, _platforms(source, data, environment, lost), source, lost)
+    part = _part(data, environment, places, lost, source.path.parent)
+    part = replace(part, origins=_origins(written, part))
+    asked = workspace.draft(source, name, lost, places) if workspace else None
     draft = asked or _derive(data, environment, places, part)
     notes: list[str] = []
+    if workspace:
+        faults = [*host_faults(draft, places), *age_faults(workspace, part), *index_faults(draft, part, environment)]
+        part = replace(part, faults=tuple(dict.fromkeys(faults)))
     draft = _completed(draft, part, source.path.parent, lost, notes)
     return Imported(_name(workspace, name), draft, part, tuple(dict.fromkeys(lost)), tuple(dict.fromkeys(notes)))
 
@@ -257,9 +280,12 @@ def _platforms(
     for entry in data["platforms"]:
         subdir = entry.get("subdir", entry["name"])
         if entry["name"] in listed:
+            plain = entry["name"] == subdir
             if subdir in entries:
-                lost.append(f"a target has one lock for {subdir}: that of `{entry['name']}` is not imported")
-            entries.setdefault(subdir, entry)
+                other = entries[subdir] if plain else entry
+                lost.append(f"a target has one lock for {subdir}: that of `{other['name']}` is not imported")
+            if plain or subdir not in entries:
+                entries[subdir] = entry
     hint = f"its environments: {', '.join(data['environments'])} (`--environment` selects one)"
     return {platform: entries[platform] for platform in source.take(entries, lost, hint)}
 
@@ -289,13 +315,24 @@ def _part(
     return ForeignLock(channels, conda, wheels, environment.get("options", {}), trees, left)
 
 
+def _origins(written: Mapping[str, Any], part: ForeignLock) -> dict[str, str]:
+    """Return the indexes that a lock names, by the digest of the wheel; rattler fills in absent ones."""
+    rows = [row for row in written.get("packages") or () if isinstance(row, Mapping) and row.get("index")]
+    named = {str(row.get("sha256")): without_login(str(row["index"])).rstrip("/") for row in rows}
+    found = {wheel.sha256 for wheels in part.wheels.values() for wheel in wheels}
+    return {digest: index for digest, index in named.items() if digest in found}
+
+
 def _pypi_file(row: Mapping[str, Any], minor: str, home: Path) -> Wheel | LockedTree | tuple[str, str]:
     """Return the file of a row; the name and the reason if tenv can't lock it."""
-    url, name, size = str(row["pypi"]), normalize(str(row["name"])), row.get("size")
+    url, name, size = str(row["pypi"]).removeprefix(_DIRECT), normalize(str(row["name"])), row.get("size")
     version, sha256 = str(row.get("version", "")), str(row.get("sha256", ""))
     requires = tuple(map(_without_address, row.get("requires_dist") or ()))
     if not minor:
         return name, "not locked with a Python from conda"
+    if "://" not in url and is_wheel(url) and os.path.isfile(home / url):  # noqa: PTH113 (`is_file` fails for long names)
+        sha256 = sha256 or digest(home / url)  # a lock has none of a local file
+        url = Path(os.path.abspath(home / url)).as_uri()  # noqa: PTH100 (links stay as they are)
     if wheel := wheel_at(
         url.partition("#")[0], name, version, sha256, size if isinstance(size, int) else None, (minor,)
     ):
@@ -303,6 +340,8 @@ def _pypi_file(row: Mapping[str, Any], minor: str, home: Path) -> Wheel | Locked
     if tree := _tree_of(url, home):
         keys: dict[str, Any] = {**tree.given()}
         return LockedTree(name, version or "0", (minor,), requires, tree.commit, dynamic=True, **keys)
+    if archive := sdist_at(url, name, version, sha256, size if isinstance(size, int) else None, (minor,)):
+        return replace(archive, requires=requires)
     return name, f"not a wheel with a hash: {url}"
 
 
@@ -348,7 +387,7 @@ def _derive(
 ) -> Draft:
     """Return the manifest that follows from the lock alone."""
     requires = {row["sha256"]: row.get("requires_dist") or [] for row in data["packages"] if "sha256" in row}
-    virtual = _virtual(places)
+    virtual = virtual_of(places)
     return Draft(
         platforms=tuple(places),
         channels=tuple(channel_word(str(row["url"])) for row in environment.get("channels", [])),
@@ -360,15 +399,6 @@ def _derive(
             for platform, wheels in part.wheels.items()
         },
     )
-
-
-def _virtual(places: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for entry in places.values():
-        for word in entry.get("virtual-packages") or []:
-            name, _, version = str(word).partition("=")
-            found.setdefault(name, version.partition("=")[0])
-    return found
 
 
 def _completed(draft: Draft, part: ForeignLock, home: Path, lost: list[str], notes: list[str]) -> Draft:
@@ -394,18 +424,10 @@ def _completed(draft: Draft, part: ForeignLock, home: Path, lost: list[str], not
             else:
                 wheels[platform][name] = request
         for name, tree in trees.items():
-            wheels[platform][name] = _at_commit(tree, wheels[platform].get(name), home, notes)
+            if not tree.file:
+                wheels[platform][name] = at_commit(tree, wheels[platform].get(name), home, notes)
         conda[platform] = asked
-    return replace(draft, dependencies=conda, wheels=wheels)
-
-
-def _at_commit(tree: LockedTree, request: WheelRequest | None, home: Path, notes: list[str]) -> WheelRequest:
-    """Return the request for a source tree at its locked commit, or for the folder that is requested."""
-    if tree.path and request and request.tree:
-        return request
-    if tree.commit and not (request and request.tree and request.tree.commit == tree.commit):
-        notes.append(f"{tree.name} is requested at its locked commit {tree.commit[:12]}")
-    return WheelRequest(Range("*"), request.extras if request else (), replace(tree.request, base=home))
+    return replace(draft, dependencies=conda, wheels=wheels, sdists=sdists_of(part))
 
 
 def _supplied(rows: tuple[Mapping[str, Any], ...]) -> dict[str, str]:

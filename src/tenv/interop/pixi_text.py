@@ -15,7 +15,7 @@ from tenv.interop.requests import split
 from tenv.targets.manifest import CondaRequest, Manifest, WheelRequest, with_features
 from tenv.targets.variable_requests import Action, separator_of
 
-__all__ = ["render_workspace"]
+__all__ = ["render_workspace", "workspace_indexes"]
 
 
 def render_workspace(
@@ -129,16 +129,27 @@ def _solver(options: Mapping[str, Any]) -> list[str]:
     return [f"{name} = {quoted(str(value))}" for name, value in rows.items() if value]
 
 
+def workspace_indexes(subject: Subject) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the indexes of all wheels, the main one first, and the pages of links; the lock has the same.
+
+    An explicit index serves only the requests that name it.
+    """
+    named = with_features(subject.manifest).indexes
+    main = [index.address for index in named if index.default]
+    own = {index.address for index in named if index.explicit or index.flat}
+    in_use = [url for url in subject.indexes if url not in own]
+    extra = [index.address for index in named if not (index.default or index.explicit or index.flat)]
+    links = tuple(index.address for index in named if index.flat and not index.explicit)
+    return tuple(dict.fromkeys((*(main or in_use[:1]), *extra, *in_use[1:]))), links
+
+
 def _pypi_options(subject: Subject, options: Mapping[str, Any]) -> list[str]:
-    rows, named = {}, [index for index in subject.manifest.indexes if not index.explicit]
-    if subject.indexes:
-        rows["index-url"] = quoted(subject.indexes[0])
-    if default := [index.address for index in named if index.default]:
-        rows["index-url"] = quoted(default[0])
-    extra = [index.address for index in named if not index.default and not index.flat]
-    if more := tuple(dict.fromkeys((*extra, *subject.indexes[1:]))):
-        rows["extra-index-urls"] = f"[{', '.join(map(quoted, more))}]"
-    if links := [index.address for index in named if index.flat]:
+    rows, (indexes, links) = {}, workspace_indexes(subject)
+    if indexes:
+        rows["index-url"] = quoted(indexes[0])
+    if indexes[1:]:
+        rows["extra-index-urls"] = f"[{', '.join(map(quoted, indexes[1:]))}]"
+    if links:
         rows["find-links"] = f"[{', '.join(f'{{ url = {quoted(link)} }}' for link in links)}]"
     if mode := options.get("pypi-prerelease-mode"):
         rows["prerelease-mode"] = quoted(str(mode))

@@ -58,21 +58,27 @@ class Workspace:
         """Its name, or an empty string."""
         return str(self.head.get("name", ""))
 
-    def draft(self, source: GivenFile, environment: str, lost: list[str], platforms: tuple[str, ...] = ()) -> Draft:
+    def draft(
+        self,
+        source: GivenFile,
+        environment: str,
+        lost: list[str],
+        locked: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> Draft:
         """Return the requests of an environment.
 
         Args:
             source: The file that is imported.
             environment: The environment.
             lost: Receives the losses in a manifest.
-            platforms: The platforms to import; empty for all platforms of the environment.
+            locked: The platforms of its lock to import, each with its entry there; None without a lock.
 
         Raises:
             FormatError: It has no such environment, or none for a supported platform.
             ManifestError: It is invalid.
         """
         try:
-            return self._draft(source, environment, lost, platforms)
+            return self._draft(source, environment, lost, locked)
         except TenvError:
             raise
         except (ValueError, TypeError, AttributeError, KeyError) as error:
@@ -89,13 +95,30 @@ class Workspace:
             raise ManifestError(f"{self.path}: environments: expected a table", hint="`[environments]` begins it")
         return found
 
-    def _draft(self, source: GivenFile, environment: str, lost: list[str], platforms: tuple[str, ...]) -> Draft:
+    def places(self, environment: str, locked: Mapping[str, Mapping[str, Any]] | None = None) -> dict[str, Any]:
+        """Return the entries of the platforms of an environment, by their conda names.
+
+        Args:
+            environment: The environment.
+            locked: The entries of its lock, which name one of several entries of a platform.
+
+        Raises:
+            FormatError: There is no such environment.
+            ManifestError: It is invalid.
+        """
+        try:
+            return self._places(self._parts(environment), locked or {})
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
+            raise ManifestError(f"{self.path}: invalid pixi.toml: {error}") from error
+
+    def _draft(
+        self, source: GivenFile, environment: str, lost: list[str], locked: Mapping[str, Mapping[str, Any]] | None
+    ) -> Draft:
         parts = self._parts(environment)
-        places = self._places(parts)
-        if not platforms:
-            hint = f"its environments: {', '.join(self.environments())} (`--environment` selects one)"
-            platforms = source.take(places, lost, hint)
-            lost += [f"`{key}` is not imported" for key in _SETTINGS if key in self.head]
+        places = self._places(parts, locked or {})
+        hint = f"its environments: {', '.join(self.environments())} (`--environment` selects one)"
+        platforms = tuple(locked) if locked else source.take(places, lost, hint)
+        lost += [f"`{key}` is not imported" for key in _SETTINGS if key in self.head]
         channels = [row for part in parts for row in part.get("channels") or []] + list(self.head["channels"])
         conda: dict[str, dict[str, CondaRequest]] = {}
         wheels: dict[str, dict[str, WheelRequest]] = {}
@@ -137,18 +160,28 @@ class Workspace:
         parts = [features.get(name) or {} for name in table.get("features", [])]
         return parts if table.get("no-default-feature") else [*parts, self.data]
 
-    def _places(self, parts: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-        """Return the entries of the platforms that all features support, by their conda names."""
+    def _places(
+        self, parts: Iterable[Mapping[str, Any]], locked: Mapping[str, Mapping[str, Any]]
+    ) -> dict[str, Mapping[str, Any]]:
+        """Return the entries of the platforms that all features support, by their conda names.
+
+        A feature names a platform, or all platforms of a conda name. Of several of one conda name, the one that the
+        lock is for counts, and without a lock the plain one.
+        """
         names: dict[str, Mapping[str, Any]] = {}
         for row in self.head.get("platforms") or []:
             entry = row if isinstance(row, Mapping) else {"platform": str(row)}
-            names[str(entry.get("name", entry["platform"]))] = entry
+            names[_platform_name(entry)] = entry
         for part in parts:
-            if part is not self.data and part.get("platforms"):
-                names = {name: entry for name, entry in names.items() if name in part["platforms"]}
+            if part is not self.data and (listed := part.get("platforms")):
+                names = {name: row for name, row in names.items() if {name, str(row["platform"])} & set(listed)}
         found: dict[str, Mapping[str, Any]] = {}
-        for entry in names.values():
-            found.setdefault(str(entry["platform"]), entry)
+        for place in dict.fromkeys(str(entry["platform"]) for entry in names.values()):
+            rows = {name: entry for name, entry in names.items() if entry["platform"] == place}
+            made = [str(word) for word in locked.get(place, {}).get("virtual-packages") or []]
+            fits = [name for name, entry in rows.items() if made and f"__cuda={_cuda(entry)}" in made]
+            best = [name for name in (str(locked.get(place, {}).get("name", "")), *fits, place) if name in rows]
+            found[place] = rows[best[0]] if best else next(iter(rows.values()))
         return found
 
     def _declared(self, parts: list[Mapping[str, Any]], places: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
@@ -160,10 +193,24 @@ class Workspace:
             found |= {"cuda": str(old["cuda"])} if "cuda" in old else {}
             found |= {"glibc": str(libc["version"] if isinstance(libc, Mapping) else libc)} if libc else {}
         for entry in places.values():
-            cuda = entry.get("cuda")
-            found |= {"cuda": str(cuda["driver"] if isinstance(cuda, Mapping) else cuda)} if cuda else {}
+            found |= {"cuda": _cuda(entry)} if entry.get("cuda") else {}
             found |= {"glibc": str(entry["glibc"])} if entry.get("glibc") else {}
         return found
+
+
+_DECLARED = ("cuda", "glibc", "linux", "osx", "windows", "archspec")
+
+
+def _cuda(entry: Mapping[str, Any]) -> str:
+    cuda = entry.get("cuda") or ""
+    return str(cuda["driver"] if isinstance(cuda, Mapping) else cuda)
+
+
+def _platform_name(entry: Mapping[str, Any]) -> str:
+    """Return the name of a platform; without one, pixi makes one, such as ``linux-64-cuda-12-9``."""
+    declared = {**entry, "cuda": _cuda(entry)}
+    parts = [f"-{key}-{re.sub('[^a-zA-Z0-9]+', '-', str(declared[key]))}" for key in _DECLARED if declared.get(key)]
+    return str(entry.get("name") or f"{entry['platform']}{''.join(parts)}")
 
 
 _OF_THE_FILE = ("$schema", "environments", "feature", "project", "workspace")
@@ -250,13 +297,17 @@ def _wheels(
     tables: Iterable[Mapping[str, Any]], platform: str, home: Path, lost: list[str]
 ) -> Iterator[tuple[str, WheelRequest]]:
     for name, value, text in _lines(tables, _wheel_line):
-        if isinstance(value, Mapping) and "line" in value:
+        if isinstance(value, Mapping) and (line := _marked(value, text)):
             lines = PipLines((platform,), home, lost)
-            lines.add(value["line"], (platform,), home)
-            yield from lines.tables.get(platform, {}).items()
+            lines.add(line, (platform,), home)
+            index, rows = without_login(str(value.get("index") or "").rstrip("/")), lines.tables.get(platform, {})
+            yield from ((key, replace(row, index=index or row.index)) for key, row in rows.items())
             continue
         if isinstance(value, Mapping) and (tree := _tree(name, value, home) or _file(name, value, home)):
             yield normalize(name), tree
+            continue
+        if isinstance(value, Mapping) and value.get("path") and not (home / str(value["path"])).exists():
+            lost.append(f"`{name}`, since there is no `{value['path']}`")
             continue
         if not text:
             lost.append(f"`{name}` has a request that tenv can't express: {value}")
@@ -264,6 +315,12 @@ def _wheels(
         found = wheel_request(text)
         index = str(value.get("index") or "") if isinstance(value, Mapping) else ""
         yield found.name, replace(found.request, index=without_login(index.rstrip("/")))
+
+
+def _marked(value: Mapping[str, Any], text: str) -> str:
+    """Return a request as a PEP 508 line where it is one or has a marker; else an empty string."""
+    line = value.get("line") or (f"{text} ; {value['env-markers']}" if text and value.get("env-markers") else "")
+    return str(line)
 
 
 def _file(name: str, value: Mapping[str, Any], home: Path) -> WheelRequest | None:
@@ -322,7 +379,7 @@ def _conda_line(name: str, value: Any) -> str:
 
 def _wheel_line(name: str, value: Any) -> str:
     table = {"version": value} if isinstance(value, str) else dict(value)
-    if not set(table) <= {"version", "extras", "index"}:
+    if not set(table) <= {"version", "extras", "index", "env-markers"}:
         return ""
     version = str(table.get("version", "*"))
     extras = f"[{','.join(table['extras'])}]" if table.get("extras") else ""

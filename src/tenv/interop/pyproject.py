@@ -31,6 +31,14 @@ __all__ = ["FORMAT", "bounded_python", "minors_of_range", "newest_run", "python_
 
 _NEWEST = "3.15"
 _OTHER_TOOLS = ("poetry", "pdm", "hatch", "conda-lock")
+_OTHER_REQUESTS = (
+    ("conda-lock", "dependencies"),
+    ("pdm", "dev-dependencies"),
+    ("poetry", "dependencies"),
+    ("poetry", "dev-dependencies"),
+    ("poetry", "group"),
+)
+"""The tables below ``[tool]`` with requests that tenv does not read."""
 
 
 def minors_of_range(text: str) -> tuple[str, ...]:
@@ -151,6 +159,7 @@ class _Project:
         lines = self._lines(platforms, [*self._own(), *groups.pop(chosen, [])], chosen)
         self._dynamic(lines)
         lines.finish()
+        self._of_others()
         features = self._features(platforms, self._without_conflicts(groups), lines)
         if not any(lines.tables.values()) and not features:
             raise self._empty()
@@ -172,10 +181,19 @@ class _Project:
             wheels=lines.tables,
             indexes=tuple(index for index in lines.indexes if not index.explicit or index.name in used),
             features=features,
+            sdists=tuple(map(normalize, self._uv.get("no-binary-package") or [])),
             description=" ".join(str(self._project.get("description", "")).split())[:200],
         )
         name = "-".join(filter(None, (self._name, chosen)))
         return Imported(name, draft, None, tuple(dict.fromkeys(self.lost)), tuple(dict.fromkeys(self.notes)))
+
+    def _of_others(self) -> None:
+        """Report the requests in tables of other tools."""
+        tools = self.data.get("tool") or {}
+        for tool, key in _OTHER_REQUESTS:
+            rows = [name for name in (tools.get(tool) or {}).get(key) or () if name != "python"]
+            if rows:
+                self.lost.append(f"[tool.{tool}.{key}], which tenv does not read: {', '.join(rows)}")
 
     def _empty(self) -> ManifestError:
         tools = [name for name in _OTHER_TOOLS if name in (self.data.get("tool") or {})]

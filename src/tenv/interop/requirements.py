@@ -92,7 +92,7 @@ def _export(subject: Subject) -> Exported:
     for (name, version), rows in found.items():
         marker = marker_of(every, rows)
         hashes = dict.fromkeys(wheel.sha256 for _, wheel in rows)
-        address = next((wheel.url for _, wheel in rows if wheel.url), "")
+        address = next(filter(None, (subject.address_of(platform, wheel) for platform, wheel in rows)), "")
         head = (f"{name} @ {address}" if address else f"{name}=={version}") + (f" ; {marker}" if marker else "")
         lines.append(" \\\n    ".join([head, *(f"--hash=sha256:{digest}" for digest in hashes)]))
     return Exported({"requirements.txt": ("\n".join(lines) + "\n").encode()}, tuple(lost))
@@ -111,7 +111,8 @@ def _read(source: GivenFile) -> Imported:
     if not any(lines.tables.values()):
         raise ManifestError(f"{source.path}: has no requests")
     lost.append("requirements.txt has no files, so no lock is written: `tenv lock` writes one")
-    draft = Draft(platforms=lines.platforms, wheels=lines.tables, indexes=tuple(lines.indexes))
+    sdists = tuple(dict.fromkeys(lines.sdists))
+    draft = Draft(platforms=lines.platforms, wheels=lines.tables, indexes=tuple(lines.indexes), sdists=sdists)
     return Imported("", draft, None, tuple(dict.fromkeys(lost)), tuple(dict.fromkeys(lines.notes)))
 
 

@@ -4,6 +4,7 @@ The format resembles ``pixi.toml``; ``docs/manifest.md`` documents it. An unknow
 line and the nearest known key.
 """
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -35,6 +36,7 @@ from tenv.targets.manifest import (
     lay,
     merge,
     placed,
+    request_for_torch,
     tool_of,
     with_features,
 )
@@ -128,6 +130,9 @@ def _read_chain(name: str, table: Table, find: Callable[[str], Path], seen: tupl
 def _read_one(name: str, table: Table) -> Manifest:
     table.only(names(MANIFEST))
     table.text("$schema")  # for editors
+    requirements, beside = _read_requirements(table.table("requirements")), _read_beside(table)
+    if beside and requirements.cuda is None:
+        requirements = replace(requirements, cuda_from=TORCH)
     general = replace(
         _read_sections(name, table),
         description=table.text("description"),
@@ -136,7 +141,8 @@ def _read_one(name: str, table: Table) -> Manifest:
         pytorch=table.parsed("pytorch", Range, None),
         python=table.parsed("python", Range, None),
         sdists=tuple(normalize(_sdist(table, key)) for key in table.strings("sdists")),
-        requirements=_read_requirements(table.table("requirements")),
+        requirements=requirements,
+        beside=beside,
         cache_name=_read_cache(table.table("build")),
         cache_storage=_read_storage(table.table("build")),
     )
@@ -151,6 +157,13 @@ def _read_one(name: str, table: Table) -> Manifest:
     features = {_feature_name(table, key): _read_feature(name, part) for key, part in table.table("feature").tables()}
     by_platform = {platform: lay(general, part) for platform, part in parts.items()}
     return replace(general, by_platform=by_platform, features=features)
+
+
+def _read_beside(table: Table) -> str:
+    path = table.text("for")
+    if path and (not path.isprintable() or os.pathsep in path):
+        raise table.fail("for", f"{path!r} is no folder that variables and scripts can name")
+    return path
 
 
 def _read_storage(table: Table) -> str:
@@ -370,11 +383,12 @@ def _check_whole(manifest: Manifest, whole: Manifest, table: Table) -> None:
             "is required for [pypi-dependencies], since no conda package supplies a Python",
             hint='`python = ">=3.11,<3.15"` is an example',
         )
-    if manifest.requirements.cuda_from and not all(TORCH in manifest.on(on).wheels for on in manifest.platforms):
+    follows = manifest.requirements.cuda_from and not manifest.beside
+    if follows and not all(request_for_torch(manifest.on(on)) for on in manifest.platforms):
         raise table.table("requirements").fail(
             "cuda",
-            f"`{TORCH}` means the CUDA of the locked torch, and [pypi-dependencies] has no request for it",
-            hint='`torch = "*"` in [pypi-dependencies] is an example',
+            f"`{TORCH}` means the CUDA of the locked torch, and there is no request for it",
+            hint='`torch = "*"` in [pypi-dependencies] is an example, or `pytorch = "*"` in [dependencies]',
         )
     for view in map(whole.on, manifest.platforms):
         check_indexes(view, table)

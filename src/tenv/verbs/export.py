@@ -33,7 +33,7 @@ class ExportRequest:
 
     Attributes:
         format: The format's name.
-        target: The target; None for that of the only environment.
+        target: The target; None for the only environment's.
         lock_file: The lock; None for the target's own.
         platforms: The platforms; empty for all platforms of the lock.
         python: The Python minor whose wheels are exported, where Python is not a conda package; empty for all.

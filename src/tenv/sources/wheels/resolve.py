@@ -200,7 +200,10 @@ def _for_each(work: Callable[[Case], None], cases: Sequence[Case]) -> None:
 def _kept(old: Lock, platform: str) -> tuple[Wheel, ...]:
     """Return the wheels of a lock, and its source archives as if they were wheels: their versions stay, too."""
     archives = (tree for tree in old.trees.get(platform, ()) if tree.file)
-    rows = (Wheel(tree.name, tree.version, tree.file, tree.digest, tree.size, tree.python) for tree in archives)
+    rows = (
+        Wheel(tree.name, tree.version, tree.file, tree.digest, tree.size, tree.python, tree.requires)
+        for tree in archives
+    )
     return (*old.wheels.get(platform, ()), *rows)
 
 
