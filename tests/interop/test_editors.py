@@ -166,7 +166,7 @@ def tenv_program(folder: Path) -> Path:
 
 
 def test_an_envrc_sources_no_file_of_the_checkout(created: Project, tmp_path: Path) -> None:
-    """The folder is taken over with an environment that somebody else has made, as a clone would bring it."""
+    """The folder is copied with an environment that somebody else has made, as a clone would bring it."""
     created.ok("export", "direnv", "tiny")
     theirs = tmp_path / "clone"
     shutil.copytree(created.folder, theirs, symlinks=True)
