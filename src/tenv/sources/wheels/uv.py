@@ -113,9 +113,8 @@ class Uv(UvProgram):
         has_cuda = bool(manifest.requirements.cuda or manifest.requirements.cuda_from)
 
         def ask(name: str, *constraints: str) -> list[dict[str, Any]]:
-            choose = partial(
-                self._choose, name, manifest, python, newest=exclude_newer, what=what, built=built, sdists=sdists
-            )
+            asked = partial(self._choose, name, manifest, python, newest=exclude_newer, what=what)
+            choose = partial(asked, built=built, sdists=sdists)
             ways = ways_to_keep(pins, together=upgrade == ())
             rows = first_that_fits(ways, lambda held, kept: choose((*fixed, *constraints, *held), kept))
             if has_cuda and (cpu := cpu_torch(rows)):  # `2.13.0+cpu` of another index is newer than 2.13.0
@@ -135,9 +134,8 @@ class Uv(UvProgram):
             except NoSolutionError:
                 break
             if not (newer := too_new(rows, tags)):
-                return self._with_origins(
-                    manifest, [choose_wheel(r, tags, python) for r in rows], names[0], python, built
-                )
+                chosen = [choose_wheel(row, tags, python) for row in rows]
+                return self._with_origins(manifest, chosen, names[0], python, built)
             older += newer
         chosen = [choose_wheel(row, tags, python) for row in ask(names[-1])]
         return self._with_origins(manifest, chosen, names[-1], python, built)
