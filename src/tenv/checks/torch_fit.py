@@ -29,8 +29,8 @@ from tenv.host.report import HostReport
 from tenv.host.torch_toolkits import TakenToolkit, reported_toolkits, taken_toolkits
 from tenv.project.context import Context
 from tenv.project.user_facts import user_facts
-from tenv.targets.beside import OLDEST_CUDA
 from tenv.targets.manifest import Manifest, Requirements
+from tenv.targets.torch_beside import OLDEST_CUDA
 
 __all__ = ["MISMATCH", "NOT_FOUND", "NO_HEADER", "NO_LIST", "TorchFit", "check_torch"]
 

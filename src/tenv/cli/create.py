@@ -109,31 +109,23 @@ def create(
     """
     from tenv.checks.host_options import HostOptions
     from tenv.project.context import Context
-    from tenv.targets.search import AUTO  # late: loads the manifests
     from tenv.verbs import create as workflow
 
     mode, named = _mode(locked=locked, frozen=frozen), named_features(features)
     with Terminal(voice) as progress:
-        context = Context(progress=progress, offline=offline)
-        options, taken, around, choice = HostOptions(**host), None, None, None
-        begun = None
+        context, begun = Context(progress=progress, offline=offline), None
+        options, taken = HostOptions(**host), None
         if beside is not None:
             _require_plain(target_from_report=target_from_report, pytorch=pytorch)
             context, begun = _begin(context, beside, target, progress, write=not dry_run)
             target = begun.target
             if dry_run and begun.text:
                 return Result({"target": target, "for": begun.to_json(), "changed": True}, summary=_next(begun))
-        if target is None and not target_from_report:
-            target = context.default_target()
         if target_from_report:
-            taken = taken_from_report(context, target, options, progress.say)
-            options = taken.options
-        if options != HostOptions():
-            context, options = _read_host(context, options)
-        if target == AUTO or pytorch or options != HostOptions():
-            around, choice = _look(context, pytorch, options, progress.say if target == AUTO else None)
-        if choice:
-            progress.say("\n".join(choice.lines()))
+            taken, options = _from_report(context, target, options, progress)
+        elif target is None:
+            target = context.default_target()
+        context, options, around, choice = _judged(context, target, pytorch, options, progress)
         name = choice.target if choice else taken.target if taken else str(target)
         request = workflow.CreateRequest(
             name, prefix, mode, lock_file, python, exact, not no_wait, not no_check, around, repair, anew, named
@@ -141,9 +133,32 @@ def create(
         if dry_run:
             return _previewed(workflow.preview(context, request, _reporter(progress)))
         made, choice = _first_that_is_served(context, request, choice, progress)
-    findings = [finding.to_json() for finding in made.findings]
     data = _data(made, choice, taken) | ({"for": begun.to_json()} if begun else {})
-    return Result(data, summary=_summary(made, prefix), findings=findings)
+    return Result(data, summary=_summary(made, prefix), findings=[finding.to_json() for finding in made.findings])
+
+
+def _from_report(
+    context: "Context", target: str | None, options: "HostOptions", progress: Terminal
+) -> "tuple[FromReport, HostOptions]":
+    taken = taken_from_report(context, target, options, progress.say)
+    return taken, taken.options
+
+
+def _judged(
+    context: "Context", target: str | None, pytorch: str, options: "HostOptions", progress: Terminal
+) -> "tuple[Context, HostOptions, Surroundings | None, TargetChoice | None]":
+    """Return the context and the options with the host that they name, its surroundings, and what `auto` takes."""
+    from tenv.checks.host_options import HostOptions
+    from tenv.targets.search import AUTO  # late: loads the manifests
+
+    around = choice = None
+    if options != HostOptions():
+        context, options = _read_host(context, options)
+    if target == AUTO or pytorch or options != HostOptions():
+        around, choice = _look(context, pytorch, options, progress.say if target == AUTO else None)
+    if choice:
+        progress.say("\n".join(choice.lines()))
+    return context, options, around, choice
 
 
 def _require_plain(*, target_from_report: bool, pytorch: str) -> None:

@@ -61,7 +61,7 @@ def _beside(path: str) -> str:
     from pathlib import Path  # late: few targets are beside another environment
 
     from tenv.host.interface import Missing
-    from tenv.targets.beside import find_beside
+    from tenv.targets.torch_beside import find_beside
 
     found = find_beside(Path(path))
     return f"{path} ({found.reason if isinstance(found, Missing) else f'torch {found.version}'})"

@@ -177,7 +177,7 @@ class Creation(Job):
         if not self.manifest.beside:
             return None
         from tenv.host.installed_torch import read_torch  # late: few targets are beside another environment
-        from tenv.targets.beside import require_beside
+        from tenv.targets.torch_beside import require_beside
 
         found = read_torch(require_beside(Path(self.manifest.beside)).package)
         return None if isinstance(found, Missing) else found

@@ -320,7 +320,7 @@ def _assemble(job: Creation) -> None:
     if toolchain.compat and not _may_use_compat(job):
         toolchain = replace(toolchain, compat=None)
     if job.manifest.beside:
-        from tenv.install.beside import link_programs  # late: few targets are beside another environment
+        from tenv.install.programs_beside import link_programs  # late: few targets are beside another environment
 
         link_programs(toolchain)
     job.toolchain = toolchain

@@ -85,7 +85,7 @@ def best_wheel(
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class LockFiles:
     """The files of a lock for all platforms and Pythons that are chosen for a target.
 
     Attributes:
@@ -101,7 +101,7 @@ class Taken:
     glibc: str = ""
 
 
-def take_files(offers: Mapping[str, Mapping[str, Sequence[Offered]]]) -> Taken:
+def take_files(offers: Mapping[str, Mapping[str, Sequence[Offered]]]) -> LockFiles:
     """Choose the wheel of each package that fits best.
 
     A source archive or a source tree is taken where no Python has a wheel of that release on the platform.
@@ -133,7 +133,7 @@ def take_files(offers: Mapping[str, Mapping[str, Sequence[Offered]]]) -> Taken:
     part = ForeignLock((), dict.fromkeys(wheels, ()), wheels, trees=trees, unread=unread)
     needed = [one for rows in wheels.values() for row in rows if (one := glibc_of(row.file)) and one > DEFAULT_GLIBC]
     glibc = str(max(needed)) if needed else ""
-    return Taken(minors, part, min(left.values(), key=len, default={}), glibc)
+    return LockFiles(minors, part, min(left.values(), key=len, default={}), glibc)
 
 
 def _merged(files: Iterable[Wheel | LockedTree]) -> tuple[Wheel | LockedTree, ...]:

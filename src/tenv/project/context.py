@@ -248,6 +248,6 @@ def without_beside(context: Context, target: Target) -> Context:
     """Return the context without the programs of the environment that a target is beside: tenv runs none of them."""
     if not target.manifest.beside:
         return context
-    from tenv.targets.beside import environ_outside  # late: few targets are beside another environment
+    from tenv.targets.torch_beside import environ_outside  # late: few targets are beside another environment
 
     return replace(context, environ=environ_outside(context.environ, target.manifest.beside))

@@ -239,7 +239,7 @@ class Manifest:
         unfollowed: The manifest before `tenv.targets.torch_cuda.follow` added the toolkit; None for any other.
         indexes: The package indexes, best first.
         sdists: Packages that may be built from their source archives although only others require them.
-        beside: The environment whose torch the toolkit is for, as `tenv.targets.beside` reads it; empty for none.
+        beside: The environment whose torch the toolkit is for, as `tenv.targets.torch_beside` reads it; empty for none.
     """
 
     name: str

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from tenv.core.errors import ManifestError, TenvError
 from tenv.core.names import CONDA_NAME, is_channel, is_sha256, normalize
-from tenv.core.toml_reader import Table, locate, nearest, read_toml
+from tenv.core.toml_reader import Table, locate, read_toml
 from tenv.core.untrusted import (
     STORAGE_EXAMPLE,
     address_fault,
@@ -37,9 +37,9 @@ from tenv.targets.manifest import (
     merge,
     placed,
     request_for_torch,
-    tool_of,
     with_features,
 )
+from tenv.targets.manifest_checks import check_features, check_indexes, check_single_supplier
 from tenv.targets.manifest_keys import (
     ACTIVATION,
     ARCHIVE,
@@ -63,8 +63,6 @@ from tenv.targets.wheel_origin import index_fault, is_wheel_file, read_file_requ
 __all__ = [
     "REFUSED",
     "TORCH",
-    "check_features",
-    "check_single_supplier",
     "conda_package",
     "read_archive",
     "read_manifest",
@@ -396,15 +394,6 @@ def _check_whole(manifest: Manifest, whole: Manifest, table: Table) -> None:
         raise table.fail("python", f"`{manifest.python}` contains no Python 3 minor")
 
 
-def check_indexes(manifest: Manifest, table: Table) -> None:
-    """Refuse a request for an index that the manifest does not name."""
-    for name, request in manifest.wheels.items():
-        if request.index and manifest.index(request.index) is None:
-            known = [index.name for index in manifest.indexes if index.name]
-            hint = nearest(request.index, known) or f'[[index]] with `name = "{request.index}"` and its `url` names it'
-            raise table.table("pypi-dependencies").fail(name, f"no index `{request.index}` is named", hint=hint)
-
-
 REFUSED = {
     "cudatoolkit-dev": (
         "holds no toolkit, but a script that downloads one when it is installed, outside every sha256",
@@ -422,42 +411,6 @@ def conda_package(table: Table, key: str) -> str:
         reason, instead = REFUSED[key]
         raise table.fail(key, f"`{key}` {reason}", hint=instead)
     return key
-
-
-def check_features(manifest: Manifest, platform: str, table: Table) -> None:
-    """Refuse features that would change a request of the target or of another feature: a feature only adds."""
-    asked = {(key, name): ("", request) for key, name, request in _requests(manifest.on(platform))}
-    for feature, part in manifest.features.items():
-        for key, name, request in _requests(part.on(platform)):
-            other, known = asked.setdefault((key, name), (feature, request))
-            if not other or known != request:
-                section = next(section.name for section in SECTIONS if section.key == key)
-                where = f"[feature.{other}.{section}] in another version" if other else f"[{section}]"
-                raise table.table("feature").fail(
-                    f"{feature}.{section}.{name}",
-                    f"`{name}` is asked for by {where}, and a feature only adds",
-                    hint=f"remove it from [feature.{feature}.{section}]",
-                )
-
-
-def _requests(manifest: Manifest) -> list[tuple[str, str, object]]:
-    return [
-        (section.key, name, request) for section in SECTIONS for name, request in manifest.wanted(section.key).items()
-    ]
-
-
-def check_single_supplier(manifest: Manifest, platform: str, table: Table) -> None:
-    """Raise ManifestError if two sections supply one tool."""
-    supplier: dict[str, str] = {}
-    for section in SECTIONS:
-        for tool in {tool_of(normalize(name)) for name in manifest.wanted(section.key)}:
-            if tool in supplier:
-                raise table.fail(
-                    section.name,
-                    f"`{tool}` is supplied by both [{supplier[tool]}] and [{section.name}] on {platform}",
-                    hint="remove it from one of the two",
-                )
-            supplier[tool] = section.name
 
 
 def read_archive(table: Table, key: str, version: str) -> ArchiveRequest:

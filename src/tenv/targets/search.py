@@ -249,7 +249,7 @@ class SearchPath:
 
         if beside := target.manifest.beside:
             from tenv.host.interface import Missing  # late: as above
-            from tenv.targets.beside import find_beside
+            from tenv.targets.torch_beside import find_beside
 
             torch = find_beside(Path(beside))
             if isinstance(torch, Missing):

@@ -7,8 +7,8 @@ from dataclasses import replace
 from tenv.core.names import normalize
 from tenv.core.versions import CondaRange, Range, Version
 from tenv.core.wheel_platforms import evaluated, marker_values
-from tenv.targets.beside import BesideTorch
 from tenv.targets.manifest import CONDA_TORCHES, ArchiveRequest, CondaRequest, Manifest, WheelRequest
+from tenv.targets.torch_beside import BesideTorch
 
 __all__ = ["conda_torch_cuda", "follow", "follow_beside", "torch_cuda"]
 

@@ -11,8 +11,8 @@ from tenv.core.files import write_atomic
 from tenv.host.machine import current_platform
 from tenv.host.torch_files import TorchPlace
 from tenv.project.context import Context
-from tenv.targets.beside import BesideTorch, require_beside
 from tenv.targets.search import AUTO, is_target_name, target_name_of
+from tenv.targets.torch_beside import BesideTorch, require_beside
 from tenv.verbs.init import ignore_environments
 
 __all__ = ["Beside", "begin"]

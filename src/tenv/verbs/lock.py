@@ -68,7 +68,7 @@ def check_target_lock(target: Target) -> Locked:
 def _require_torch(target: Target) -> None:
     """Raise TorchError where a target is beside an environment without a torch that a toolkit can be made for."""
     if target.manifest.beside:
-        from tenv.targets.beside import require_beside  # late: few targets are beside another environment
+        from tenv.targets.torch_beside import require_beside  # late: few targets are beside another environment
 
         require_beside(Path(target.manifest.beside))
 

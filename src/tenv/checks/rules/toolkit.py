@@ -17,8 +17,8 @@ from tenv.core.untrusted import whole_number
 from tenv.core.versions import Version
 from tenv.host.interface import Missing
 from tenv.locks.lock import CondaPackage, Lock, Wheel
-from tenv.targets.beside import find_beside
 from tenv.targets.manifest import request_for_torch
+from tenv.targets.torch_beside import find_beside
 from tenv.targets.torch_cuda import conda_torch_cuda, torch_cuda
 
 __all__ = [

@@ -103,7 +103,7 @@ def take_from_machine(access: Access, manifest: Manifest, environment: Environme
     kept, places = {one.name: one.path for one in before}, Places(environ=access.environ)
     tools = take(manifest, places, kept, most) if manifest.system else ()
     if manifest.beside:
-        from tenv.sources.system.beside import tools_beside  # late: few targets are beside another environment
+        from tenv.sources.system.tools_beside import tools_beside  # late: few targets are beside another environment
 
         tools = (*tools, *tools_beside(manifest, places, facts, kept))
     return Taken(tools, before, tuple(differences(before)))

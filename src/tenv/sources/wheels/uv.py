@@ -52,6 +52,7 @@ from tenv.targets.wheel_origin import Index
 
 __all__ = ["Uv"]
 
+_BESIDE = " beside the conda packages"
 _ROUNDS = 30  # resolutions without releases whose wheels need a newer glibc than the target
 
 _OF_CACHE = re.compile(r"[a-z][a-z-]*-v\d+|CACHEDIR\.TAG|\.git|\.gitignore|\.lock|\.tmp\w*")
@@ -103,25 +104,18 @@ class Uv(UvProgram):
         tags, names = accepted_tags(platform, python, glibc), uv_platforms(platform, glibc)
         elsewhere = {*map(normalize, given or ()), *(name for name, asked in manifest.wheels.items() if asked.tree)}
         fixed = [f"{name}=={version}" for name, version in (given or {}).items() if is_release(version)]
-        pins = [] if upgrade is None else [w for w in kept if w.name not in upgrade and python in w.python]
-        pins = [wheel for wheel in pins if not wheel.url and not wheel.path]
-
-        what = f"no set of wheels for {manifest.name} on {platform} with Python {python}"
-        what += " beside the conda packages" if given else ""
-
-        built: list[str] = []
-        sdists = [
-            row for row in kept if not is_wheel(row.file) and row.name in manifest.builds and python in row.python
-        ]
+        mine = [row for row in kept if python in row.python]
+        pins = [row for row in mine if upgrade is not None and row.name not in upgrade and not row.url and not row.path]
+        sdists = [row for row in mine if not is_wheel(row.file) and row.name in manifest.builds]
+        built, older = list[str](), list[str]()
+        what = f"no set of wheels for {manifest.name} on {platform} with Python {python}{_BESIDE if given else ''}"
         has_cuda = bool(manifest.requirements.cuda or manifest.requirements.cuda_from)
 
         def ask(name: str, *constraints: str) -> list[dict[str, Any]]:
-            limits = (*fixed, *constraints)
+            asked = partial(self._choose, name, manifest, python, newest=exclude_newer, what=what)
+            choose = partial(asked, built=built, sdists=sdists)
             ways = ways_to_keep(pins, together=upgrade == ())
-            choose = partial(
-                self._choose, name, manifest, python, newest=exclude_newer, what=what, built=built, sdists=sdists
-            )
-            rows = first_that_fits(ways, lambda held, kept: choose((*limits, *held), kept))
+            rows = first_that_fits(ways, lambda held, kept: choose((*fixed, *constraints, *held), kept))
             if has_cuda and (cpu := cpu_torch(rows)):  # `2.13.0+cpu` of another index is newer than 2.13.0
                 return ask(name, *constraints, f"torch!={cpu}")
             self._require_held(rows, pins, name, python, manifest)
@@ -131,9 +125,8 @@ class Uv(UvProgram):
         if builds:
             need_builds(built, manifest.builds, lambda: ask(names[-1]))
         else:
-            built = [row.name for row in sdists]
+            built[:] = [row.name for row in sdists]
             fixed += [f"{row.name}=={row.version}" for row in sdists]
-        older: list[str] = []
         for _ in range(_ROUNDS if len(names) > 1 else 0):
             try:
                 rows = ask(names[0], *older)

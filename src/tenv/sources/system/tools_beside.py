@@ -20,8 +20,8 @@ from tenv.host.torch_files import TorchPlace
 from tenv.sources.system.host_compilers import find_gcc
 from tenv.sources.system.interface import Tool, ToolRequest
 from tenv.sources.system.taken import BESIDE
-from tenv.targets.beside import BesideTorch, require_beside
 from tenv.targets.manifest import Manifest
+from tenv.targets.torch_beside import BesideTorch, require_beside
 
 __all__ = ["tools_beside"]
 
@@ -88,7 +88,7 @@ def _torch(torch: BesideTorch) -> Tool:
 def _records(torch: BesideTorch) -> Iterator[Path]:
     """Yield the records of torch, first, and of NVIDIA's wheels; of a conda package, its note."""
     site = torch.package.parent
-    for pattern in (infos_of("torch"), *(("nvidia_*.dist-info",) if torch.parts else ())):
+    for pattern in (infos_of("torch"), *((infos_of("nvidia_*"),) if torch.parts else ())):
         yield from (file for file in sorted(site.glob(f"{pattern}/RECORD")) if file.is_file())
     if torch.where is TorchPlace.CONDA:
         for pattern in ("pytorch-*.json", "libtorch-*.json"):
