@@ -23,7 +23,7 @@ __all__ = ["PAGE", "chart", "drivers"]
 PAGE = ROOT / "docs" / "guide" / "drivers.md"
 BEGIN, END = "<!-- chart:begin -->", "<!-- chart:end -->"
 FLOOR_OF = "11.0"
-CAME_WITH = ("11.4", "11.7", "11.8", "12.0", "12.1", "12.2", "12.4", "12.6", "12.8", "12.9", "13.0", "13.2")
+CAME_WITH = ("11.4", "11.7", "11.8", "12.0", "12.1", "12.2", "12.4", "12.6", "12.8", "12.9", "13.0", "13.2", "13.3")
 """The releases of CUDA whose drivers are columns: those of targets, and of long-lived branches (470, 525, 535)."""
 
 

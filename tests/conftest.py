@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ from tenv.checks.host_options import HostOptions
 from tenv.checks.host_options import report as look_at_machine
 from tenv.host.report import HostReport
 from tenv.install import make
+from tenv.locks import lock_file
+from tenv.locks.lock import Lock
+from tenv.locks.lock_file import parse_lock
 from tenv.project.context import Context
 from tenv.sources.wheels import interpreters
 from tenv.sources.wheels.interpreters import inspect
@@ -87,6 +91,7 @@ def _isolated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, h
     ):
         monkeypatch.setenv(name, str(home.parent / folder))
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")  # else uv waits for seconds before it asks nobody again
     for name in _PROXIES:  # what children ask of the world goes to a port where nobody listens
         monkeypatch.setenv(name, _NOBODY)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
@@ -94,6 +99,7 @@ def _isolated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, h
     monkeypatch.setattr(socket.socket, "connect", _connect)
     if request.path.name != "test_power_loss.py":  # a busy disk takes its time, and no test here loses power
         monkeypatch.setattr(make, "flush", lambda _: None)
+    monkeypatch.setattr(lock_file, "parse_lock", _parse_lock)
     _stand_in(monkeypatch, home)
     if request.path.name not in _ABOUT_MACHINES:
         monkeypatch.setattr(precheck, "report", _this_machine)
@@ -133,6 +139,17 @@ _ABOUT_MACHINES = {
     )
 }
 """Tests of what `create` finds on the machine; for the others it is looked at once, since that starts programs."""
+
+_parse_large = lru_cache(maxsize=32)(parse_lock)
+"""The built-in locks take a second together, and many tests read all of them."""
+
+
+def _parse_lock(raw: bytes, path: str, target: str = "") -> Lock:
+    return _parse_large(raw, path, target) if len(raw) > _LARGE else parse_lock(raw, path, target)
+
+
+_LARGE = 1 << 14
+"""Bytes; the locks that tests make have fewer."""
 
 _machines: dict[tuple[str, ...], HostReport] = {}
 

@@ -29,6 +29,7 @@ ONLY_IN = {
     "truststore": {"core/certificates.py"},
     "conda_lock": {"interop/conda_lock.py"},
     "pynvml": {"host/nvml_child.py"},
+    "jinja2": {"core/page.py"},
 }
 BROUGHT_ALONG = {"urllib3": "requests", "certifi": "requests", "pydantic": "conda-lock"}
 """Libraries that are imported for the errors that another one lets through, which brings them."""
@@ -45,6 +46,7 @@ LATE = (
     "pynvml",
     "uv",
     "conda_lock",
+    "jinja2",
 )
 
 

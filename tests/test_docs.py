@@ -1,16 +1,20 @@
 """The README and the docs say what the program does: their commands are run, their list of commands is compared."""
 
+import importlib
+import itertools
 import re
 import runpy
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tenv.cli.main import COMMANDS
-from tests.support.projects import HERE, SOURCE, Project, call
+from tests.support.each import each
+from tests.support.projects import HERE, SOURCE, Ended, Project, call
 
 ROOT = Path(__file__).parent.parent
 GUIDES = [page for name in ("guide", "stories") for page in sorted((ROOT / "docs" / name).glob("*.md"))]
@@ -56,6 +60,17 @@ def documented(page: Path, project: Project, seed: Path) -> Project:
     return project
 
 
+PLAIN = re.compile(r"tenv (?!activate|run|shell|exec)[\w./=,:@ -]+")
+"""Commands of tenv that need neither a shell nor a process of their own."""
+
+
+def in_bash(commands: Sequence[str], folder: Path, *, failing: bool) -> Ended:
+    script = "set -u\n" + ("" if failing else "set -e\n") + "\n".join(commands)
+    path = f"PATH={shlex.quote(str(folder / 'bin'))}:$PATH\n"
+    done = subprocess.run(["bash", "-c", path + script], cwd=folder, capture_output=True, text=True, check=False)
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
 @pytest.mark.parametrize(
     "page", WITH_COMMANDS, ids=lambda page: f"{page.parent.name}-{page.stem}" if page in GUIDES else page.stem
 )
@@ -65,14 +80,31 @@ def test_the_commands_of_a_page_work_and_print_what_it_says(page: Path, document
         promised = [line for line in block.splitlines() if line and not line.startswith("$ ")]
         assert commands
         failing = any(line.startswith("error[") for line in promised)
-        script = "set -u\n" + ("" if failing else "set -e\n") + "\n".join(commands)
-        path = f"PATH={shlex.quote(str(documented.folder / 'bin'))}:$PATH\n"
-        done = subprocess.run(
-            ["bash", "-c", path + script], cwd=documented.folder, capture_output=True, text=True, check=False
-        )
-        assert failing or done.returncode == 0, done.stderr
+        if all(map(PLAIN.fullmatch, commands)):
+            ended = [call(*shlex.split(command)[1:]) for command in commands]
+        else:
+            ended = [in_bash(commands, documented.folder, failing=failing)]
+        assert failing or not any(one.status for one in ended), ended
         for line in promised:
-            assert line in done.stdout + done.stderr
+            assert line in "".join(one.out + one.err for one in ended)
+
+
+def typed(line: str) -> list[str]:
+    """Return the words of the command at the beginning of a line, without those that the shell reads."""
+    words = shlex.shlex(line.removeprefix("$ "), posix=True, punctuation_chars=True)
+    words.whitespace_split = True
+    return list(itertools.takewhile(lambda word: not set(word) <= set(";|&<>()"), words))
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: f"{page.parent.name}-{page.stem}")
+def test_the_commands_that_are_not_run_are_commands_with_these_options(page: Path) -> None:
+    """Blocks of `text` need a checkout, a network or a GPU: their words are parsed."""
+    for block in re.findall(r"```(?:text|console)\n(.*?)```", page.read_text(), re.DOTALL):
+        for line in block.splitlines():
+            if re.match(r"(\$ )?tenv [a-z][a-z-]*( |$)", line) and (words := typed(line)[1:]):
+                module, name = COMMANDS[words[0]]
+                command = getattr(importlib.import_module(f"tenv.cli.{module}"), name)
+                command.make_context(words[0], words[1:])
 
 
 def test_the_list_of_commands_in_the_docs_is_the_program_s_own() -> None:
@@ -99,9 +131,7 @@ def test_every_rule_has_its_page() -> None:
         assert headings == ["What", "Why", "Example", "Fix", "Sources"], page.name
 
 
-@pytest.mark.parametrize(
-    "page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES], ids=lambda page: f"{page.parent.name}-{page.stem}"
-)
+@each("page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES])
 def test_links_within_the_project_lead_somewhere(page: Path) -> None:
     for link in re.findall(r"\]\(([^)#]+)", page.read_text()):
         assert "://" in link or (page.parent / link).exists(), link
@@ -113,7 +143,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: f"{page.parent.name}-{page.stem}")
+@each("page", [ROOT / "README.md", *PAGES])
 def test_links_to_headings_lead_somewhere(page: Path) -> None:
     for file, anchor in re.findall(r"\]\(([^)#:]*\.md|)#([^)]+)\)", page.read_text()):
         assert anchor in anchors(page.parent / file if file else page), f"{file}#{anchor}"
@@ -149,7 +179,7 @@ QUESTIONS = [
 ]
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@each("question", QUESTIONS)
 def test_the_page_of_questions_answers_with_commands_that_there_are(question: str) -> None:
     text = (ROOT / "docs" / "guide" / "questions.md").read_text()
     assert text.count(f"**{question}") == 1

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import memory_folder
+from tests.support.each import each
 
 ROOT = Path(__file__).parent.parent
 
@@ -59,3 +60,17 @@ def test_folders_are_in_memory_where_there_is_room(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(memory_folder, "_FOLDER", tmp_path)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     assert memory_folder.memory_folder() is None
+
+
+def test_a_test_of_each_value_runs_all_and_names_those_that_fail(tmp_path: Path) -> None:
+    seen, rows = [], [("a", 1), ("b", 2), ("c", 3)]
+
+    @each("first, second", rows)
+    @each("third", "xy")
+    def body(first: str, second: int, third: str, tmp_path: Path) -> None:
+        seen.append((first, second, third, tmp_path))
+        assert second == 2, "is not 2"
+
+    with pytest.raises(AssertionError, match=r"(?s)2 of 3 fail:\n\('a', 1\): .*2 of 2 fail.*\('c', 3\): .*is not 2"):
+        body(tmp_path=tmp_path)
+    assert seen == [(*row, third, tmp_path) for row in rows for third in "xy"]

@@ -12,14 +12,16 @@ import pytest
 import zstandard
 
 from tenv.core.errors import ArchiveRefusedError
+from tenv.core.files import digest
 from tenv.core.unpack_limits import UnpackLimits
 from tenv.locks.lock import Wheel
+from tenv.project.context import Context
 from tenv.sources.conda.package_reader import read_package
-from tenv.sources.wheels.unpacked_size import watched_unpacking
+from tenv.sources.wheels.unpacked_size import check_directories, watched_unpacking
 from tests.support.conda import make_conda, pack_conda
 from tests.support.conda_project import Conda
-from tests.support.fakes import make_wheel
-from tests.support.projects import Project, call
+from tests.support.fakes import make_wheel, noise
+from tests.support.projects import HERE, Project, call
 
 FREE = 4 << 20
 """What packages may unpack to here whatever they weigh: small bombs show as much as those for the default."""
@@ -164,6 +166,22 @@ def test_a_wheel_is_refused_by_its_directory(project: Project) -> None:
     project.ok("config", "unpack-limit", "1GiB")
     project.ok("create", "tiny", "--frozen")
     assert (project.site() / "bomb.bin").stat().st_size == ZEROS
+
+
+def test_a_wheel_without_a_size_in_its_lock_is_held_against_the_size_on_its_server(project: Project) -> None:
+    """Locks of other tools have no sizes: a large wheel that packs nothing would be refused, or a bomb taken."""
+    _bomb(project.index.folder, lies=False)
+    make_wheel(project.index.folder, "large", "2", files={"large.bin": noise(ZEROS)})
+    context = Context()
+    for name, version in (("large", "2"), ("bomb", "1")):
+        file = project.index.folder / f"{name}-{version}-py3-none-any.whl"
+        wheel = Wheel(name, version, file.name, digest(file), None, (HERE,))
+        for _ in ("asked", "noted"):
+            if name == "bomb":
+                with pytest.raises(ArchiveRefusedError, match=r"limit for \d+"):
+                    check_directories(context.uv(), [wheel], context.progress)
+            else:
+                check_directories(context.uv(), [wheel], context.progress)
 
 
 def test_a_package_of_too_many_files_is_refused(tmp_path: Path) -> None:

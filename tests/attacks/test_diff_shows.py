@@ -189,11 +189,10 @@ TAMPERED: dict[str, tuple[str, Callable[[dict[str, Any]], object], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("form", ["text", "markdown", "json"])
 @pytest.mark.parametrize("name", TAMPERED)
-def test_what_was_tampered_with_is_named_in_every_form(name: str, form: str, tmp_path: Path) -> None:
+def test_what_was_tampered_with_is_named_in_every_form(name: str, tmp_path: Path) -> None:
     lock, change, shown = TAMPERED[name]
-    data = texts_of(lock)
+    data = copy.deepcopy(WHOLE[lock])
     before = tmp_path / "before.lock"
     before.write_bytes(written(data))
     if name == "build tag of a wheel":
@@ -202,9 +201,9 @@ def test_what_was_tampered_with_is_named_in_every_form(name: str, form: str, tmp
     change(data)
     after = tmp_path / "after.lock"
     after.write_bytes(written(data))
-    words = ["--json"] if form == "json" else ["--format", form]
-    ended = call("diff", str(before), str(after), "--exit-code", *words)
-    assert ended.status == 1, ended.err
-    assert shown in ended.out, ended.out
-    if form == "text" and shown in ("to", "strip", "kind", "trust", "licence", "url", "file"):
+    for words in (("--json",), ("--format", "markdown"), ("--format", "text")):
+        ended = call("diff", str(before), str(after), "--exit-code", *words)
+        assert ended.status == 1, ended.err
+        assert shown in ended.out, ended.out
+    if shown in ("to", "strip", "kind", "trust", "licence", "url", "file"):
         assert "origins and destinations of files" in ended.out.splitlines()[1]

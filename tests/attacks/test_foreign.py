@@ -17,6 +17,7 @@ import pytest
 from tenv.activation.shells import posix
 from tests.attacks.outside import make_victims
 from tests.support.projects import SOURCE, Project, call
+from tests.support.rarely import first_fast, some_fast
 
 TRACE = "trace-of-the-attack"
 EVIL = f"touch {TRACE}\nexport TENV_PREFIX=/evil TENV_TARGET=tiny\n"
@@ -202,7 +203,9 @@ def refused_by_all(project: Project, reason: str) -> None:
     assert not list(project.folder.rglob(TRACE))
 
 
-@pytest.mark.parametrize("name", STRANGE)
+@pytest.mark.parametrize(
+    "name", some_fast(STRANGE, ("a clone", "a clone that brings its mark", "one of another user", "a copy"))
+)
 def test_what_carries_no_mark_is_refused_and_made_anew(
     name: str, created: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -237,7 +240,7 @@ def test_a_link_leads_to_no_environment_of_another_project(
     assert created.prefix.is_dir()
 
 
-@pytest.mark.parametrize("name", MOVED)
+@pytest.mark.parametrize("name", first_fast(MOVED))
 def test_a_moved_one_is_repaired_in_its_place(name: str, created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     (created.prefix / "mine.txt").write_text("the user's own")
     project = MOVED[name][0](created, monkeypatch)
@@ -349,7 +352,10 @@ GUTTED: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", GUTTED)
+FAST = ("no python", "no pyvenv.cfg", "another activate.sh", "no activation.json", "an empty made.json", "no state")
+
+
+@pytest.mark.parametrize("name", some_fast(GUTTED, FAST))
 def test_a_gutted_one_is_refused_and_mended(name: str, created: Project) -> None:
     (created.prefix / "mine.txt").write_text("the user's own")
     GUTTED[name][0](created.prefix)

@@ -175,6 +175,7 @@ VARIABLES = {
 }
 
 
+@pytest.mark.long
 def test_values_of_variables(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     project.ok("lock", "tiny")
     faults = []

@@ -1,6 +1,7 @@
 """`tenv audit --torch`: an extension held against an installed torch, symbol by symbol."""
 
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ def audit(path: Path, torch: Path | str) -> tuple[dict[str, Any], list[tuple[str
     envelope = json.loads(ended.out)
     assert envelope["error"] is None, envelope["error"]
     found = [(row["severity"], row["code"]) for row in envelope["findings"]]
-    about = ("TE013", "TE010", "TE012", "TE008")
+    about = ("TE013", "TE014", "TE010", "TE012", "TE008")
     return envelope["data"]["torch"], [(severity, code) for severity, code in found if code in about]
 
 
@@ -43,7 +44,9 @@ def test_a_symbol_that_this_torch_lacks_is_named(tmp_path: Path, torch: Path) ->
     path = library(tmp_path / "a.so", ["libc10.so"], wanted=(gone, SET_DEVICE), defined=("_ZN2at4mineEv",))
     held, found = audit(path, torch)
     assert (held["missing"], found) == ([gone], [("error", "TE013")])
-    assert gone in call("audit", str(path), "--torch", str(torch)).out
+    shown = call("audit", str(path), "--torch", str(torch)).out
+    assert gone in shown
+    assert "runs here: no" in shown
 
 
 def test_what_another_library_of_the_wheel_defines_is_not_missing(tmp_path: Path, torch: Path) -> None:
@@ -67,6 +70,34 @@ def test_abi_cuda_and_gpu_code_differ(tmp_path: Path, torch: Path) -> None:
     )
     _, found = audit(path, torch)
     assert found == [("error", "TE010"), ("error", "TE012"), ("warning", "TE008")]
+
+
+def test_a_wheel_of_torch_has_libraries_to_compare(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    make_torch(site, torch_files(code=("80", "90")), exported=(SET_DEVICE, STABLE))
+    wheel = tmp_path / "torch-2.9.1-cp312-cp312-manylinux_2_28_x86_64.whl"
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(file for file in site.rglob("*") if file.is_file()):
+            archive.write(file, str(file.relative_to(site)))
+    gone = "_ZN3c104cuda9SetDeviceEi"
+    path = library(tmp_path / "a.so", ["libc10.so"], wanted=(gone, SET_DEVICE))
+    held, found = audit(path, wheel)
+    assert (held["wanted"], held["missing"], found) == (2, [gone], [("error", "TE013")])
+
+
+def test_modules_of_another_python_are_not_found(tmp_path: Path, torch: Path) -> None:
+    (torch / "lib/python3.12/site-packages/torch/_C.cpython-312-x86_64-linux-gnu.so").write_bytes(b"")
+    for name, pythons, expected in (
+        ("a.cpython-311-x86_64-linux-gnu.so", ["cp311"], [("error", "TE014")]),
+        ("a.cpython-312-x86_64-linux-gnu.so", ["cp312"], []),
+        ("a.cpython-313t-x86_64-linux-gnu.so", ["cp313t"], [("error", "TE014")]),
+        ("a.abi3.so", ["abi3"], []),
+        ("_a.so", [], []),
+    ):
+        path = library(tmp_path / name, wanted=(SET_DEVICE,))
+        held, found = audit(path, torch)
+        assert (held["python_abi"], found) == (pythons, expected), name
+        assert not pythons or f"Python: {pythons[0]}" in call("audit", str(path), "--torch", str(torch)).out
 
 
 def test_a_version_has_no_libraries_to_compare(tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ def test_what_fails_by_the_commit_is_bad_and_by_the_machine_is_skipped(
     assert (ended.status, "failed by the toolchain or the machine" in ended.err) == (125, True), ended.err
 
 
+@pytest.mark.long
 def test_errors_before_the_build_are_skipped(repository: Workshop, tmp_path: Path) -> None:
     assert call("bisect-env", "--pytorch", str(tmp_path)).status == 125
     assert call("bisect-env", "nosuch", "--pytorch", str(repository.checkout)).status == 125

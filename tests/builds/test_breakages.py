@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tenv.builds.probe_step import _reason
 from tests.builds.conftest import Workshop
 from tests.support.projects import call
 
@@ -319,6 +320,7 @@ def test_a_failure_of_create_has_its_own_status(
     assert [row["ok"] for row in found["data"]["steps"]] == [True, True, False]
 
 
+@pytest.mark.long
 def test_what_is_allowed_does_not_end_the_build(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("USE_CUDA", "1")
     data = workshop.build("--allow", "USE_CUDA", "--only", "c10")
@@ -332,3 +334,12 @@ def test_a_signal_that_ends_the_import_is_named(workshop: Workshop) -> None:
     (finding,) = json.loads(workshop.run().out)["data"]["steps"][-1]["findings"]
     assert finding["code"] == "TE971"
     assert finding["message"] == "does not import: Python ended by signal 9 (Killed)"
+
+
+def test_a_probe_of_cmake_shows_its_message() -> None:
+    lines = ["-- found", "CMake Error at Find.cmake:230 (message):", "  Could NOT find CUDAToolkit (found", "  11.7)"]
+    assert (
+        _reason([*lines, "Call Stack (most recent call first):", "failed"]) == "Could NOT find CUDAToolkit (found 11.7)"
+    )
+    assert _reason(["x.c:1: error: no", "failed with status 1"]) == "x.c:1: error: no"
+    assert _reason(["$ probe", "failed with status 2"]) == "failed with status 2"

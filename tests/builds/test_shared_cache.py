@@ -156,6 +156,7 @@ def test_a_storage_that_the_cache_does_not_know_is_a_note(cached: Workshop) -> N
     assert 'cache = "sccache"' in note["fix"]
 
 
+@pytest.mark.long
 def test_a_storage_that_does_not_answer_ends_the_build_early(cached: Workshop) -> None:
     manifest = cached.project.manifest
     manifest.write_text(manifest.read_text().replace('cache = "ccache"', 'cache = "sccache"'))

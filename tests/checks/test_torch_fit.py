@@ -58,6 +58,13 @@ def test_another_major_is_an_error_and_another_minor_a_warning(
     assert "tenv create cuda128" in fix
 
 
+def test_the_toolkit_of_an_environment_is_made_beside_it(tmp_path: Path) -> None:
+    site = make_venv(tmp_path / "own", make_base(tmp_path / "base"))
+    make_torch(site)
+    rows = json.loads(check(tmp_path, str(tmp_path / "own"), toolkit("13.0")).out)["findings"]
+    assert f"tenv create auto --for {tmp_path}/own" in next(row["fix"] for row in rows if row["code"] == "TE816")
+
+
 def test_an_installed_toolkit_that_fits_is_named_before_a_target(tmp_path: Path) -> None:
     ended = check(tmp_path, "2.9+cu128", toolkit("13.0"), toolkit("12.8", "/opt/cuda-12.8", "folder"))
     fix = next(row["fix"] for row in json.loads(ended.out)["findings"] if row["code"] == "TE816")
@@ -144,6 +151,23 @@ def test_a_pasted_report_knows_its_torch(tmp_path: Path, version: str, nvcc: str
         status,
         [("error", "TE816")] if status else [],
     )
+
+
+def test_a_torch_outside_the_table_is_judged_by_its_cuda(tmp_path: Path) -> None:
+    """Old releases, nightlies and builds of one's own: what the table has not is unknown, and nvcc is judged."""
+    for torch in ("2.1.2+cu121", "2.16.0.dev20261101+cu132"):
+        ended = check(tmp_path, torch, toolkit("11.8"))
+        assert ("error", "TE816") in found(ended), torch
+        assert ended.data["torch"]["version"]["value"] == torch
+    assert found(check(tmp_path, "2.1.2+cu121", toolkit("12.1"))) == []
+    paste = PASTED.format("2.4.0a0+07cecf4168.nv24.05", "13.0.48")
+    (tmp_path / "paste.txt").write_text(paste)
+    words = ("check", "--torch", "report", "--host-report", str(tmp_path / "paste.txt"), "--json")
+    ended = call(*words)
+    assert (ended.data["torch"]["cuda"]["value"], ("error", "TE816") in found(ended)) == ("12.8", True)
+    said = call("check", "--torch", "2.1.2")
+    assert said.status == 2
+    assert "it names no CUDA" in said.err
 
 
 def test_a_report_without_a_torch_is_a_usage_error(tmp_path: Path) -> None:

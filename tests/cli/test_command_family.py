@@ -10,11 +10,11 @@ import re
 from pathlib import Path
 
 import click
-import pytest
 
 from tenv import cli
 from tenv.cli.main import COMMANDS, EVERY_DAY, GROUPS
 from tests.cli import test_json_snapshot, test_text_snapshot
+from tests.support.each import each
 from tests.support.projects import call
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +47,7 @@ def test_every_command_is_called_in_the_snapshots() -> None:
         assert [name for name in COMMANDS if name not in called] == [], missing
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each("name", COMMANDS)
 def test_the_docs_and_the_help_have_every_command(name: str) -> None:
     command = command_of(name)
     assert re.search(rf"^  {re.escape(name)}  +\S", call("--help", "--all").out, re.MULTILINE)
@@ -71,7 +71,7 @@ def test_the_short_help_has_twelve_commands_and_leads_to_all() -> None:
     assert all(f"\n{heading}:\n" in whole for heading in GROUPS)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each("name", COMMANDS)
 def test_every_command_ends_as_all_do(name: str, empty_project: Path) -> None:
     assert not list(empty_project.glob("manifests/*.toml"))
     plain = call(name, "--no-such-option")

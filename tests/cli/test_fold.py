@@ -146,8 +146,14 @@ def test_evidence_is_a_list_on_a_terminal(project: Project) -> None:
         ({"NO_COLOR": ""}, True),
     ],
 )
-def test_verdicts_are_colored(project: Project, variables: dict[str, str], colored: bool) -> None:
-    text = on_terminal(project, 100, "check", "cuda130", "--assume-driver", "470.57.02", **variables)
+def test_verdicts_are_colored(
+    project: Project, variables: dict[str, str], colored: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"TERM": "xterm-256color", **variables}.items():
+        monkeypatch.setenv(name, value)
+    text = on_terminal_here(100, "check", "cuda130", "--assume-driver", "470.57.02")
     assert ("run:   \x1b[1;31mno\x1b[0m" in text) is colored
     assert ("\x1b[" in text) is colored
     assert "run:   no" in bare(text)

@@ -62,6 +62,8 @@ CALLS: dict[str, tuple[str, ...]] = {
     "drop": ("drop", "tiny", "alpha"),
     "tree": ("tree", "tiny"),
     "packages": ("packages", "tiny"),
+    "outdated": ("outdated", "tiny"),
+    "search": ("search", "native", "tiny"),
     "default": ("default", "tiny"),
     "config": ("config", "sync"),
     "info": ("info", "nothing"),

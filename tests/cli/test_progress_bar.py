@@ -1,6 +1,7 @@
 """The bar on a terminal: bytes with their size, items with their number."""
 
 import io
+import re
 import sys
 import time
 
@@ -97,6 +98,21 @@ def test_a_message_above_the_bars_is_what_it_is_without_them(
     said = stream.getvalue()
     assert "\n\x1b[1;33mwarning[TE103]\x1b[0m: [old] https://host/a\\x07\n" in said
     assert "secret" not in said
+
+
+def test_a_message_above_the_bars_is_folded_as_without_them(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("COLUMNS", "40"), ("FORCE_COLOR", "1")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("tenv.cli.output.terminal_width", lambda _: 40)
+    monkeypatch.setattr(sys, "stderr", stream := io.StringIO())
+    with terminal:
+        terminal.step("a step", 3)
+        terminal.say("  about 1 min with 2 jobs (2 cores, 23.5 GiB of memory)")
+        terminal.say(f"{paint('note[TE607]', '1;36', stream)}: a line of thirty columns\n  and its end")
+    assert "note[TE607]: a line of thirty columns\n  and its end\n" in re.sub(r"\x1b\[[0-9;]*m", "", stream.getvalue())
+    assert "  about 1 min with 2 jobs (2 cores, 23.5\n    GiB of memory)\n" in stream.getvalue()
 
 
 def test_a_log_has_a_line_about_a_long_step_twice_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,6 +63,8 @@ CALLS: dict[str, tuple[str, ...]] = {
     "tree": ("tree", "tiny"),
     "tree --invert": ("tree", "tiny", "--invert", "beta"),
     "packages": ("packages", "tiny"),
+    "outdated": ("outdated", "tiny"),
+    "search": ("search", "native", "tiny"),
     "default": ("default", "tiny"),
     "config": ("config", "sync"),
     "info": ("info", "nothing"),

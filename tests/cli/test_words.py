@@ -10,11 +10,12 @@ from tenv.cli.examples import EXAMPLES
 from tenv.cli.main import COMMANDS
 from tenv.cli.other_words import OTHER_WORDS, SECOND_WORDS
 from tests.cli.test_command_family import command_of
+from tests.support.each import each
 from tests.support.fakes import MINORS
-from tests.support.projects import Project, call
+from tests.support.projects import HERE, Project, call
 
 
-@pytest.mark.parametrize("words", [*((word,) for word in OTHER_WORDS), *SECOND_WORDS], ids="-".join)
+@each("words", [*((word,) for word in OTHER_WORDS), *SECOND_WORDS])
 def test_a_word_of_another_tool_leads_to_the_command_of_tenv(words: tuple[str, ...]) -> None:
     ended = call(*words, "numpy")
     assert (ended.status, f"error[usage]: there is no command `{' '.join(words)}`" in ended.err) == (2, True)
@@ -77,7 +78,7 @@ def test_every_command_has_two_examples() -> None:
     assert sorted(EXAMPLES) == sorted(COMMANDS)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each("name", COMMANDS)
 def test_the_examples_are_what_the_command_takes(name: str) -> None:
     shown = call(name, "--help").out
     for line in EXAMPLES[name]:
@@ -102,7 +103,7 @@ def test_the_examples_are_what_the_command_takes(name: str) -> None:
             "hint: `tenv run tiny -- sh -c 'python -m ensurepip && python -m pip install hg+http://example.org/it'`",
         ),
         ("remove tiny", 8, "hint: `tenv list` lists them"),
-        (f"create tiny --python {MINORS[0][:-1]}99", 2, f"hint: `tenv create tiny --python {MINORS[1]}` takes"),
+        (f"create tiny --python {MINORS[0][:-1]}99", 2, f"hint: `tenv create tiny --python {HERE}` takes"),
         ("create tiny --lock-file no.lock", 7, "hint: `tenv lock tiny --lock-file no.lock` writes it"),
         ("diff no.lock", 7, "there is no lock file no.lock"),
         ("explain numpy", 2, "`tenv explain TE101`"),

@@ -12,6 +12,7 @@ import pytest
 from tenv.core import process
 from tenv.core.supervisor import supervised
 from tests.support.projects import SOURCE, Project, until
+from tests.support.rarely import first_fast
 from tests.support.source_trees import write_tree
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's prctl(2)")
@@ -56,7 +57,7 @@ def start(folder: Path, call: str) -> "subprocess.Popen[bytes]":
     return parent
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("number", first_fast([signal.SIGKILL, signal.SIGINT]))
 def test_nothing_outlives_a_killed_parent(notes: Path, number: signal.Signals) -> None:
     parent = start(notes, "run({words!r}, family=True)")
     parent.send_signal(number)

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from tenv.debugging.python_processes import read_rights, starting
+from tenv.project.context import Context
+from tenv.verbs.missing_program import with_feature
 from tests.support.projects import Project
 
 SCRIPT = """\
@@ -158,6 +160,8 @@ def test_gdb_itself_stops_in_the_script_and_shows_its_frames(
 def test_a_feature_with_cuda_gdb_or_pystack_is_named(with_gdb: Project) -> None:
     with_gdb.manifest.write_text(
         with_gdb.manifest.read_text()
-        + '[feature.debug.archives]\ncuda_gdb = { product = "cuda", version = "13.0.2" }\n'
+        + '[feature.debug.pypi-dependencies]\npystack = "*"\n'
+        + '[feature.cuda-gdb.archives]\ncuda_gdb = { product = "cuda", version = "13.0.2" }\n'
     )
-    assert "`tenv create tiny --with debug` installs it" in run(with_gdb, "tiny", "--cuda")[2]
+    assert "`tenv create tiny --with cuda-gdb` installs it" in run(with_gdb, "tiny", "--cuda")[2]
+    assert with_feature(Context(), "tiny", "pystack") == "`tenv create tiny --with debug`"

@@ -1,7 +1,7 @@
 import pytest
 
 from tenv.core.versions import Range, Version
-from tenv.host.choice import choose_gcc, choose_toolkit
+from tenv.host.choice import choose_gcc, choose_toolkit, fitting_gcc
 from tenv.host.report import Compiler, ProblemKind, Toolkit, ToolkitProblem
 from tests.support.found_by import led
 
@@ -53,6 +53,23 @@ def test_what_a_variable_names_comes_first() -> None:
     named = toolkit("/apps/cuda", "12.2", "EBROOTCUDA")
     assert choose_toolkit((DEFAULT, named, NEW), Range("*"), kept=NEW.path).taken == named
     assert choose_toolkit((DEFAULT, named, NEW), Range("13.*")).taken == NEW
+
+
+@pytest.mark.parametrize(
+    ("default", "others", "taken"),
+    [
+        ("12.2", ("9.4", "11.4"), ""),
+        ("14.2", ("9.4", "11.4"), "11.4"),
+        ("14.2", ("15.1",), ""),
+        ("5.4", ("11.4",), "11.4"),
+    ],
+)
+def test_another_gcc_is_taken_only_where_the_default_one_does_not_fit(
+    default: str, others: tuple[str, ...], taken: str
+) -> None:
+    found = [*both(default, "", default=True), *(one for version in others for one in both(version, f"-{version}"))]
+    pair = fitting_gcc(found, 6, 13)
+    assert (str(pair.version) if pair else "") == taken
 
 
 def test_each_toolkit_that_falls_out_has_its_reason() -> None:

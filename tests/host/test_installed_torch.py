@@ -61,6 +61,39 @@ def test_kinds_are_told_apart(tmp_path: Path, files: dict[str, str], kind: Torch
     assert isinstance(found.gpu_code, Fact) is (kind is TorchKind.CUDA)
 
 
+RECORDED = (
+    ("2.3.0.dev20240308+rocm6.0", TorchKind.ROCM, "hip", "6.0.32830-d62f6a171", ""),
+    ("2.8.0a0+gitfc14c65", TorchKind.ROCM, "hip", "6.4.50101-9a6572ae7", "xpu"),
+    ("2.13.0+rocm10.0.0", TorchKind.ROCM, "hip", "7.15.26333", "rocm xpu"),
+    ("2.13.0a0+git27a4844", TorchKind.XPU, "xpu", "20250303", "hip rocm"),
+    ("2.12.1+cu130", TorchKind.CUDA, "cuda", "13.0", "hip rocm xpu"),
+    ("2.13.0+cpu", TorchKind.CPU, "", "", "hip rocm xpu"),
+)
+"""Version files that public repositories hold: a nightly, AMD's own builds for Windows, builds of one's own.
+
+Each is a version, its kind, the value that is set, and the names that are None in it.
+"""
+
+
+@pytest.mark.parametrize(("version", "kind", "name", "value_of_it", "empty"), RECORDED)
+def test_recorded_version_files(
+    tmp_path: Path, version: str, kind: TorchKind, name: str, value_of_it: str, empty: str
+) -> None:
+    lines = ["from typing import Optional", "", f"__version__ = {version!r}", "debug = False"]
+    lines += [f"cuda: Optional[str] = {value_of_it if name == 'cuda' else None!r}", "git_version = '27a4844d7fb2'"]
+    lines += [f"{one}: Optional[str] = None" for one in empty.split()]
+    lines += [f"{name}: Optional[str] = {value_of_it!r}"] if name not in ("", "cuda") else []
+    lines = [line.replace("= 13.0", "= '13.0'") for line in lines]
+    texts = {**torch_files(version, cuda=None), "torch/version.py": "\n".join([*lines, ""])}
+    make_torch(tmp_path, texts)
+    found = read(tmp_path)
+    assert (value(found.kind), found.label) == (kind, version)
+    values = {"hip": found.hip, "xpu": found.xpu, "cuda": found.cuda}
+    assert {one: str(answer.value) for one, answer in values.items() if isinstance(answer, Fact)} == (
+        {name: value_of_it} if name else {}
+    )
+
+
 def test_the_library_decides_the_abi_and_not_the_version(tmp_path: Path) -> None:
     for number, (version, symbol, new) in enumerate((("2.6.0+cu124", ERROR_OLD, False), ("2.6.0+cu126", "", True))):
         make_torch(tmp_path / str(number), torch_files(version), **({"abi": symbol} if symbol else {}))
@@ -138,6 +171,29 @@ def test_an_editable_torch_is_found_through_its_link(tmp_path: Path) -> None:
     make_torch(tmp_path / "pytorch")
     (site / "__editable__.torch-2.9.1.pth").write_text(f"{tmp_path}/pytorch\n")
     assert read(tmp_path / "venv").place == str(tmp_path / "pytorch/torch")
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_an_editable_torch_of_scikit_build_core_lies_in_two_folders(tmp_path: Path, elsewhere: bool) -> None:
+    """Its finder maps Python files to the checkout; ``version.py``, ``_C``, headers and libraries are installed."""
+    site = make_venv(tmp_path / "venv", make_base(tmp_path / "base"))
+    installed = tmp_path / "install" if elsewhere else site
+    make_torch(installed, torch_files("2.15.0a0+git27a4844", cuda="13.2"))
+    checkout = tmp_path / "pytorch/torch"
+    for name in ("__init__.py", "utils/cpp_extension.py"):
+        (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+        (installed / "torch" / name).rename(checkout / name)
+    (checkout / "version.py").write_text("__version__ = '2.1.0'\n")  # left behind by an older build
+    (installed / "torch/_C.cpython-312-x86_64-linux-gnu.so").write_bytes(b"")
+    sources = {"torch": f"{checkout}/__init__.py", "torch.utils.cpp_extension": f"{checkout}/utils/cpp_extension.py"}
+    libraries = {"torch.version": f"{installed}/torch/version.py" if elsewhere else "torch/version.py"}
+    (site / "_editable_skbc_torch.py").write_text(f"install({sources!r}, {libraries!r}, {{}}, [], None, False)\n")
+    (site / "_editable_skbc_torch.pth").write_text("import _editable_skbc_torch\n")
+    for path in (tmp_path / "venv", site):
+        found = read(path)
+        assert (found.label, found.place) == ("2.15.0a0+git27a4844", str(installed / "torch"))
+        assert (value(found.default_cxx), value(found.least_cxx), value(found.python)) == (17, 17, "cp312")
+        assert value(found.cxx11_abi) is True
 
 
 def test_hostile_files_end_as_missing_values(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tenv.core.versions import Version
 from tenv.host.interface import Missing, ReasonKind
 from tenv.host.nvidia import SMI_FIELDS, Answer, ask_smi, cuda_version, parse_nvml, parse_smi, pci_address, pci_id
-from tenv.host.report import Gpu
+from tenv.host.report import FabricState, Gpu
 from tests.host.builders import HOSTS, places, program, text
 
 A100 = Gpu("NVIDIA A100-SXM4-80GB", Version("8.0"), 80 << 30, "10de:20b2", "0000:07:00.0")
@@ -124,3 +124,22 @@ def test_pci_words() -> None:
     assert pci_address("[N/A]") == ""
     assert pci_id(0x218210DE) == "10de:2182"
     assert pci_id(0x12341002) == ""
+
+
+@pytest.mark.parametrize(
+    ("told", "state"),
+    [
+        ({"value": 0}, None),
+        ({"value": 1}, FabricState.NOT_STARTED),
+        ({"value": 2}, FabricState.IN_PROGRESS),
+        ({"value": 3}, FabricState.COMPLETED),
+        ({"error": "Function Not Found"}, None),
+    ],
+)
+def test_the_state_of_nvswitch(told: dict[str, Any], state: FabricState | None) -> None:
+    data = json.loads(answer())
+    data["gpus"][0]["value"]["fabric"] = told
+    found = parse_nvml(json.dumps(data))
+    assert isinstance(found, Answer)
+    assert isinstance(found.gpus, tuple)
+    assert [gpu.fabric for gpu in found.gpus] == [state]

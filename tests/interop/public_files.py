@@ -73,7 +73,7 @@ def judge(file: PublicFile) -> tuple[str, str]:
     lock.unlink(missing_ok=True)
     main = Path(file.path).name
     more = ["--environment", file.environment] if file.environment else []
-    ended = call("import", main, "--name", "made", "--force", "--json", *more)
+    ended = call("import", main, "--name", "made", "--force", "--json", "--offline", *more)
     if ended.status:
         return ("refused rightly" if file.refused and file.refused in ended.err else "refused wrongly"), ended.err
     if file.refused:

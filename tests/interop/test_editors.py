@@ -4,14 +4,15 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.support.projects import Project
-from tests.support.vs_code import PARSER, read_settings
+from tests.support.projects import SOURCE, Project
+from tests.support.vs_code import PARSER, expanded, read_settings
 
 NVCC = (
     "/opt/cuda/bin/nvcc -forward-unknown-to-host-compiler -ccbin=/usr/bin/g++ -DNDEBUG -Xfatbin -compress-all "
@@ -21,7 +22,10 @@ NVCC = (
 
 
 def config(path: str) -> Any:
-    return read_settings(Path(path))
+    """Return the values of a file as a window reads them that opens the folder of `.vscode`."""
+    file = Path(path).absolute()
+    folder = file.parent.parent if file.parent.name == ".vscode" else file.parent
+    return expanded(read_settings(file), folder)
 
 
 def test_the_parser_of_vs_code_is_installed_where_all_tests_run() -> None:
@@ -131,13 +135,53 @@ def test_scripts_beside_the_checkout_get_a_workspace(with_checkout: Project) -> 
     folder, checkout = with_checkout.folder / "scripts", with_checkout.folder / "pytorch"
     said = with_checkout.ok("export", "vscode", "tiny", "-o", str(folder)).err
     workspace = config(f"{folder}/tiny.code-workspace")
-    assert workspace["folders"] == [{"path": str(folder)}, {"path": str(checkout)}]
+    assert workspace["folders"] == [{"path": "."}, {"path": "../pytorch"}]
+    assert workspace["settings"]["cmake.sourceDirectory"] == str(checkout)
     launch = config(f"{folder}/.vscode/launch.json")
     texts = [row["text"] for row in launch["configurations"][0]["setupCommands"]]
     assert f'-interpreter-exec console "source {checkout}/tools/gdb/pytorch-gdb.py"' in texts
     assert f"open {folder}/tiny.code-workspace" in said
     with_checkout.ok("export", "vscode", "tiny", "-o", str(checkout))
     assert not (checkout / "tiny.code-workspace").exists()
+
+
+def test_what_is_written_holds_for_every_clone(with_checkout: Project, home: Path) -> None:
+    for name in ("vscode", "direnv"):
+        with_checkout.ok("export", name, "tiny")
+    with_checkout.ok("export", "vscode", "tiny", "-o", "scripts")
+    written = [Path(".envrc"), *Path(".vscode").iterdir(), *Path("scripts").rglob("*.*")]
+    own = {str(with_checkout.folder), str(home), str(Path(sys.executable).parent)}
+    texts = {str(path): path.read_text() for path in written if path.is_file()}
+    assert len(texts) > 10
+    assert {path: part for path, text in texts.items() for part in own if part in text} == {}
+
+
+def tenv_program(folder: Path) -> Path:
+    """Return a folder for PATH with the program of this checkout."""
+    tenv = folder / "bin" / "tenv"
+    tenv.parent.mkdir()
+    tenv.write_text(f'#!/bin/sh\nPYTHONPATH={SOURCE} exec {sys.executable} -P -m tenv "$@"\n')
+    tenv.chmod(0o755)
+    return tenv.parent
+
+
+def test_an_envrc_sources_no_file_of_the_checkout(created: Project, tmp_path: Path) -> None:
+    """The folder is copied with an environment that somebody else has made, as a clone would bring it."""
+    created.ok("export", "direnv", "tiny")
+    theirs = tmp_path / "clone"
+    shutil.copytree(created.folder, theirs, symlinks=True)
+    ran = tmp_path / "ran"
+    for stored in (theirs / ".tenv" / "envs" / "tiny" / "tenv-meta").glob("activate*"):
+        stored.write_text(f"touch {ran}\n")
+    environment = {**os.environ, "PATH": f"{tenv_program(tmp_path)}:{os.environ['PATH']}"}
+    script = "watch_file() { :; }; . ./.envrc; echo active $TENV_TARGET"
+    for folder, expected in ((theirs, (8, "")), (created.folder, (0, "active tiny\n"))):
+        done = subprocess.run(
+            ["bash", "-c", script], cwd=folder, env={**environment, "PWD": str(folder)}, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout) == expected, done.stderr
+    assert not ran.exists()
 
 
 def test_without_debugpy_its_command_is_named(created: Project) -> None:
@@ -178,10 +222,11 @@ def test_an_envrc_keeps_what_is_in_it(created: Project) -> None:
 
 
 @pytest.mark.skipif(shutil.which("direnv") is None, reason="there is no direnv on this machine")
-def test_direnv_enters_and_leaves(created: Project) -> None:
+def test_direnv_enters_and_leaves(created: Project, tmp_path: Path) -> None:
     created.ok("export", "direnv", "tiny")
     (created.folder / "sub").mkdir()
-    environment = {**os.environ, "PATH": f"{Path(shutil.which('direnv') or '').parent}:{os.environ['PATH']}"}
+    programs = f"{tenv_program(tmp_path)}:{Path(shutil.which('direnv') or '').parent}"
+    environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"}
     subprocess.run(["direnv", "allow", "."], env=environment, check=True, capture_output=True)
     script = (
         'eval "$(direnv hook bash)"; before=$(env | sort | grep -v ^OLDPWD); show() { _direnv_hook 2>/dev/null; '

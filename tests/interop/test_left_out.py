@@ -32,7 +32,7 @@ def imported(requests: str, *rows: str, lock: bool = True) -> tuple[dict[str, An
         '[workspace]\nname = "w"\nchannels = ["conda-forge"]\nplatforms = ["linux-64"]\n'
         f'[dependencies]\npython = "3.12.*"\n[pypi-dependencies]\n{requests}'
     )
-    ended = call("import", "pixi.lock", "--name", "made", "--json")
+    ended = call("import", "pixi.lock", "--name", "made", "--json", "--offline")
     assert ended.status == 0, ended.err
     assert bool(ended.data["lock"]) is lock
     assert not lock or call("lock", "made", "--check").status == 0

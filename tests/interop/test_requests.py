@@ -281,3 +281,58 @@ def test_an_import_refuses_packages_that_a_check_of_its_lock_would_refuse(tmp_pa
     assert "cuda-nvcc 12.8.61 on linux-64 is from CUDA 12.8 in a CUDA 12.1 toolkit (TE301)" in ended.err
     assert not Path("manifests/made.toml").exists()
     assert call("import", "mixed.txt", "--name", "made", "--no-lock").status == 0
+
+
+def test_a_uv_lock_names_what_its_wheels_need_and_what_the_best_python_lacks(empty_project: Path) -> None:
+    def rows(name: str, *files: str) -> str:
+        listed = "".join(
+            f'{{ url = "https://f.example/{file}", hash = "sha256:{"1" * 64}", size = 7 }}, ' for file in files
+        )
+        return (
+            f'[[package]]\nname = "{name}"\nversion = "1.0"\nsource = {{ registry = "https://f.example" }}\n'
+            f"wheels = [{listed}]\n"
+        )
+
+    head = (
+        'version = 1\nrequires-python = ">=3.12,<3.15"\n[[package]]\nname = "w"\nversion = "1"\n'
+        'source = { virtual = "." }\ndependencies = [{ name = "new" }, { name = "old" }]\n'
+        '[package.metadata]\nrequires-dist = [{ name = "new" }, { name = "old" }]\n'
+    )
+    new = rows("new", *(f"new-1.0-cp{minor}-cp{minor}-manylinux_2_31_x86_64.whl" for minor in (312, 313)))
+    file = empty_project / "uv.lock"
+    file.write_text(head + new + rows("old", "old-1.0-cp312-cp312-manylinux_2_17_x86_64.whl"))
+    found = call("import", "uv.lock", "--name", "made", "--json").data
+    assert "`requirements.glibc` is set to 2.31, which a wheel of the file needs" in found["notes"]
+    text = (empty_project / "locks" / "made.lock").read_text()
+    assert text.count("size: 7") == 2
+    assert 'glibc = "2.31"' in (empty_project / "manifests" / "made.toml").read_text()
+    assert call("lock", "made", "--check").status == 0
+    file.write_text(head + new + rows("old", "old-1.0-cp312-cp312-win_amd64.whl", "old-1.0-cp314-cp314-win_amd64.whl"))
+    found = call("import", "uv.lock", "--name", "made", "--json", "--force").data
+    (why,) = [line for line in found["lost"] if line.startswith("its lock")]
+    assert "(old: no wheel for Python 3.13 on linux-64)" in why  # and not what each other Python lacks
+
+
+def test_two_lines_for_one_package_hold_together(empty_project: Path) -> None:
+    lines = {
+        "imageio==2.34.0\nimageio[ffmpeg]": ("2.34.0", ["ffmpeg"]),
+        "imageio>=2\nimageio<3": (">=2,<3", []),
+        "imageio==0.13.1+cu116\nimageio==0.13.1": ("0.13.1+cu116", []),
+        "imageio<9\nimageio==2.1": ("2.1", []),
+        "imageio==1\nimageio==2": ("*", []),
+        'imageio<2; python_version < "3.12"\nimageio>=2; python_version >= "3.12"': ("*", []),
+    }
+    for text, (version, extras) in lines.items():
+        made, lost = imported("requirements.txt", text)
+        found = made["pypi-dependencies"]["imageio"]
+        assert (found["version"], found["extras"]) == (version, extras) if extras else found == version, text
+        assert any("in several versions" in line for line in lost) is (version == "*"), text
+    assert empty_project.is_dir()
+
+
+def test_an_option_for_source_archives_permits_a_build(empty_project: Path) -> None:
+    made, lost = imported("requirements.txt", "--only-binary :all:\n--no-binary Opencv_Python\nopencv-python==5.0\n")
+    assert made["pypi-dependencies"]["opencv-python"] == {"version": "5.0", "build": True}
+    assert "`--no-binary Opencv_Python` where a wheel fits, which tenv takes" in lost
+    assert not any("--only-binary" in line for line in lost)
+    assert empty_project.is_dir()

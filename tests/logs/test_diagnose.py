@@ -51,6 +51,7 @@ from tenv.facts.build_failures import BuildFailureTable
 from tenv.facts.tables import load_facts
 from tenv.project.context import Context
 from tenv.verbs.explain_log import explain_log
+from tests.support.each import each
 from tests.support.projects import call
 
 HERE = Path(__file__).parent
@@ -79,14 +80,39 @@ def named(found: Diagnosis) -> tuple[str, int] | None:
     return (found.cause.failure.name, found.cause.line.number) if found.cause else None
 
 
-@pytest.mark.parametrize("log", FAILURES, ids=lambda path: path.stem)
+@each("log", FAILURES)
 def test_the_cause_and_its_line_are_found(log: Path, table: BuildFailureTable) -> None:
     said, found = notes(log), diagnose(lines(log), table)
     assert found.failed
     assert named(found) == (said["expected"], said["line"])
 
 
-@pytest.mark.parametrize("length", range(20, 110, 3))
+COMMONEST = {
+    "no torch in the isolated build": ("detectron2-rtx-5060-no-torch", "scatter-uv-no-torch"),
+    "nvcc of another major": ("diso-mismatch-unformatted", "mobile-gs-mismatch"),
+    "no toolkit": ("cuda-home-unset", "flash-attn-nvcc-wanted"),
+    "an older C++ standard": ("slang-torch-d9025", "torchrl-strong-ordering-clang"),
+    "another torch or ABI": ("flash-attn-cuda-check-b", "flash-attn-abi-true-wheel"),
+    "no memory": ("oom-cicc-signal-9", "cicc-signal-9"),
+    "no code for the GPU": ("mamba-no-kernel-image", "apex-compute-86"),
+    "no headers of CUDA": ("cusparse-trellis", "detectron2-cusparse-conda-nvcc"),
+    "an interface that is gone": ("tiny-flash-attention-type", "mamba-cub-lane-id"),
+    "pkg_resources": ("torchpipe-pkg-resources-torch-1-13", "flashinfer-packaging-of-pkg-resources"),
+}
+"""The ten commonest causes of failed builds of extensions, by threads of 2025 and 2026, with two logs each."""
+
+
+def test_the_commonest_causes_of_failed_extensions_have_a_fix(table: BuildFailureTable) -> None:
+    for cause, logs in COMMONEST.items():
+        for name in logs:
+            log = HERE / "failures" / f"{name}.log"
+            found = diagnose(lines(log), table).cause
+            assert found, (cause, name)
+            assert found.failure.name == notes(log)["expected"], (cause, name)
+            assert found.remedies, (cause, name)
+
+
+@each("length", range(20, 110, 3))
 def test_a_sentence_of_cmake_is_understood_wherever_it_is_folded(length: int, table: BuildFailureTable) -> None:
     path = f"/{'checkout' * 20}"[:length] + "/cmake/../third_party/protobuf/cmake"
     said = f'add_subdirectory given source "{path}" which is not an existing directory.'
@@ -100,13 +126,13 @@ def test_a_sentence_of_cmake_is_understood_wherever_it_is_folded(length: int, ta
     assert found.cause.failure.name == "submodule-incomplete"
 
 
-@pytest.mark.parametrize("log", GOOD, ids=lambda path: path.stem)
+@each("log", GOOD)
 def test_a_good_log_says_that_nothing_failed(log: Path, table: BuildFailureTable) -> None:
     found = diagnose(lines(log), table)
     assert (found.failed, found.step, found.error, found.cause, found.others) == (False, None, None, None, ())
 
 
-@pytest.mark.parametrize("log", OWN_CODE, ids=lambda path: path.stem)
+@each("log", OWN_CODE)
 def test_an_error_of_the_package_s_own_code_is_named_and_has_no_cause(log: Path, table: BuildFailureTable) -> None:
     found = diagnose(lines(log), table)
     assert (found.failed, found.cause) == (True, None)
@@ -184,7 +210,7 @@ def test_of_two_steps_that_fail_the_first_decides_and_the_other_is_named(table: 
     assert found.error.number == 2
 
 
-@pytest.mark.parametrize("log", FAILURES, ids=lambda log: log.stem)
+@each("log", FAILURES)
 def test_what_is_known_to_be_built_leaves_out_the_causes_of_others(log: Path, table: BuildFailureTable) -> None:
     rows = {failure.name: failure for failure in table.failures}
     expected = rows[notes(log)["expected"]]
@@ -292,7 +318,7 @@ def test_standard_input_may_be_the_log(raw: bytes, monkeypatch: pytest.MonkeyPat
     assert (ended.status, ended.out) == (0, "standard input: no build is recognized in it\n")
 
 
-@pytest.mark.parametrize("log", sorted((HERE / "good").glob("*.log")), ids=lambda log: log.stem)
+@each("log", sorted((HERE / "good").glob("*.log")))
 def test_a_build_is_recognized_in_every_good_log_of_one(log: Path) -> None:
     of_a_build = log.stem != "import-warnings"  # it is of a script
     said = "no step failed" if of_a_build else "no build is recognized in it"

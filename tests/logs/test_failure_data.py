@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tenv.checks.build_log.log_lines import clean
+from tests.support.each import each
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -57,7 +58,7 @@ def test_the_marks_of_a_log_compile() -> None:
             re.compile(pattern)
 
 
-@pytest.mark.parametrize("name", ROWS)
+@each("name", ROWS)
 def test_a_row_is_whole(name: str) -> None:
     row = ROWS[name]
     assert set(row) >= REQUIRED
@@ -76,7 +77,7 @@ def test_a_row_is_whole(name: str) -> None:
         assert way["do"]
 
 
-@pytest.mark.parametrize("name", ROWS)
+@each("name", ROWS)
 def test_the_patterns_of_a_row_compile_and_match_something(name: str) -> None:
     row = ROWS[name]
     assert row["patterns"]
@@ -86,7 +87,7 @@ def test_the_patterns_of_a_row_compile_and_match_something(name: str) -> None:
             assert not re.compile(pattern).search("")
 
 
-@pytest.mark.parametrize("name", ROWS)
+@each("name", ROWS)
 def test_a_row_names_its_sources(name: str) -> None:
     assert addresses(ROWS[name]["source"])
     for address in addresses(ROWS[name]["source"]):
@@ -119,7 +120,7 @@ def test_each_log_has_its_notes(folder: str, names: list[str]) -> None:
         assert said["around"]
 
 
-@pytest.mark.parametrize("name", FAILURES)
+@each("name", FAILURES)
 def test_the_decisive_line_matches_the_row_that_is_expected(name: str) -> None:
     said = notes("failures", name)
     assert set(said) == {"source", "expected", "line", "around"}

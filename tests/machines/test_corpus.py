@@ -11,6 +11,7 @@ from tenv.host.interface import Fact
 from tenv.host.report_json import from_json
 from tests.machines.convert import FRESH, INDEPENDENT, LATER, NOVEMBER, WINTER, Case, cases, host_report, manifest
 from tests.machines.score import Answer, Outcome, judge, report
+from tests.support.each import each
 
 ALL = list(cases())
 NEW = [*cases(LATER), *cases(INDEPENDENT), *cases(FRESH), *cases(NOVEMBER), *cases(WINTER)]
@@ -65,7 +66,7 @@ def test_sixty_machines_and_more_have_nothing_inferred() -> None:
     assert sum(not case["inferred"] for case in ALL) >= 60
 
 
-@pytest.mark.parametrize("case", [*ALL, *NEW], ids=lambda case: case["id"])
+@each("case", [*ALL, *NEW])
 def test_a_machine_is_written_whole(case: Case) -> None:
     assert set(case) <= KEYS
     assert re.fullmatch(r"20\d\d-\d\d-\d\d", case["date"])
@@ -78,7 +79,7 @@ def test_a_machine_is_written_whole(case: Case) -> None:
     assert stated <= {*case, "container", "wsl"}, "something inferred is no fact of the case"
 
 
-@pytest.mark.parametrize("case", [*ALL, *NEW], ids=lambda case: case["id"])
+@each("case", [*ALL, *NEW])
 def test_a_machine_becomes_a_host_report_and_a_manifest(case: Case) -> None:
     found = from_json(host_report(case))
     for name, key in (("driver", "driver"), ("libc", "glibc"), ("cuda", "cuda_offered")):

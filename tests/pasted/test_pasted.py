@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import pytest
+from tests.support.each import each
 
 FOLDER = Path(__file__).parent
 TEXTS = sorted(FOLDER.glob("*.txt"))
@@ -48,7 +48,7 @@ def test_there_are_thirty_texts_of_ten_layouts_and_each_has_its_fields() -> None
     assert {path.name for path in FOLDER.glob("*.expected.json")} == {f"{text.stem}.expected.json" for text in TEXTS}
 
 
-@pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.stem)
+@each("text", TEXTS)
 def test_the_fields_are_complete_and_name_their_source(text: Path) -> None:
     fields = expected(text)
     assert set(fields) == FIELDS
@@ -61,7 +61,7 @@ def test_the_fields_are_complete_and_name_their_source(text: Path) -> None:
     assert fields["missing"] == sorted(fields["missing"])
 
 
-@pytest.mark.parametrize("text", TEXTS, ids=lambda path: path.stem)
+@each("text", TEXTS)
 def test_every_value_stands_in_the_text(text: Path) -> None:
     fields, words = expected(text), text.read_text(encoding="utf-8")
     for field in VERSIONS:

@@ -247,11 +247,13 @@ class Index(Service):
         login: The user and the password without which nothing is served; empty for none.
         bare: Whether its pages have no digests.
         whole: Whether it has no metadata beside the files.
+        caching: The `Cache-Control` of its pages; empty for none.
     """
 
     login = ""
     bare = False
     whole = False
+    caching = ""
 
     def __init__(self, folder: Path, port: int = 0) -> None:
         super().__init__(_Pages, port)
@@ -329,6 +331,8 @@ class _Pages(Answers):
             status, data = HTTPStatus.NOT_MODIFIED, b""
         self.send_response(status)
         self.send_header("ETag", tag)
+        if self.index.caching and self.path.endswith("/"):
+            self.send_header("Cache-Control", self.index.caching)
         self.send_header("Content-Type", "text/html" if self.path.endswith("/") else "application/octet-stream")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()

@@ -40,7 +40,7 @@ PLATFORMS = ("linux-64", "linux-aarch64", "win-64")
 TINY = f"""\
 description = "A few small wheels"
 platforms   = ["{current_platform()}"]
-python      = ">={MINORS[0]},<3.{int(MINORS[1].partition(".")[2]) + 1}"
+python      = "{HERE}.*"
 
 [requirements]
 glibc = "2.17"
@@ -116,8 +116,13 @@ class Project:
         self.manifest.write_text(f"{self.manifest.read_text()}{line}\n")
 
     def widen(self) -> None:
-        """Ask for all of PLATFORMS, which takes a lock of this platform alone three times as long."""
+        """Ask for all of PLATFORMS and both of MINORS, which takes a lock of one of each six times as long."""
         self.edit(f'["{current_platform()}"]', json.dumps(PLATFORMS))
+        self.widen_pythons()
+
+    def widen_pythons(self) -> None:
+        """Ask for both of MINORS."""
+        self.edit(f'"{HERE}.*"', f'">={MINORS[0]},<3.{int(MINORS[1].partition(".")[2]) + 1}"')
 
     def state(self) -> dict[str, Any]:
         """Return what ``state.json`` says."""

@@ -80,7 +80,8 @@ def whole(ended: Ended, project: Project | None = None) -> str:
         (r"\b\d+(?:\.\d+)? m?s\b", "<seconds>"),
         (r"(?<=hint: known targets: ).*(?= \()", "<targets>"),
         (r"\bprocess \d+\b", "process <id>"),
-        (r"^  (?:cause: |Failed to |No solution found).*", "  <said by uv>"),
+        # Each release of uv has its own lines: `cause:` and `Caused by:`, or a tree of them.
+        (r"(?:^  (?:cause: |Caused by: |Failed to |No solution found|[\u00d7├╰│]).*\n)+", "  <said by uv>\n"),
         (r"^MAX_JOBS=.*\n.*", "MAX_JOBS=<machine>"),
         (r"(?<=\S) {2,}", "  ") if "<project>" in text else ("$^", ""),  # columns are as wide as the longest path
         (r"[ \t]+$", ""),

@@ -6,7 +6,16 @@ from pathlib import Path
 
 from tests.support.elf import dynamic, with_symbols, write_elf
 
-__all__ = ["ERROR_NEW", "ERROR_OLD", "make_base", "make_torch", "make_torch_wheel", "make_venv", "torch_files"]
+__all__ = [
+    "ERROR_NEW",
+    "ERROR_OLD",
+    "make_base",
+    "make_libraries",
+    "make_torch",
+    "make_torch_wheel",
+    "make_venv",
+    "torch_files",
+]
 
 ERROR_NEW = "_ZN3c105ErrorC1ENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEES6_PKv"
 ERROR_OLD = "_ZN3c105ErrorC2ESsSsPKv"
@@ -81,6 +90,33 @@ def make_torch(
         {**sections, ".comment": f"GCC: (Debian 8.3.0) 8.3.0\0{compiler}\0".encode()},
     )
     return site / "torch"
+
+
+_LIBRARIES = {
+    "cublas": ("cublas_v2.h", "libcublas.so.13"),
+    "cufft": ("cufft.h", "libcufft.so.12"),
+    "cusolver": ("cusolverDn.h", "libcusolver.so.12"),
+    "cusparse": ("cusparse.h", "libcusparse.so.12"),
+    "nvjitlink": ("nvJitLink.h", "libnvJitLink.so.13"),
+    "nvrtc": ("nvrtc.h", "libnvrtc.so.13"),
+}
+
+
+def make_libraries(site: Path, *, split: bool = False) -> None:
+    """Write the libraries that NVIDIA's wheels put beside a torch, without cuRAND, which torch 2.15 does not require.
+
+    Args:
+        site: The ``site-packages``.
+        split: Whether each has a folder of its own, as in the wheels of CUDA 12.
+    """
+    for name, files in {**_LIBRARIES, "cudnn": ("cudnn.h", "libcudnn.so.9")}.items():
+        part = site / "nvidia" / (name if split or name == "cudnn" else "cu13")
+        for folder, file in zip(("include", "lib"), files, strict=True):
+            (part / folder).mkdir(parents=True, exist_ok=True)
+            (part / folder / file).write_text(f"/* {name} of torch */\n")
+        info = site / f"nvidia_{name}-1.0.dist-info"
+        info.mkdir()
+        (info / "RECORD").write_text(f"nvidia/{part.name}/include/{files[0]},,\n")
 
 
 def make_torch_wheel(folder: Path, name: str, texts: Mapping[str, str] | None = None) -> Path:

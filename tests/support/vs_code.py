@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 from tenv.core.jsonc import read, value_of
 
-__all__ = ["PARSER", "read_settings"]
+__all__ = ["PARSER", "expanded", "read_settings"]
 
 _NODE = shutil.which("node")
 PARSER = next(
@@ -39,3 +40,16 @@ def read_settings(file: Path) -> Any:
         done = subprocess.run(words, input=text, env=environment, capture_output=True, text=True, check=True)
         assert json.loads(done.stdout) == {"value": value, "errors": []}, file
     return value
+
+
+def expanded(value: Any, folder: Path) -> Any:
+    """Return values with VS Code's references to folders in place, for a window that opens a folder."""
+    if isinstance(value, dict):
+        return {key: expanded(item, folder) for key, item in value.items()}
+    if isinstance(value, list):
+        return [expanded(item, folder) for item in value]
+    if not isinstance(value, str):
+        return value
+    home = os.path.expanduser("~")  # noqa: PTH111 (a text is wanted)
+    text = re.sub(r"\$\{workspaceFolder(:[^}]*)?\}", lambda _: str(folder), value).replace("${userHome}", home)
+    return re.sub(r"(?<=/)[^/:]+/\.\./", "", text)

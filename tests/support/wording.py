@@ -32,24 +32,22 @@ _WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
 _CODE = re.compile(r"```.*?```|`[^`]*`|<[^>]*>|https?://\S+", re.DOTALL)
 
 
-def docstrings_and_comments(text: str) -> Iterator[str]:
-    """Yield the docstrings of a module, those of attributes included, and its comments."""
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            yield node.value.value
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT and "noqa" not in token.string:
-            yield token.string.lstrip("# ")
+def comments(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the comments of a module, each with its line."""
+    if "#" in text:  # most modules have none, and tokens take longer than the tree
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                yield token.start[0], token.string
 
 
-def messages(module: str) -> Iterator[str]:
-    """Yield the other strings of a module that hold two words or more."""
-    tree = ast.parse(module)
-    documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        text = node.value if isinstance(node, ast.Constant) and id(node) not in documents else None
-        if isinstance(text, str) and len(_WORD.findall(text)) > 1:
-            yield text
+def docstrings_and_messages(module: str) -> tuple[list[str], list[str]]:
+    """Return the docstrings of a module, those of attributes included, and its other strings of two words or more."""
+    nodes = list(ast.walk(ast.parse(module)))
+    alone = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    texts = [node for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    docstrings = [str(node.value) for node in texts if id(node) in alone]
+    others = (str(node.value) for node in texts if id(node) not in alone)
+    return docstrings, [text for text in others if len(_WORD.findall(text)) > 1]
 
 
 def rates(texts: Sequence[str]) -> dict[str, float]:
@@ -65,9 +63,11 @@ def rates(texts: Sequence[str]) -> dict[str, float]:
 def kinds_of_text(folder: Path) -> dict[str, list[str]]:
     """Return the docstrings, messages and pages below a folder."""
     sources = [path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.py"))]
+    parts = [docstrings_and_messages(text) for text in sources]
+    noted = [words.lstrip("# ") for text in sources for _, words in comments(text) if "noqa" not in words]
     return {
-        "docstrings": [words for text in sources for words in docstrings_and_comments(text)],
-        "messages": [words for text in sources for words in messages(text)],
+        "docstrings": [*(words for documents, _ in parts for words in documents), *noted],
+        "messages": [words for _, messages in parts for words in messages],
         "pages": [path.read_text(encoding="utf-8") for path in sorted(folder.rglob("*.md"))],
     }
 

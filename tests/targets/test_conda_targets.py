@@ -22,7 +22,9 @@ from tenv.locks.lock_features import features_of, take
 from tenv.locks.lock_file import read_lock
 from tenv.rattler_api.lockfile import read_records
 from tenv.rattler_api.network import Network
+from tenv.sources import interface
 from tenv.sources.conda.choose import Conda
+from tenv.sources.interface import differences as unsatisfied
 from tenv.targets.manifest import Manifest, with_features
 from tenv.targets.search import Place, SearchPath, find_places
 from tests.support.channels import EXCERPT, Channels, differences, read_folder, records_of
@@ -32,7 +34,7 @@ from tests.support.trap import MENDED, TRAP, read_trap
 
 ROOT = Path(__file__).parent.parent.parent
 WHOLE = os.environ.get("TENV_TEST_CHANNELS", "")
-LOCKED = ("cpu-1.10", "cuda102-win", "cuda118", "cuda121", "cuda124", "cuda126", "cuda128", "cuda129")
+LOCKED = ("cpu-1.10", "cuda102-win", "cuda118", "cuda121", "cuda124", "cuda126", "cuda128", "cuda129", "cuda133")
 
 FEATURE = re.compile(r"^\[feature\..*?(?=^\[(?!feature)|\Z)", re.MULTILINE | re.DOTALL)
 NVIDIA_PLATFORMS = {"linux-64": "linux-x86_64", "linux-aarch64": "linux-sbsa", "win-64": "windows-x86_64"}
@@ -133,6 +135,7 @@ def test_all_of_cuda_in_cuda121_is_12_1() -> None:
         ("cuda126", "12.6", "12.6.", "13.", "libmagma"),
         ("cuda128", "12.8", "12.8.", "14.", "libmagma"),
         ("cuda129", "12.9", "12.9.", "14.", "libmagma"),
+        ("cuda133", "13.3", "13.3.", "14.", "libmagma"),
     ],
 )
 def test_cuda_of_one_minor_with_what_goes_with_it(name: str, cuda: str, nvcc: str, gcc: str, magma: str) -> None:
@@ -140,7 +143,9 @@ def test_cuda_of_one_minor_with_what_goes_with_it(name: str, cuda: str, nvcc: st
     assert found["cuda-version"] == cuda
     assert found["cuda-nvcc"].startswith(nvcc)
     assert found["gcc_impl_linux-64"].startswith(gcc)
-    assert {magma, "cudnn", "mkl-static", "mkl-include", "cmake", "ninja"} <= set(found)
+    assert {magma, "mkl-static", "mkl-include", "cmake", "ninja"} <= set(found)
+    archives = {row.name for row in shipped(name).archives.get("linux-64", ())}
+    assert "cudnn" in (archives if cuda == "13.3" else found)
     numbered = {"cuda-cudart", "cuda-cudart-dev", "cuda-cupti", "cuda-nvrtc", "cuda-nvtx"} & set(found)
     numbered |= {"libnvjitlink"} & set(found)  # the one that cuda-version leaves loose
     assert all(found[part].startswith(nvcc) for part in numbered), {part: found[part] for part in numbered}
@@ -162,7 +167,7 @@ def test_the_target_for_arm_servers_is_the_same_cuda() -> None:
     assert "openblas" in arm
 
 
-@pytest.mark.parametrize("name", ["cuda124", "cuda126", "cuda128", "cuda129"])
+@pytest.mark.parametrize("name", ["cuda124", "cuda126", "cuda128", "cuda129", "cuda133"])
 def test_what_pytorch_needs_of_cuda_12_is_in_the_lock(name: str) -> None:
     for platform in shipped(name).platforms:
         lacking = {
@@ -236,7 +241,7 @@ def test_cuda121_is_locked_the_same_when_nvidia_s_own_list_is_there(
     assert (listed["sha256"], int(listed["size"])) == (archive.sha256, archive.size)
 
 
-@pytest.mark.parametrize("name", ["cuda118", "cuda121", "cuda124", "cuda126", "cuda128", "cuda129"])
+@pytest.mark.parametrize("name", ["cuda118", "cuda121", "cuda124", "cuda126", "cuda128", "cuda129", "cuda133"])
 def test_a_target_is_solved_from_the_records_as_it_is_shipped(name: str, real: Channels, tmp_path: Path) -> None:
     project = tmp_path / "project"
     shutil.copytree(ROOT / "manifests", project / "manifests")
@@ -297,24 +302,35 @@ def test_intel_above_conda_forge_takes_over_python(real: Channels, project: Proj
 @pytest.mark.parametrize("path", sorted((ROOT / "locks").glob("*.lock")), ids=lambda path: path.stem)
 def test_every_target_has_what_debugs_and_tests_it(path: Path) -> None:
     lock, target = read_lock(path, path.stem), manifest(path.stem)
-    assert features_of(lock) == ("debug", "test")
     cuda = target.requirements.cuda
+    known = cuda is not None and cuda <= Version("13.0") and any(name.startswith("linux") for name in lock.platforms)
+    assert features_of(lock) == (("cuda-gdb", "debug", "test") if known else ("debug", "test"))
     for platform in lock.platforms:
         own = {row.name for key in ("conda", "wheels", "archives") for row in take(lock).files(key, platform)}
-        debug, test = (
+        debug, test, with_cuda = (
             {row.name for key in ("conda", "wheels", "archives") for row in take(lock, [name]).files(key, platform)}
-            for name in ("debug", "test")
+            for name in ("debug", "test", "cuda-gdb")
         )
-        assert own.isdisjoint({"debugpy", "pytest", "triton", "gdb", "cuda_gdb"})
+        assert own.isdisjoint({"debugpy", "pystack", "pytest", "triton", "gdb", "cuda_gdb"})
         assert "debugpy" in debug - own
+        assert ("pystack" in debug) == (platform.startswith("linux") and path.stem != "legacy")
         assert {"pytest", "expecttest", "hypothesis", "psutil"} <= test - own
         assert ("lintrunner" in test) == (path.stem != "legacy")
         assert ("triton" in test) == (platform == "linux-64" and cuda is not None and cuda >= Version("11.8"))
-        known = platform.startswith("linux") and cuda is not None and cuda <= Version("13.0")
-        assert ("cuda_gdb" in debug) == known
+        assert with_cuda - own == ({"cuda_gdb"} if known and platform.startswith("linux") else set())
+        assert "cuda_gdb" not in debug  # which then needs no server of NVIDIA's
         assert ("gdb" in debug) == (
-            platform == "linux-64" and path.stem in ("cuda124", "cuda126", "cuda128", "cuda129")
+            platform == "linux-64" and path.stem in ("cuda124", "cuda126", "cuda128", "cuda129", "cuda133")
         )
+    for names in ([], *([name] for name in features_of(lock))):
+        assert interface.differences(take(lock, names), with_features(target, names)) == []  # what `--with` installs
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "locks").glob("*.lock")), ids=lambda path: path.stem)
+def test_each_feature_alone_satisfies_its_manifest(path: Path) -> None:
+    lock, target = read_lock(path, path.stem), manifest(path.stem)
+    for names in ((), *((name,) for name in target.features)):
+        assert unsatisfied(take(lock, names), with_features(target, names)) == []
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "locks").glob("*.lock")), ids=lambda path: path.stem)

@@ -11,6 +11,7 @@ import tomli
 from tenv.core.errors import ManifestError
 from tenv.targets.manifest_file import read_manifest
 from tenv.targets.manifest_keys import MANIFEST, SCHEMA_FILE, Form, Key, manifest_schema, schema_text
+from tests.support.each import each
 from tests.support.projects import call
 
 ROOT = Path(__file__).parents[2]
@@ -26,6 +27,7 @@ channels = ["conda-forge", "nvidia/label/cuda-12.1.1", "https://h/c"]
 pytorch = ">=2.1,<2.14"
 python = ">=3.11,<3.13"
 sdists = ["alpha"]
+for = "../.venv"
 [requirements]
 cuda = "12.1"
 glibc = "2.17"
@@ -88,7 +90,7 @@ def is_read(folder: Path, text: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("file", [*SHIPPED, *IN_TESTS], ids=lambda file: str(file.relative_to(ROOT)))
+@each("file", [*SHIPPED, *IN_TESTS])
 def test_every_manifest_is_valid(file: Path) -> None:
     assert faults(file.read_text()) == []
 

@@ -14,6 +14,7 @@ from tenv.targets.manifest import Manifest
 from tenv.targets.manifest_file import read_manifest
 from tenv.targets.variable_requests import DERIVED, VariableRequest
 from tenv.toolchain.discover import Toolchain
+from tests.support.each import each
 
 PREFIX = Path("/env")
 MACHINE = BuildResources(Fact(4, "cores"), Fact(64 << 30, "memory"))
@@ -120,11 +121,8 @@ def test_what_is_refused_says_what_to_write(text: str, told: str, hint: str, tmp
     assert hint in (caught.value.hint or "")
 
 
-@pytest.mark.parametrize(
-    "name",
-    RESERVED.split(),
-)
-@pytest.mark.parametrize("value", ['"x"', '{ prepend = "x" }', "{ unset = true }"])
+@each("name", RESERVED.split())
+@each("value", ['"x"', '{ prepend = "x" }', "{ unset = true }"])
 def test_what_is_tenvs_or_a_shells_is_refused(name: str, value: str, tmp_path: Path) -> None:
     with pytest.raises(ManifestError, match=f"`{name}` is (tenv's|the shell's) own"):
         read(tmp_path, f"[activation.env]\n{name} = {value}\n")

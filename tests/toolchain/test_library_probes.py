@@ -43,10 +43,10 @@ def load_inline(name, cpp_sources, functions, build_directory):
 """
 
 
-@pytest.fixture
-def whole(tmp_path: Path) -> Toolchain:
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A prefix with small libraries that answer as the real ones do."""
-    prefix = tmp_path / "prefix"
+    prefix = tmp_path_factory.mktemp("compiled") / "prefix"
     for name in ("include", "lib", "bin", "site/torch/utils"):
         (prefix / name).mkdir(parents=True)
     for name, text in HEADERS.items():
@@ -68,6 +68,14 @@ def whole(tmp_path: Path) -> Toolchain:
     )
     (site / "torch" / "utils" / "__init__.py").write_text("")
     (site / "torch" / "utils" / "cpp_extension.py").write_text(TORCH)
+    return prefix
+
+
+@pytest.fixture
+def whole(compiled: Path, tmp_path: Path) -> Toolchain:
+    """A copy of the prefix, which a test may break."""
+    prefix = shutil.copytree(compiled, tmp_path / "prefix")
+    site, nvcc = prefix / "site", prefix / "bin" / "nvcc"
     return Toolchain(
         prefix, Path(sys.executable), site, nvcc=nvcc, cudnn=prefix, cusparselt=prefix, nccl=prefix, magma=prefix
     )

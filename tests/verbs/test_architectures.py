@@ -50,6 +50,7 @@ def test_activation_lists_a_gpu_whose_capability_pytorch_misreads(cuda: Project,
     assert "turns 12.1 into 2.0" in reason
 
 
+@pytest.mark.long
 def test_a_list_of_the_manifest_or_the_user_stays(
     cuda: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

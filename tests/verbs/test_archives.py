@@ -58,12 +58,32 @@ def test_another_request_is_locked_without_nvidias_server(project: Project, serv
     project.ok("lock", "tiny")
     before = rows(project)
     project.edit("[requirements]\n", '[requirements]\nglibc = "2.28"\n')
-    served.statuses = [500] * 9
-    ended = project.ok("lock", "tiny")
-    assert "cunovel: kept as locked, not compared with NVIDIA's list: " in ended.err
-    assert rows(project) == before
+    served.asked.clear()
+    project.ok("lock", "tiny")
+    assert (rows(project), served.asked) == (before, [])
     served.statuses = [500] * 9
     project.fails(6, "network", "update", "tiny", "cunovel")
+
+
+def test_a_child_asks_only_about_the_archives_that_it_changes(project: Project, served: Server) -> None:
+    """The child drops a feature's wheel, and asks for an archive that its parent does not have."""
+    extra = '\n[feature.debug.archives]\ncunovel = "7.1.0"\n[feature.test.pypi-dependencies]\nbeta = "1.0"\n'
+    project.manifest.write_text(project.manifest.read_text() + extra)
+    project.ok("lock", "tiny")
+    manifest = project.folder / "manifests" / "child.toml"
+    child = project.lock.with_name("child.lock")
+    for text, asked in (
+        ('[feature.test.pypi-dependencies]\nbeta = ">=1.0"\n', []),
+        ('[feature.debug]\n[archives]\ncusparselt = "0.5.2.1"\n', ["cusparselt"]),
+    ):
+        manifest.write_text(f'extends = "tiny"\n{text}')
+        child.unlink(missing_ok=True)
+        served.asked.clear()
+        project.ok("lock", "child")
+        assert {path.split("/")[2] for path in served.paths()} == {*asked}
+        found = yaml.safe_load(child.read_text())["tenv"]["archives"]
+        for platform, parents in rows(project).items():
+            assert [row for row in found[platform] if row["name"] == "cunovel"] == parents
 
 
 def test_known_versions_are_locked_offline(project: Project, served: Server) -> None:

@@ -22,6 +22,7 @@ def edit(path: Path) -> None:
         file.write(bytes([first[0] ^ 1]))
 
 
+@pytest.mark.long
 def test_a_wheel_that_was_edited_in_another_environment_is_fetched_again(created: Project, tmp_path: Path) -> None:
     module = created.site() / "alpha.py"
     if module.stat().st_nlink == 1:

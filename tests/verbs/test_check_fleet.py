@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 import threading
 import tracemalloc
@@ -13,7 +14,7 @@ from typing import Any, cast
 
 import pytest
 
-from tenv.checks.fleet import ask_each
+from tenv.checks.fleet import UNSHARED, ask_each
 from tenv.checks.judge import Answers, Judge, Verdicts
 from tenv.checks.rules.catalogue import MACHINE_RULES, RULES
 from tenv.cli.machines import Machines
@@ -33,12 +34,14 @@ DRIVERS = ("580.65.06", "535.104.12", "515.76", "")
 
 
 def machines(count: int) -> Iterator[dict[str, Any]]:
-    """Yield the reports of machines that differ in their driver, their memory and their disk."""
+    """Yield the reports of machines that differ in their driver, and in the values that a kind does not share."""
     for number in range(count):
         disk = {"path": "/home", "free": (500 << 30) + number, "file_system": "ext4"}
         driver = DRIVERS[number % len(DRIVERS)]
         name = f"node{number}"
         data = report(driver, "NVIDIA GeForce GTX 1660 Ti", "7.5", name, memory=(64 << 30) + number, disk=disk)
+        torch = {"path": f"/home/u{number}/torch", "version": "2.9.1", "kind": "cpu", "cuda": None, "found_by": "PATH"}
+        data["torches"] = {"value": [torch], "origin": "test"}
         yield to_json(from_json(data)) if number % 16 else data  # with and without the missing values
 
 
@@ -96,7 +99,7 @@ def test_machines_of_one_name_are_told_apart(tmp_path: Path) -> None:
         write(tmp_path / "fleet" / f"{file}.json", report("580.65.06", name=name))
     for command in ("check", "check-driver"):
         rows = call(command, "cuda121", "--against", str(tmp_path / "fleet")).out.splitlines()
-        assert [row.partition("  ")[0] for row in rows[1:]] == ["vm (a.json:1)", "vm (b.json:1)", "node"]
+        assert rows[-1].endswith("  vm (a.json:1), vm (b.json:1), node")
 
 
 def test_a_target_that_can_not_be_read_is_told(tmp_path: Path, here: Path) -> None:
@@ -175,16 +178,17 @@ def test_files_that_can_t_be_read_are_rows(tmp_path: Path) -> None:
 def test_the_table_has_a_column_for_each_target(tmp_path: Path) -> None:
     file = write(tmp_path / "fleet.json", list(machines(4)))
     ended = call("check-driver", "--against", file)
-    header, *rows = ended.out.splitlines()
-    assert header.split()[:3] == ["MACHINE", "DRIVER", "GPU"]
-    assert {"cpu", "cuda117", "cuda118", "cuda121", "cuda130"} <= set(header.split())
-    assert rows[2].startswith("node2    515.76      NVIDIA GeForce GTX 1660 Ti  ")
+    rows = ended.out.splitlines()
+    assert rows[0].split() == ["TARGET", "A", "B", "C", "D"]
+    assert {"cpu", "cuda117", "cuda118", "cuda121", "cuda130"} <= {row.split()[0] for row in rows if row}
+    assert rows[-2].split()[:2] == ["C", "515.76"]
+    assert rows[-2].endswith("NVIDIA GeForce GTX 1660 Ti  node2")
     assert ended.status == 0
     named = call("check-driver", "cuda121", "--against", file).out.splitlines()
-    assert [row.split()[-1] for row in named] == ["cuda121", "native", "native", "impossible", "unknown"]
+    assert re.findall(r"native|impossible|unknown", named[1]) == ["native", "native", "impossible", "unknown"]
     checked = call("check", "cuda121", "--against", file).out.splitlines()
-    assert [row.split("Ti  ")[1].split()[0] for row in checked[1:5]] == ["build+run", "build+run", "build", "build?"]
-    assert " TE103" in checked[3]
+    assert re.findall(r"build\S*", checked[1]) == ["build+run", "build+run", "build", "build?"]
+    assert " TE103" in checked[1]
     assert call("check", "cuda121", "--against", file).status == 1
     assert call("check-driver", "cuda121", "--against", file, "--build-only").status == 0
 
@@ -204,7 +208,7 @@ def test_machines_of_one_kind_are_judged_once(command: str, tmp_path: Path, monk
     assert len(rows["machines"]) == 201
     targets = rows["machines"][0]["targets"]
     assert len(asked) == len(targets)
-    assert set(asked.values()) == {len(DRIVERS) + 1}  # name, memory and disk differ on each machine
+    assert set(asked.values()) == {len(DRIVERS) + 1}  # UNSHARED differ on each machine
     by_target = {row["target"]: row["run"] for row in rows["machines"][2]["targets"]}
     assert (by_target["cuda118"], by_target["cuda130"]) == (True, False)
 
@@ -255,7 +259,7 @@ def test_no_other_rule_reads_the_values_of_each_machine() -> None:
             self._host = host
 
         def __getattr__(self, name: str) -> Any:
-            assert name not in ("hostname", "memory", "disk"), name
+            assert name not in UNSHARED, name
             return getattr(self._host, name)
 
     every = [changes for code in CODES for changes in (limits_of(code).speaks, *limits_of(code).also)]
@@ -277,7 +281,7 @@ def test_a_fleet_in_json_is_one_value(command: str, tmp_path: Path) -> None:
     assert whole.out == json.dumps(json.loads(whole.out), indent=2) + "\n"
     assert len(whole.data["machines"]) == 27
     table = call(command, "--against", file).out
-    assert [line.split()[0] for line in table.splitlines()].count("node7") == 2
+    assert table.count("node7 (") == 2
     assert f"node7 ({file}:27)" in table
 
 

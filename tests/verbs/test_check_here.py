@@ -123,7 +123,7 @@ def test_the_newest_target_is_listed_first_and_each_has_one_line(elsewhere: Path
     assert lines[0].split() == ["TARGET", "PYTORCH", "CUDA", "KIND", "TRIED"]
     assert max(map(len, lines)) <= 80
     found = [line.split()[0] for line in lines[1:]]
-    assert found[:2] == ["cuda132", "cuda130"]
+    assert found[:3] == ["cuda133", "cuda132", "cuda130"]
     assert found.index("cpu") < found.index("cpu-2.7") < found.index("cpu-1.10") < found.index("legacy")
     rows = call("targets", "--here", "--json").data
     assert [row["name"] for row in rows] == found

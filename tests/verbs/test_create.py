@@ -10,6 +10,7 @@ import pytest
 from tenv.sources.wheels.installed import Wheels
 from tests.support.fakes import MINORS, Fault, change_byte, make_wheel, unpack
 from tests.support.projects import HERE, Project, call, snapshot
+from tests.support.rarely import first_fast
 
 
 def test_makes_an_environment_that_works(locked: Project) -> None:
@@ -146,7 +147,7 @@ def check_not_ready(project: Project) -> None:
     assert not (project.prefix / "tenv-meta" / "activate.sh").exists()
 
 
-@pytest.mark.parametrize("fault", [Fault.ERROR, Fault.FORBIDDEN, Fault.SILENT, Fault.CUT])
+@pytest.mark.parametrize("fault", first_fast([Fault.ERROR, Fault.CUT, Fault.FORBIDDEN, Fault.SILENT], 2))
 def test_a_wheel_that_can_not_be_had_is_a_network_error(locked: Project, fault: Fault, impatient: None) -> None:
     with locked.index.failing(fault):
         err = locked.fails(6, "network", "create", "tiny")
@@ -364,7 +365,8 @@ def test_a_python_that_went_away_is_replaced(created: Project) -> None:
 @pytest.mark.parametrize("wanted", ["3.9", "2.7", "python", "4"])
 def test_a_python_that_the_lock_does_not_serve_is_refused(locked: Project, wanted: str) -> None:
     err = locked.fails(2, "usage", "create", "tiny", "--python", wanted)
-    assert f"`--python {wanted}`: the lock of tiny serves {', '.join(MINORS)}" in err
+    assert f"`--python {wanted}`" in err
+    assert f"the lock of tiny serves {HERE}\n" in err
     assert not locked.prefix.exists()
 
 
@@ -383,6 +385,8 @@ def test_a_python_is_taken_by_its_minor_or_its_program(locked: Project, pythons:
 
 def test_another_python_replaces_the_environment(created: Project, other_python: Path) -> None:
     install_by_hand(created)
+    created.widen_pythons()
+    created.ok("lock", "tiny")
     err = created.ok("create", "tiny", "--python", str(other_python)).err
     other = next(minor for minor in MINORS if minor != HERE)
     assert f"note: unmanaged packages for Python {HERE} were removed with that Python" in err

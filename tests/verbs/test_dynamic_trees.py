@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.projects import Project, call
+from tests.support.rarely import first_fast
 from tests.support.source_trees import commit_all, git, write_dynamic_tree, write_tree
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the environment's Python is called by its path")
@@ -65,7 +66,7 @@ def test_a_version_of_an_update_is_built(project: Project, tree: Path) -> None:
     assert project.site().joinpath("vision-2.0.dist-info").is_dir()
 
 
-@pytest.mark.parametrize("kind", ["folder", "repository", "static repository"])
+@pytest.mark.parametrize("kind", first_fast(["folder", "static repository", "repository"], 2))
 def test_a_row_adds_and_hides_no_requirement(project: Project, tree: Path, kind: str) -> None:
     """The rows of the wheels are changed with it, so that the lock alone looks right."""
     if kind == "static repository":
@@ -162,6 +163,7 @@ def test_a_link_of_a_repository_leads_no_backend_out_of_it(project: Project, tre
     assert calls(local) == 0
 
 
+@pytest.mark.long
 def test_a_wider_range_of_pythons_asks_again(project: Project, tree: Path, tmp_path: Path) -> None:
     backend = tree / "backend" / "own_backend.py"
     text = backend.read_text().replace(
@@ -172,6 +174,7 @@ def test_a_wider_range_of_pythons_asks_again(project: Project, tree: Path, tmp_p
     _seen_outside(tree, tmp_path)
     commit_all(tree, "first")
     project.edit('alpha  = ">=1"', f'vision = {{ git = "{tree.as_uri()}" }}')
+    project.widen_pythons()
     project.edit('">=3.11,<3.13"', '">=3.12,<3.13"')
     project.ok("lock", "tiny")
     project.edit('">=3.12,<3.13"', '">=3.11,<3.13"')
@@ -211,6 +214,7 @@ def test_a_version_that_moves_on_leaves_the_lock_as_it_is(project: Project, tree
     assert "version: 1.0.dev7+g12ab" in project.lock.read_text()
 
 
+@pytest.mark.long
 def test_the_backend_of_a_commit_is_asked_once(project: Project, tree: Path, tmp_path: Path) -> None:
     seen = _seen_outside(tree, tmp_path)
     first = commit_all(tree, "first")
@@ -342,6 +346,7 @@ def test_a_feature_brings_a_tree(project: Project, tree: Path) -> None:
         assert call("create", "tiny", "--locked", "--anew", *words).status == 7, new
 
 
+@pytest.mark.long
 def test_diff_shows_whether_a_backend_computed_the_metadata(project: Project, tree: Path, tmp_path: Path) -> None:
     commit_all(tree, "first")
     project.edit('alpha  = ">=1"', f'vision = {{ git = "{tree.as_uri()}" }}')

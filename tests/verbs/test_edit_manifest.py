@@ -10,6 +10,7 @@ import pytest
 
 from tenv.core.errors import StorageError, UsageError
 from tenv.core.files import write_atomic
+from tenv.targets.search import find_places
 from tenv.verbs import edit_manifest
 from tenv.verbs.lock import lock_target
 from tenv.verbs.requests import TypedRequest, parse_request
@@ -137,6 +138,41 @@ def test_what_a_parent_asks_for_is_named_where_it_changes(locked: Project) -> No
     assert locked.ok("add", "mine", "gamma", "--json").data["notes"] == []
 
 
+@pytest.mark.parametrize(
+    ("parent", "pytorch", "wanted"),
+    [
+        (
+            "cuda121-archives",
+            "2.4.1",
+            {"pytorch": ">=2.4,<2.5", "python": ">=3.8,<3.13", "triton": "3.0.0", "glibc": "2.17"},
+        ),
+        ("cuda121", "2.7.1", {"pytorch": ">=2.7,<2.8", "python": "None", "triton": "3.3.1", "glibc": "2.27"}),
+        ("cuda130", "v2.9.1", {"pytorch": ">=2.9,<2.10", "python": ">=3.11,<3.15", "triton": "3.5.1", "glibc": "2.27"}),
+        ("cpu", "2.9", {"pytorch": ">=2.9,<2.10", "python": ">=3.11,<3.15", "triton": "", "glibc": "2.27"}),
+    ],
+)
+def test_init_narrows_a_target_to_a_pytorch(
+    parent: str, pytorch: str, wanted: dict[str, str], project: Project
+) -> None:
+    project.ok("init", "child", "--extends", parent, "--pytorch", pytorch)
+    manifest = find_places(project.folder).find("child").manifest
+    triton = manifest.features["test"].on("linux-64").wheels.get("triton")
+    assert wanted == {
+        "pytorch": str(manifest.pytorch),
+        "python": str(manifest.python),
+        "triton": str(triton.version) if triton else "",
+        "glibc": str(manifest.requirements.glibc),
+    }
+    assert manifest.requirements.cuda == find_places(project.folder).find(parent).manifest.requirements.cuda
+
+
+def test_a_pytorch_that_a_parent_does_not_build_is_refused(project: Project) -> None:
+    said = project.fails(2, "usage", "init", "child", "--extends", "cuda121", "--pytorch", "2.15.0")
+    assert "`cuda121` builds PyTorch >=2.1,<2.14, not 2.15.0" in said
+    assert "--pytorch belongs to --extends" in project.fails(2, "usage", "init", "child", "--pytorch", "2.9")
+    assert not (project.folder / "manifests" / "child.toml").exists()
+
+
 def test_init_makes_a_project_that_can_be_locked_and_created(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,6 +254,7 @@ def test_the_name_of_a_target_wins_over_a_package(locked: Project) -> None:
     assert "alpha" not in locked.manifest.read_text()
 
 
+@pytest.mark.long
 def test_words_that_may_name_a_mistyped_target_change_no_manifest(locked: Project) -> None:
     make_wheel(locked.index.folder, "tinny", "1.0")
     before = locked.manifest.read_bytes(), locked.lock.read_bytes()

@@ -153,6 +153,7 @@ def test_wheels_that_claim_one_path(project: Project, first: Sequence[str], then
     assert tree(project.prefix) == remake(project)
 
 
+@pytest.mark.long
 def test_a_wheel_and_a_conda_package_that_claim_one_path(conda: Conda, python_package: Path, index: Index) -> None:
     site = f"lib/python{HERE}/site-packages"
     conda.take(python_package)

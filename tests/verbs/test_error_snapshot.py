@@ -122,6 +122,11 @@ def no_target(request: pytest.FixtureRequest) -> Iterator[Words]:
     yield ("create", "auto", "--host-report", write(project.folder / "report.json", machine))
 
 
+def torch(request: pytest.FixtureRequest) -> Iterator[Words]:
+    project_of(request)
+    yield ("create", "auto", "--for", "nowhere")
+
+
 def no_solution(request: pytest.FixtureRequest) -> Iterator[Words]:
     project = project_of(request)
     project.edit('">=1"', '">=99"')
@@ -259,6 +264,7 @@ CASES: dict[type[TenvError], Case] = {
     errors.NoTargetError: no_target,
     errors.ProgramError: program,
     errors.StorageError: storage,
+    errors.TorchError: torch,
     errors.UnbuildableLockError: lock_unbuildable,
     errors.UnfitHostError: unfit_host,
     errors.UnknownTargetError: unknown_target,

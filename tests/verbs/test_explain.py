@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from tenv.verbs.explain import error_codes
+from tests.support.each import each
 from tests.support.projects import call
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = sorted((ROOT / "docs" / "rules").glob("TE*.md"))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@each("page", PAGES)
 def test_every_page_can_be_read(page: Path) -> None:
     text = page.read_text()
     assert call("explain", page.stem).out == text

@@ -106,6 +106,7 @@ def test_a_feature_that_the_target_does_not_have_is_named(featured: Project) -> 
     assert "--with: expected features" in call("create", "tiny", "--with", "none,debug").err
 
 
+@pytest.mark.long
 def test_a_lock_from_before_the_features_serves_the_target_and_says_what_it_lacks(featured: Project) -> None:
     whole = featured.manifest.read_text()
     featured.manifest.write_text(whole.replace(FEATURES, ""))
@@ -125,6 +126,7 @@ def test_a_lock_from_before_the_features_serves_the_target_and_says_what_it_lack
     assert rows["beta"].version == "2.0"
 
 
+@pytest.mark.long
 def test_an_interrupted_create_goes_on_with_its_features(featured: Project) -> None:
     featured.ok("create", "tiny", "--with", "debug")
     state = featured.state_file.read_text()
@@ -281,6 +283,7 @@ def test_an_environment_with_features_is_not_stale_for_them(featured: Project) -
     assert [row["state"] for row in featured.ok("list", "--json").data] == ["stale"]
 
 
+@pytest.mark.long
 def test_another_file_of_a_release_in_an_extra_index_does_not_hide_the_locked_one(
     featured: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -294,6 +297,7 @@ def test_another_file_of_a_release_in_an_extra_index_does_not_hide_the_locked_on
     featured.ok("verify", "tiny", "--no-probes")
 
 
+@pytest.mark.long
 def test_a_feature_of_a_parent_that_does_not_fit_is_left_out(featured: Project) -> None:
     make_wheel(featured.index.folder, "delta", "2.0", requires=["beta", "gamma>=9"])
     (featured.folder / "manifests" / "mine.toml").write_text('extends = "tiny"\n')
@@ -308,3 +312,14 @@ def test_a_feature_of_a_parent_that_does_not_fit_is_left_out(featured: Project) 
     make_wheel(featured.index.folder, "gamma", "9.0")
     assert call("lock", "mine").status == 0
     assert features_of(read_lock(featured.folder / "locks" / "mine.lock", "mine")) == ("debug", "test")
+
+
+def test_a_package_of_a_feature_of_a_parent_is_pinned(featured: Project) -> None:
+    make_wheel(featured.index.folder, "gamma", "0.9")
+    child = featured.manifest.with_name("mine.toml")
+    child.write_text('extends = "tiny"\n')
+    err = featured.fails(2, "usage", "add", "mine", "gamma==0.9")
+    assert "`tenv add mine --feature debug gamma==0.9`" in err or "`tenv add mine --feature test gamma==0.9`" in err
+    featured.ok("add", "mine", "--feature", "test", "gamma==0.9")
+    lock = read_lock(featured.lock.with_name("mine.lock"), "mine")
+    assert {wheel.version for wheel in lock.wheels[current_platform()] if wheel.name == "gamma"} == {"0.9"}

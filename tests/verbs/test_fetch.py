@@ -36,10 +36,12 @@ def pack(program: Path) -> bytes:
 
 
 @pytest.fixture
-def offered(locked: Project, other_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+def offered(project: Project, other_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A project on a host that has only one Python, and a place from which uv can fetch the other one."""
+    project.widen_pythons()
+    project.ok("lock", "tiny")
     data = pack(other_python)
-    (locked.index.folder / "python.tar.gz").write_bytes(data)
+    (project.index.folder / "python.tar.gz").write_bytes(data)
     version = subprocess.run([other_python, "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
     major, minor, patch = version.split(".")
     row = {
@@ -51,7 +53,7 @@ def offered(locked: Project, other_python: Path, tmp_path: Path, monkeypatch: py
         "minor": int(minor),
         "patch": int(patch),
         "prerelease": "",
-        "url": f"{locked.index.url.removesuffix('/simple')}/files/python.tar.gz",
+        "url": f"{project.index.url.removesuffix('/simple')}/files/python.tar.gz",
         "sha256": hashlib.sha256(data).hexdigest(),
         "variant": None,
         "build": "20240101",
@@ -59,7 +61,7 @@ def offered(locked: Project, other_python: Path, tmp_path: Path, monkeypatch: py
     listing = tmp_path / "downloads.json"
     listing.write_text(json.dumps({f"cpython-{version}-linux-{platform.machine()}-gnu": row}))
     monkeypatch.setenv("UV_PYTHON_DOWNLOADS_JSON_URL", str(listing))
-    return locked
+    return project
 
 
 def test_a_python_that_the_host_lacks_is_fetched(offered: Project) -> None:

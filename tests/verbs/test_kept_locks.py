@@ -9,6 +9,7 @@ import pytest
 from tenv.cli.main import COMMANDS
 from tenv.verbs.create import LockMode
 from tenv.verbs.kept_locks import mode_by_variables
+from tests.support.each import each
 from tests.support.fakes import make_wheel
 from tests.support.projects import Project
 
@@ -22,7 +23,7 @@ def files(project: Project) -> dict[Path, bytes]:
     return {path: path.read_bytes() for name in ("manifests", "locks") for path in (project.folder / name).iterdir()}
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each("name", COMMANDS)
 def test_every_option_has_its_variable(name: str) -> None:
     module, attribute = COMMANDS[name]
     command: click.Command = getattr(importlib.import_module(f"tenv.cli.{module}"), attribute)

@@ -9,6 +9,7 @@ from tenv.locks.lock import Lock
 from tenv.locks.lock_file import read_lock
 from tests.support.fakes import MINORS, Fault, Index, make_native, make_wheel
 from tests.support.projects import PLATFORMS, Project, call
+from tests.support.rarely import first_fast
 
 
 def read(project: Project) -> Lock:
@@ -155,7 +156,7 @@ def test_goes_to_the_file_that_is_named(project: Project, tmp_path: Path) -> Non
     assert not project.lock.exists()
 
 
-@pytest.mark.parametrize("wanted", ["alpha = '>=9'", "nowhere = '*'"])
+@pytest.mark.parametrize("wanted", first_fast(["alpha = '>=9'", "nowhere = '*'"]))
 def test_a_version_that_no_index_has_is_no_solution(project: Project, wanted: str) -> None:
     project.edit('alpha  = ">=1"', wanted)
     err = project.fails(5, "no-solution", "lock", "tiny")
@@ -230,7 +231,7 @@ def test_lock_writes_a_truncated_one_anew(locked: Project) -> None:
     assert locked.lock.read_bytes() == whole
 
 
-@pytest.mark.parametrize("fault", [Fault.ERROR, Fault.SILENT, Fault.FORBIDDEN, Fault.CUT])
+@pytest.mark.parametrize("fault", first_fast([Fault.ERROR, Fault.CUT, Fault.FORBIDDEN, Fault.SILENT], 2))
 def test_an_index_that_fails_is_a_network_error(project: Project, fault: Fault, impatient: None) -> None:
     with project.index.failing(fault, "simple"):
         project.fails(6, "network", "lock", "tiny")

@@ -514,3 +514,52 @@ def test_what_no_lock_can_hold_is_refused_where_another_package_brings_it(projec
     assert "; gpu-part requires it on linux-64" in err
     assert "hint: remove gpu-part, and use cuda-nvcc" in err
     assert not project.lock.exists()
+
+
+def conda_torches(channels: Channels, *toolkits: str) -> None:
+    """Serve torch as conda-forge does: its libraries apart, builds for CUDA and for the CPU, and toolkits."""
+    parts = (
+        *("cuda-nvcc", "cuda-cudart-dev", "cuda-cccl", "cuda-nvml-dev", "cuda-nvrtc-dev", "cuda-nvtx-dev"),
+        *("cuda-profiler-api", "libcublas-dev", "libcufft-dev", "libcufile-dev", "libcurand-dev"),
+        *("libcusolver-dev", "libcusparse-dev", "libnvjitlink-dev"),
+    )
+    for cuda in toolkits:
+        exact = f"cuda-version {cuda}.*"
+        channels.add("main-line", package("cuda-version", cuda), *(package(name, cuda, "0", exact) for name in parts))
+    for version, build, *depends in (
+        ("2.8.0", "cuda126_mkl_h1_300", "cuda-version >=12.6,<13", "__cuda"),
+        ("2.9.1", "cuda129_mkl_h1_300", "cuda-version >=12.9,<13", "__cuda"),
+        ("2.9.1", "cpu_mkl_h1_100"),
+    ):
+        numbered = {"build_number": int(build.rpartition("_")[2])}
+        torch = package("pytorch", version, f"{build[:-4]}_py_{build[-3:]}", f"libtorch {version} {build}")
+        channels.add("main-line", package("libtorch", version, build, *depends, **numbered), torch | numbered)
+
+
+FOLLOWING = 'platforms = ["linux-64"]\nchannels = ["main-line"]\n[requirements]\ncuda = "torch"\n'
+
+
+def test_a_toolkit_follows_the_conda_package_of_torch(project: Project, channels: Channels) -> None:
+    conda_torches(channels, "12.6", "12.9", "13.0")
+    rewrite(project, head=FOLLOWING, dependencies='pytorch = "*"')
+    assert "TE313" in project.run("check", "tiny", "--build-only").out
+    project.ok("lock", "tiny")
+    found = chosen(project)
+    assert (found["pytorch"], found["cuda-version"], found["cuda-nvcc"]) == ("2.9.1", "12.9", "12.9")
+    assert read(project).requirements["cuda"] == "12.9"
+    project.ok("lock", "tiny", "--check")
+    rewrite(project, head=FOLLOWING, dependencies='libtorch = "<2.9"')
+    project.ok("lock", "tiny")
+    assert (chosen(project)["libtorch"], chosen(project)["cuda-nvcc"]) == ("2.8.0", "12.6")
+    rewrite(project, head=FOLLOWING, dependencies='pytorch = { version = "*", build = "cpu*" }')
+    err = project.fails(5, "no-solution", "lock", "tiny")
+    assert "pytorch 2.9.1 cpu_mkl_h1_py_100 on linux-64 has no CUDA" in err
+    assert 'build = "*cuda*"' in err
+
+
+def test_a_toolkit_that_leads_to_another_torch_is_refused(project: Project, channels: Channels) -> None:
+    """The newest torch has no toolkit beside it, and an older one of another CUDA would be selected in its place."""
+    conda_torches(channels, "12.6", "12.9")
+    channels.add("main-line", package("clash", "1.0", "0", constrains=["cuda-nvcc <12.9"]))
+    rewrite(project, head=FOLLOWING, dependencies='pytorch = "*"\nclash = "*"')
+    assert "cuda-nvcc" in project.fails(5, "no-solution", "lock", "tiny")

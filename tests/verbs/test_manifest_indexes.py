@@ -11,6 +11,7 @@ import yaml
 
 from tests.support.fakes import Index, make_wheel
 from tests.support.projects import HERE, Project, call
+from tests.support.rarely import pairs_fast
 
 BUILD = "2.9.0+cu128"
 ASKED = """\
@@ -52,7 +53,7 @@ def rows(project: Project) -> dict[str, dict[str, Any]]:
     return {row["name"]: row for row in found}
 
 
-@pytest.mark.parametrize(("bare", "whole"), [(False, False), (False, True), (True, False), (True, True)])
+@pytest.mark.parametrize(("bare", "whole"), pairs_fast((False, True), (True, False)))
 def test_torch_of_a_second_index_is_locked_and_created_with_no_variable(
     bare: bool, whole: bool, asked: Project, torch: Index, tmp_path: Path
 ) -> None:
@@ -76,6 +77,7 @@ def test_torch_of_a_second_index_is_locked_and_created_with_no_variable(
     assert packages["torch"]["source"] == f"pytorch-cu128 ({torch.url})"
 
 
+@pytest.mark.long
 def test_a_login_goes_to_the_address_that_it_was_stored_for(
     asked: Project, torch: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

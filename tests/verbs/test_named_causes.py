@@ -15,6 +15,7 @@ import pytest
 from tests.support.channels import Channels, package
 from tests.support.fakes import make_wheel
 from tests.support.projects import Project
+from tests.support.rarely import some_fast
 
 LINUX = 'platforms = ["linux-64"]\n'
 CONDA = f'{LINUX}channels = ["conda-forge"]\n'
@@ -334,7 +335,15 @@ def apply(hint: str, manifest: str) -> str:
     return changed
 
 
-@pytest.mark.parametrize("conflict", CONFLICTS, ids=lambda conflict: conflict.name)
+SAME = ("gensim-numpy", "numba-numpy")
+"""Conflicts of the kind of `pandas-numpy`."""
+
+
+@pytest.mark.parametrize(
+    "conflict",
+    some_fast(CONFLICTS, [one for one in CONFLICTS if one.name not in SAME]),
+    ids=lambda conflict: conflict.name,
+)
 def test_a_conflict_is_named_by_its_cause_and_its_edit_works(
     conflict: Conflict, project: Project, channels: Channels
 ) -> None:
@@ -354,6 +363,7 @@ def test_five_conflicts_are_from_public_threads() -> None:
     assert len(CONFLICTS) >= 10
 
 
+@pytest.mark.long
 def test_uv_s_own_words_are_for_those_who_ask(project: Project, tmp_path: Path) -> None:
     make_wheel(project.index.folder, "numpy", "1.26.4", tag=f"cp312-cp312-{OLD}")
     project.manifest.write_text(f'{LINUX}python = ">=3.14,<3.15"\n\n[pypi-dependencies]\nnumpy = "*"\n')

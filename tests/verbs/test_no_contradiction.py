@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import random
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,6 +80,8 @@ def test_no_answer_of_a_thousand_contradicts_another(
 ) -> None:
     made = list(machines())
     assert len(made) == 1000
+    if arch_list:  # half of them, by chance: each third machine has two GPUs, and other values go round, too
+        made = random.Random(arch_list).sample(made, 500)
     checked, of_driver = agree(made, arch_list, tmp_path, monkeypatch)
     runs = Counter(found["run"] for found in checked.values())
     assert min(runs[True], runs[False], runs[None]) > 100
@@ -86,7 +89,7 @@ def test_no_answer_of_a_thousand_contradicts_another(
         *("native", "minor-version", "forward", "impossible", "unknown"),
     }
     split = [found for found in checked.values() if len({gpu["run"] for gpu in found["gpus"]}) > 1]
-    assert len(split) > 100  # one GPU runs what another does not
+    assert len(split) > len(made) // 10  # one GPU runs what another does not
 
 
 def agree(

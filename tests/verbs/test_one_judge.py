@@ -1,4 +1,4 @@
-"""`tenv check`, `tenv check-driver` and `tenv create auto` give one answer about a host and a target."""
+"""`check`, `check-driver`, `create auto`, and the target step of `plan` and `build` give one answer about a target."""
 
 import json
 from collections import Counter
@@ -9,20 +9,26 @@ from typing import Any
 
 import pytest
 
-from tenv.checks import judge
+from tenv.builds import checkout_step
+from tenv.builds.build_job import BuildJob, BuildRequest
+from tenv.builds.checkout_step import check_checkout, check_target
+from tenv.checks import judge, judge_targets
 from tenv.checks.before_create import look_around
 from tenv.checks.choose_target import _gpu, choose
 from tenv.checks.host_options import HostOptions
 from tenv.checks.judge import Answers
 from tenv.checks.judge_targets import check, check_driver
-from tenv.checks.rules.interface import Case, Rule
+from tenv.checks.rules.checkout import OF_CHECKOUT
+from tenv.checks.rules.interface import Case, Rule, Scope, Severity
 from tenv.core.errors import NoTargetError
 from tenv.host.report_json import to_json
 from tenv.locks.lock_file import read_lock
 from tenv.project.context import Context
+from tenv.verbs.build import checkout_context
 from tests.support.check_hosts import write
 from tests.support.pairs import BUILDING, Pair, pairs
 from tests.support.projects import Project, call
+from tests.support.small_torch import make_checkout
 
 FAST = 120
 """Pairs of the fast tests: more than there are cases of rules about building, so that each begins one."""
@@ -93,10 +99,14 @@ class Commands:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...] = ()) -> None:
         monkeypatch.chdir(folder)
         monkeypatch.setenv("PWD", str(folder))
-        monkeypatch.setattr(judge, "read_lock", cache(read_lock))  # a built-in lock stays as it is
+        monkeypatch.setattr(judge, "read_lock", cache(read_lock))  # a built-in target stays as it is, and its lock
+        monkeypatch.setattr(judge_targets, "newest_toolkits", lambda _: ())  # a toolkit alone is judged by no other
         self.folder, self.context = folder, Context()
         self.names = names or tuple(self.context.places.names())
-        monkeypatch.setattr(type(self.context.places), "names", lambda _: self.names)
+        places = type(self.context.places)
+        found = cache(self.context.places.find)
+        monkeypatch.setattr(places, "names", lambda _: self.names)
+        monkeypatch.setattr(places, "find", lambda _, name: found(name))
 
     def agree(self, pair: Pair) -> str:
         """Compare the decisions about a host; return the target of `create auto`, or an empty string."""
@@ -116,6 +126,74 @@ class Commands:
             assert fits or not row["suits"], (pair.number, row)
             assert row["suits"] or not fits or (row["cuda"] and not with_gpu), (pair.number, row)
         return taken
+
+
+class Builds:
+    """What the target step of `plan` and `build` decides for a checkout, with a host in place of this machine."""
+
+    def __init__(self, commands: Commands, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.commands, self.monkeypatch = commands, monkeypatch
+        self.checkout = make_checkout(folder / "pytorch")
+
+    def agree(self, pair: Pair) -> tuple[str, bool]:
+        """Compare the step with `check` and `create auto`; return a target, and whether its build is refused."""
+        commands, asked = (
+            self.commands,
+            HostOptions(host_report=write(self.checkout / "h.json", to_json(pair.case.host))),
+        )
+        around = look_around(commands.context, str(self.checkout), asked)
+        self.monkeypatch.setattr(checkout_step, "look_around", lambda *_: around)
+        try:
+            auto = choose(commands.context, around, lambda _: None).target
+        except NoTargetError:
+            auto = ""
+        named = commands.names[pair.number % len(commands.names)]
+        for name in (None, named):
+            job = BuildJob(
+                checkout_context(commands.context, self.checkout), BuildRequest(self.checkout, name), dry=True
+            )
+            check_checkout(job)
+            if name is None and not auto:
+                with pytest.raises(NoTargetError):
+                    check_target(job)
+                continue
+            done = check_target(job)
+            assert job.target.name == (name or auto), pair.number
+            (checked,) = check(commands.context, (job.target.name,), str(self.checkout), asked)
+            wrong = {found.code for found in checked.about(Scope.BUILD, Scope.BOTH) if found.severity is Severity.ERROR}
+            refused = {found.code for found in done.findings if found.severity is Severity.ERROR}
+            assert refused == wrong - {*OF_CHECKOUT}, (pair.number, job.target.name)
+        return named, bool(refused)
+
+    def whole(self, pair: Pair) -> None:
+        """Compare the commands themselves."""
+        name, refused = self.agree(pair)
+        words = (name, "--pytorch", str(self.checkout), "--json")
+        for command in ("plan", *(["build"] if refused else [])):
+            ended = call(command, *words)
+            steps = {row["name"]: row["ok"] for row in json.loads(ended.out)["data"]["steps"]}
+            assert (steps["target"], "create" in steps) == (not refused, not refused), (pair.number, command)
+            assert ended.status == 1 or not refused, (pair.number, command)
+
+
+def test_the_target_step_of_a_build_agrees_about_random_machines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builds = Builds(Commands(tmp_path, monkeypatch, FEW), tmp_path, monkeypatch)
+    chosen = list(pairs(FAST))
+    assert len({builds.agree(pair) for pair in chosen[::3]}) > len(FEW)
+    for pair in chosen[1::12][:10]:
+        builds.whole(pair)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("quarter", range(4))
+def test_the_target_step_of_a_build_agrees_about_a_thousand_random_machines(
+    quarter: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builds = Builds(Commands(tmp_path, monkeypatch), tmp_path, monkeypatch)
+    found = {builds.agree(pair) for pair in list(pairs(1000, seed=35))[quarter::4]}
+    assert len({name for name, _ in found}) == len(builds.commands.names)
 
 
 def test_all_commands_agree_about_a_hundred_random_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

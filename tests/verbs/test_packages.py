@@ -94,6 +94,7 @@ def test_tree_names_the_feature_that_requests_a_package(project: Project) -> Non
     assert line.endswith("(requested by test)")
 
 
+@pytest.mark.long
 def test_packages_of_an_environment_are_without_the_features_it_lacks(project: Project) -> None:
     text = project.manifest.read_text()
     project.manifest.write_text(text + '\n[feature.more.pypi-dependencies]\ngamma = "*"\n')

@@ -196,3 +196,32 @@ def test_create_takes_the_target_of_the_report(tmp_path: Path) -> None:
     ended = call("create", "--target-from-report", "--host-report", file, "--frozen", "--offline")
     assert ended.err.splitlines()[0].startswith("target: cuda121, since ")
     assert ended.status == 7  # this project has no lock
+
+
+SMI_QUERY = """\
+==============NVSMI LOG==============
+
+Driver Version                                         : 580.126.09
+CUDA Version                                           : 13.0
+
+Attached GPUs                                          : 1
+GPU 00000000:19:00.0
+    Product Name                                       : NVIDIA H200
+    Fabric
+        State                                          : In Progress
+        Status                                         : N/A
+        Health
+            Summary                                    : N/A
+"""
+
+
+def test_the_state_of_nvswitch_is_read_and_judged(tmp_path: Path) -> None:
+    """Reduced from github.com/huggingface/huggingface_hub/issues/4128: programs on such GPUs end with error 802."""
+    (tmp_path / "smi.txt").write_text(SMI_QUERY)
+    for said, state, run in (("In Progress", "in-progress", None), ("Completed", "completed", True)):
+        (tmp_path / "smi.txt").write_text(SMI_QUERY.replace("In Progress", said))
+        host = call("host", "--host-report", str(tmp_path / "smi.txt"), "--json").data
+        assert [gpu["fabric"] for gpu in host["gpus"]["value"]] == [state]
+        checked = call("check-driver", "cuda130", "--host-report", str(tmp_path / "smi.txt"), "--json")
+        assert checked.data["targets"][0]["run"] is run
+        assert ("TE115" in checked.out) == (run is None)

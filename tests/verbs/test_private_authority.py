@@ -19,6 +19,7 @@ from tests.support.conda import Channel
 from tests.support.conda_project import Conda
 from tests.support.fakes import Index
 from tests.support.projects import Project, write_config
+from tests.support.rarely import pairs_fast
 from tests.support.redist import Files, Server
 
 NAMED = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT")
@@ -69,8 +70,7 @@ def name(authority: Authority, setting: str, folder: Path) -> str:
     return str(folder / "certificates")
 
 
-@pytest.mark.parametrize("setting", NAMED)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("setting", "kind"), pairs_fast(NAMED, KINDS))
 def test_a_setting_that_names_the_authority_opens_every_server(
     secret: Project, authority: Authority, setting: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,8 +96,7 @@ def test_without_the_setting_every_server_is_refused_in_one_sentence(
     assert not secret.lock.exists()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("setting", ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"])
+@pytest.mark.parametrize(("setting", "kind"), pairs_fast(("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"), KINDS))
 def test_a_setting_that_names_another_authority_is_named_itself(
     secret: Project, kind: str, setting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, impatient: None
 ) -> None:

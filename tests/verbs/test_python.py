@@ -11,6 +11,7 @@ from tenv.core.versions import Range, Version
 from tenv.environment.state import State, Status
 from tenv.install.plan import choose_python
 from tenv.locks.lock import Lock, Wheel
+from tenv.sources.job import named_python
 from tenv.sources.wheels.interpreters import Interpreter
 from tenv.sources.wheels.uv import Uv
 from tenv.targets.manifest import Manifest
@@ -130,6 +131,7 @@ def test_what_the_host_lacks_is_fetched() -> None:
     ("wanted", "message"),
     [
         ("3.10", "`--python 3.10`: the lock of t serves 3.11, 3.12, 3.13"),
+        ("python3.12x", "`--python python3.12x` is no program on PATH; the lock of t serves 3.11, 3.12, 3.13"),
         (
             "/nowhere/python",
             "`--python /nowhere/python` is not a working Python; the lock of t serves 3.11, 3.12, 3.13",
@@ -144,6 +146,12 @@ def test_one_that_does_not_do_is_refused(wanted: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         choose(FakeUv([*MACHINE, python("3.14.1")]), wanted=wanted)
     assert caught.value.message == message
+
+
+def test_a_program_may_be_named_as_on_path(tmp_path: Path) -> None:
+    program = make_python(tmp_path, "python3.12d", "3.12.4", headers=True)
+    for wanted, found in (("python3.12d", str(program)), ("3.12", "3.12"), ("python3.13", "python3.13")):
+        assert named_python(wanted, {"PATH": str(tmp_path)}) == found
 
 
 def make_python(folder: Path, name: str, version: str, *, headers: bool) -> Path:

@@ -252,7 +252,7 @@ def test_a_rollback_is_stale_until_the_next_create(created: Project) -> None:
     assert state_of(created) == "stale"
 
 
-@pytest.mark.parametrize("shell", ["bash", "fish"])
+@pytest.mark.parametrize("shell", first_fast(["bash", "fish"]))
 def test_the_hook_starts_python_only_when_the_lock_changes(created: Project, shell: str) -> None:
     program = shutil.which(shell, path="/usr/bin:/bin")
     assert program, f"{shell} is not installed"
@@ -289,6 +289,7 @@ def test_the_hook_starts_python_only_when_the_lock_changes(created: Project, she
     assert json.loads(created.state_file.read_text())["python"] == HERE
 
 
+@pytest.mark.long
 def test_an_environment_elsewhere_is_compared_with_the_lock_that_it_was_made_from(
     created: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tenv.core.unreadable import closed_to_others
 from tenv.install import make
-from tests.support.projects import Ended, Project
+from tests.support.projects import HERE, Ended, Project
 from tests.support.rarely import first_fast
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs the modes and capabilities of Linux")
@@ -124,5 +124,11 @@ def test_a_shared_environment_names_a_python_that_others_can_not_reach(
         assert closed_to_others(program, home / "env") is None
         assert closed_to_others(program, private / "env") is None
     monkeypatch.setattr(make, "closed_to_others", lambda _, __: home)
-    said = project.ok("create", "tiny", "--prefix", str(project.folder / "shared")).err
-    assert f"lies in {home}, which other users can't enter: `--python /usr/bin/python3`" in said
+    monkeypatch.setattr(make, "_SYSTEM", project.folder)
+    (project.folder / "python3.8").touch()  # the lock serves none such
+    words = ("create", "tiny", "--prefix", str(project.folder / "shared"))
+    said = project.ok(*words).err
+    assert f"lies in {home}, which other users can't enter\n" in said
+    (project.folder / f"python{HERE}").touch()
+    said = project.ok(*words, "--anew").err
+    assert f"lies in {home}, which other users can't enter: `--python {project.folder}/python{HERE}` takes" in said

@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.fakes import make_nvidia, make_wheel
 from tests.support.projects import Project
+from tests.support.rarely import first_fast
 
 NAMES = (
     "bin/python-mytool",
@@ -77,7 +78,7 @@ def test_verify_lists_them_and_finds_no_fault(toolkit: Project) -> None:
     assert {*mine} == {*data["integrity"]["extra"]}
 
 
-@pytest.mark.parametrize("words", [("create", "tiny"), ("create", "tiny", "--repair")])
+@pytest.mark.parametrize("words", first_fast([("create", "tiny", "--repair"), ("create", "tiny")]))
 def test_they_stay_when_an_environment_is_brought_up_to_date(toolkit: Project, words: tuple[str, ...]) -> None:
     mine = plant(toolkit)
     make_wheel(toolkit.index.folder, "delta", "1.0")
@@ -95,6 +96,7 @@ def test_they_stay_when_an_interrupted_environment_is_finished(toolkit: Project)
     assert {*mine} == {*toolkit.ok("verify", "tiny", "--no-probes", "--json").data["integrity"]["extra"]}
 
 
+@pytest.mark.long
 def test_they_stay_when_the_records_of_tenv_are_lost(toolkit: Project) -> None:
     mine = plant(toolkit)
     (toolkit.prefix / "tenv-meta" / "made.json").unlink()

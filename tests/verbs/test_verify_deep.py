@@ -108,6 +108,7 @@ def test_archives_are_compared_with_the_locked_files(project: Project, served: I
     assert deep() == (0, [])
 
 
+@pytest.mark.long
 def test_rights_are_compared_with_the_locked_files(project: Project) -> None:
     make_wheel(project.index.folder, "gamma", "1.0", files={"gamma-1.0.data/scripts/gamma.sh": "#!/bin/sh\n"})
     project.ask_for('gamma = "*"')

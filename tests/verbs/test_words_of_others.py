@@ -17,6 +17,7 @@ NO_SITE = Path("/nonexistent/lib/python3.11/site-packages")
 TREE = "vision @ git+https://example.com/vision"
 
 
+@pytest.mark.long
 def test_a_feature_is_added_to_listed_run_with_and_dropped_from(project: Project) -> None:
     make_wheel(project.index.folder, "delta", "1.0", requires=["beta", "gamma"])
     project.ok("lock", "tiny")

@@ -9,8 +9,9 @@ from pathlib import Path
 from tenv.activation.changes import Action, Activation, Change
 from tenv.activation.conda_scripts import Effect, decide
 from tenv.core.dataclass import dataclass
-from tenv.core.prefix import CONSTRAINT
-from tenv.host.interface import Missing
+from tenv.core.prefix import CONSTRAINT, TOOLS
+from tenv.host.installed_torch import InstalledTorch
+from tenv.host.interface import Fact, Missing
 from tenv.host.machine import BuildResources
 from tenv.targets.manifest import Manifest
 from tenv.targets.variable_requests import DERIVED, separator_of
@@ -62,6 +63,8 @@ def derive(
     archs: Archs | None = None,
     effects: Sequence[Effect] = (),
     home: str = "",
+    *,
+    torch: InstalledTorch | None = None,
 ) -> Activation:
     """Return the changes of an activation: for packages and the toolchain first, then the manifest's.
 
@@ -72,11 +75,13 @@ def derive(
         archs: The architectures to compile for; None to leave them to PyTorch, which detects the GPUs.
         effects: The effects of the conda packages' activation scripts.
         home: The user's home folder, which values of the manifest may use.
+        torch: The torch of the environment that the toolchain is beside; None for a toolchain with its own Python.
 
     Raises:
         ManifestError: A value of the manifest uses a variable that is not set.
     """
-    changes = {change.name: change for change in _derived(manifest, toolchain, machine)}
+    found = _beside(manifest, toolchain, machine, torch) if torch else _derived(manifest, toolchain, machine)
+    changes = {change.name: change for change in found}
     kept, left_out = _of_packages(effects, changes)
     changes |= kept
     if archs and toolchain.nvcc:
@@ -92,12 +97,19 @@ def derive(
             changes[change.name] = change
     left_out = tuple(change for change in left_out if change.name not in changes)
     steering = {*_STEERING, *manifest.environment} - _LOCATING
+    if torch:
+        changes = {name: replace(one, default=one.default or name in _COMPILERS) for name, one in changes.items()}
     ordered = (_as_default(one) if one.name in steering else one for one in (*changes.values(), *behind))
     return Activation(manifest.name, toolchain.prefix, tuple(ordered), left_out=left_out)
 
 
-_STEERING = frozenset({"MAX_JOBS", "CMAKE_GENERATOR", "TORCH_CUDA_ARCH_LIST", "CUDAARCHS", "_GLIBCXX_USE_CXX11_ABI"})
+_STEERING = frozenset(
+    {"MAX_JOBS", "NVCC_THREADS", "CMAKE_GENERATOR", "TORCH_CUDA_ARCH_LIST", "CUDAARCHS", "_GLIBCXX_USE_CXX11_ABI"}
+)
 """The variables of tenv and of packages that steer a build, beside the manifest's own."""
+
+_COMPILERS = frozenset({"CC", "CXX", "CUDAHOSTCXX", "NVCC_CCBIN"})
+"""The variables beside another environment in which a compiler of the user stays."""
 
 _LOCATING = (DERIVED - _STEERING) | {"PYTHONNOUSERSITE"}
 """The variables that locate the toolchain or keep other files out: a value from elsewhere would mix two toolchains."""
@@ -213,6 +225,43 @@ def _derived(manifest: Manifest, toolchain: Toolchain, machine: BuildResources) 
             "and the default of GCC since 5.1"
         )
         yield Change("_GLIBCXX_USE_CXX11_ABI", Action.SET, "1", reason)
+
+
+def _beside(
+    manifest: Manifest, toolchain: Toolchain, machine: BuildResources, torch: InstalledTorch
+) -> Iterator[Change]:
+    """Yield the changes of a toolkit beside another environment, whose Python and variables stay as they are."""
+    yield Change("TENV_TARGET", Action.SET, manifest.name, "names the active environment")
+    yield Change("TENV_PREFIX", Action.SET, str(toolchain.prefix), "the active environment's folder")
+    own = [toolchain.prefix / TOOLS, *_program_folders(toolchain), *toolchain.programs]
+    programs = os.pathsep.join(str(folder) for folder in dict.fromkeys(own) if folder != toolchain.prefix / "bin")
+    yield Change("PATH", Action.PREPEND, programs, "CMake, Ninja and nvcc come first; no Python is among them")
+    yield from _cuda_changes(toolchain)
+    yield from _compiler_changes(toolchain)
+    yield from _headers(replace(toolchain, headers=()))
+    if toolchain.ninja:
+        yield Change("CMAKE_GENERATOR", Action.SET, "Ninja", "builds with CMake take the Ninja of the environment")
+    count, why = jobs(machine, cuda=toolchain.cuda is not None)
+    yield Change("MAX_JOBS", Action.SET, str(count), why)
+    if toolchain.cuda:
+        yield _nvcc_threads(machine, count)
+    if isinstance(torch.cxx11_abi, Fact):
+        reason = f"the C++ ABI of torch {torch.label} ({torch.cxx11_abi.origin})"
+        yield Change("_GLIBCXX_USE_CXX11_ABI", Action.SET, str(int(torch.cxx11_abi.value)), reason)
+
+
+_MOST_THREADS = 4
+"""The threads of nvcc that flash-attention, causal-conv1d and mamba ask for where NVCC_THREADS is not set."""
+
+
+def _nvcc_threads(machine: BuildResources, count: int) -> Change:
+    """Return the threads of each nvcc: each compiles for one architecture, and takes the memory of a job."""
+    fit, known = 1, "the memory is unknown"
+    if not isinstance(machine.memory, Missing):
+        fit = min(_MOST_THREADS, max(1, int(machine.memory.value / CUDA_JOB_BYTES / count)))
+        known = f"{machine.memory.value / _GIB:.1f} GiB of memory for {count} jobs at {CUDA_JOB_BYTES / _GIB:g} GiB"
+    reason = f"{known} and thread; setup.py of flash-attention and others passes it to nvcc as --threads"
+    return Change("NVCC_THREADS", Action.SET, str(fit), reason)
 
 
 def _python_changes(toolchain: Toolchain) -> Iterator[Change]:

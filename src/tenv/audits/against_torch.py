@@ -4,21 +4,27 @@ Torch's C++ interface changes with each release; an extension loads where the li
 symbol that it wants of it. The functions in C of ``torch/csrc/stable`` and of AOTInductor's shim stay as they are.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tenv.audits.audited_tree import open_tree
 from tenv.audits.library import AuditedFile, GpuArch, Needs, audit_finding, torch_symbols
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.dataclass import dataclass
 from tenv.core.elf import CxxAbi, ElfFaultError, open_elf
 from tenv.host.installed_torch import InstalledTorch
 from tenv.host.interface import Fact, Missing
+from tenv.host.torch_files import TorchPlace
 
 __all__ = ["TorchAudit", "audit_against_torch", "libraries_of_torch"]
 
 _NAMED = 5
 _LIBRARIES = ("libc10*.so*", "libtorch*.so*", "libshm.so*")
+_MODULE = re.compile(r"\.(?:cpython-(\d{2,4}t?)-[\w-]+|(abi3))\.so$", re.ASCII)
+"""The end of the name of an extension module on Linux: PEP 3149, and the stable interface (PEP 384)."""
 _STABLE = ("aoti_torch_", "torch_")
 
 
@@ -31,6 +37,7 @@ class TorchAudit:
         wanted: The number of symbols that the extension wants of torch.
         missing: Those that this torch lacks; None where its libraries can't be read.
         stable: Whether it uses torch's stable ABI alone; None where it wants nothing of torch.
+        pythons: The Pythons that its modules are for: ``cp312``, ``abi3`` for Python's stable ABI.
         findings: Its faults.
     """
 
@@ -38,6 +45,7 @@ class TorchAudit:
     wanted: int
     missing: tuple[str, ...] | None
     stable: bool | None
+    pythons: tuple[str, ...]
     findings: tuple[Finding, ...]
 
     def to_json(self) -> dict[str, Any]:
@@ -49,6 +57,7 @@ class TorchAudit:
             "wanted": self.wanted,
             "missing": missing,
             "stable_abi": self.stable,
+            "python_abi": list(self.pythons),
         }
 
 
@@ -66,28 +75,63 @@ def audit_against_torch(libraries: Sequence[AuditedFile], needs: Needs, torch: I
     wanted -= own
     missing = _missing(wanted, torch)
     stable = all(name.startswith(_STABLE) for name in wanted) if wanted else None
+    pythons = _pythons(libraries)
     findings = [
         *_symbols(wanted, missing, torch),
+        *_python(pythons, torch),
         *_abi(libraries, torch),
         *_cuda(needs, torch),
         *_code(needs, torch),
         *_glibc(needs, torch),
     ]
     missed = None if missing is None else tuple(sorted(missing))
-    return TorchAudit(torch, len(wanted), missed, stable, tuple(findings))
+    return TorchAudit(torch, len(wanted), missed, stable, pythons, tuple(findings))
 
 
 def _missing(wanted: frozenset[str], torch: InstalledTorch) -> frozenset[str] | None:
     """Return the symbols that no library of a torch defines; None where none of them can be read."""
     left, read = set(wanted), False
+    for defined in _defined(torch):
+        left -= defined
+        read = True
+        if not left:  # the largest library of a wheel need not be unpacked
+            break
+    return frozenset(left) if read else None
+
+
+def _defined(torch: InstalledTorch) -> Iterator[frozenset[str]]:
+    """Yield the symbols that each library of a torch defines, of a wheel too."""
     for path in libraries_of_torch(torch):
         try:
             with open_elf(path) as file:
-                left -= torch_symbols(file.data).defined
+                yield torch_symbols(file.data).defined
         except (OSError, ElfFaultError):
             continue
-        read = True
-    return frozenset(left) if read else None
+    wheel = Path(torch.place)
+    if torch.where is TorchPlace.WHEEL and wheel.is_file():
+        for part in open_tree(wheel).libraries([f"torch/lib/{name}" for name in _LIBRARIES]):
+            with suppress(ElfFaultError):
+                yield torch_symbols(part.data).defined if part.data else frozenset()
+
+
+def _pythons(libraries: Iterable[AuditedFile]) -> tuple[str, ...]:
+    found = (match for row in libraries if (match := _MODULE.search(row.path)))
+    return tuple(sorted({match[2] or f"cp{match[1]}" for match in found}))
+
+
+def _python(pythons: Sequence[str], torch: InstalledTorch) -> Iterator[Finding]:
+    """Yield an error for modules of another Python than torch's."""
+    if isinstance(torch.python, Missing) or not pythons or {torch.python.value, "abi3"} & {*pythons}:
+        return
+    yield audit_finding(
+        "TE014",
+        Severity.ERROR,
+        ", ".join(pythons),
+        f"is the Python of its modules, and torch {torch.label} is for {torch.python.value}: the import finds none",
+        torch.python.origin,
+        "PEP 3149; PEP 425",
+        f"a wheel of the extension for {torch.python.value}, or a build by that Python",
+    )
 
 
 def _symbols(wanted: Iterable[str], missing: frozenset[str] | None, torch: InstalledTorch) -> Iterator[Finding]:

@@ -10,9 +10,10 @@ import shutil
 import stat
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import IO
 
@@ -75,22 +76,22 @@ class AuditedTree:
         self.names = {name.rpartition("/")[2]: name for name in reversed(files)}
         self.fault = fault
 
-    def libraries(self) -> Iterator[TreePart]:
-        """Yield the ELF files in it, open for the time of the step."""
+    def libraries(self, patterns: Sequence[str] = ("*",)) -> Iterator[TreePart]:
+        """Yield the ELF files in it whose place fits a pattern, open for the time of the step."""
         if self.kind is AuditedKind.WHEEL:
-            yield from self._members()
+            yield from self._members(patterns)
             return
         base = self.path if self.kind is AuditedKind.FOLDER else self.path.parent
-        for name in self.files:
+        for name in (name for name in self.files if _fits(name, patterns)):
             if not (base / name).is_symlink() or self.kind is AuditedKind.FILE:
                 yield from _on_disk(base / name, name)
 
-    def _members(self) -> Iterator[TreePart]:
+    def _members(self, patterns: Sequence[str]) -> Iterator[TreePart]:
         left = _MOST_BYTES
         try:
             with zipfile.ZipFile(self.path) as archive:
                 for entry in archive.infolist():
-                    if entry.is_dir():
+                    if entry.is_dir() or not _fits(entry.filename, patterns):
                         continue
                     yield from _member(archive, entry, left)
                     left -= entry.file_size if _is_library(entry.filename) else 0
@@ -165,6 +166,10 @@ def _wheel(path: Path) -> AuditedTree:
     if len(names) > _MOST_FILES:
         return AuditedTree(path, AuditedKind.WHEEL, [], f"it has more than {_MOST_FILES} files")
     return AuditedTree(path, AuditedKind.WHEEL, names)
+
+
+def _fits(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatch(name, pattern) for pattern in patterns)
 
 
 def _is_library(name: str) -> bool:

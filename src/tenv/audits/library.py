@@ -51,6 +51,7 @@ CODES = {
     "TE011": "a folder of the build machine in a run path",
     "TE012": "a build that differs from its target",
     "TE013": "an extension of another torch",
+    "TE014": "an extension of another Python",
 }
 
 

@@ -83,6 +83,11 @@ def settle_target(job: BuildJob, name: str) -> None:
     Variables of the shell, then those of the target, give values to the options that are not set.
     """
     job.target = job.context.places.find(name)
+    if beside := job.target.manifest.beside:
+        raise UsageError(
+            f"`{name}` is a toolkit for the torch of {beside}, and PyTorch itself is built in an environment of tenv",
+            hint="`tenv targets` lists the other targets",
+        )
     job.environment = job.context.environment(name, None)
     job.request = job.request.with_variables({**_own_variables(job), **job.context.environ})
 
@@ -331,7 +336,7 @@ def _with_cuda(job: BuildJob) -> Iterator[str]:
     for name in job.context.places.names():
         with contextlib.suppress(TenvError):  # a manifest of the user that can't be read
             manifest = job.context.places.find(name).manifest
-            accepted, here = manifest.pytorch, current_platform() in manifest.platforms
+            accepted, here = manifest.pytorch, current_platform() in manifest.platforms and not manifest.beside
             if manifest.requirements.cuda and here and (accepted is None or str(job.tree.release) in accepted):
                 yield name
 

@@ -84,7 +84,8 @@ def _beside(version: str, beside: Mapping[str, str]) -> Iterator[str]:
     """Yield the companions of the built torch, and how to compile extensions against it."""
     if beside:
         words = ", ".join(f"{name} {minor}" for name, minor in beside.items())
-        yield f"{words} go with torch {version}; compile extensions against it with `pip install --no-build-isolation`"
+        words += " goes" if len(beside) == 1 else " go"
+        yield f"{words} with torch {version}; compile extensions against it with `pip install --no-build-isolation`"
 
 
 def _ending(done: process.Completed | Missing) -> str:

@@ -1,5 +1,6 @@
 """Step `probe`: in seconds, whether the environment has the toolkit, the libraries and the tools that a build needs."""
 
+import itertools
 import re
 import shlex
 import tempfile
@@ -141,15 +142,23 @@ def _failed(job: BuildJob, outcome: Outcome) -> Iterator[Finding]:
                 repair,
             )
         return
-    last = next((line for line in reversed(outcome.log.splitlines()) if "error" in line.lower()), "")
     yield build_finding(
         "TE922",
         outcome.name,
         "does not work in this environment",
-        last or outcome.log.splitlines()[-1],
+        _reason(outcome.log.splitlines()),
         f"the probe `{outcome.name}` of `tenv verify`",
         repair,
     )
+
+
+def _reason(lines: list[str]) -> str:
+    """Return the last line of a log with an error, else its last line; CMake's message begins below such a line."""
+    at = next((at for at in range(len(lines) - 1, -1, -1) if "error" in lines[at].lower()), len(lines) - 1)
+    if not re.match(r"CMake Error at .*:$", lines[at]):
+        return lines[at]
+    message = itertools.takewhile(lambda line: line.startswith("  ") or not line, lines[at + 1 :])
+    return " ".join(" ".join(message).split()) or lines[at]
 
 
 def _write(job: BuildJob, outcomes: list[Outcome]) -> Path | None:

@@ -204,24 +204,29 @@ def _before(wanted: list[Candidate], best: int, around: Surroundings) -> tuple[i
     cuda = wanted[best].cuda
     if cuda is None or not (aside := why_aside(cuda, around)):
         return best, wanted
+    unpublished = _unpublished(cuda, around)
     for place, candidate in enumerate(wanted):
         if not candidate.suits or candidate.cuda is None or why_aside(candidate.cuda, around):
             continue
         passed = [replace(one, aside=aside) if one.suits else one for one in wanted[:place]]
-        return (place, [*passed, *wanted[place:]]) if is_stable(candidate.cuda, around) else (best, wanted)
+        before = unpublished or is_stable(candidate.cuda, around)
+        return (place, [*passed, *wanted[place:]]) if before else (best, wanted)
     return best, wanted
 
 
 def why_aside(cuda: Version, around: Surroundings) -> str:
     """Return why a CUDA that builds and runs goes after an older one; an empty string for one that does not.
 
-    That takes both: the revision's release calls the CUDA experimental, and has no wheels with it on the index, and
-    NVIDIA packages that CUDA for no system with the host's glibc. One of them alone is no reason to use an older one.
+    Either no release of PyTorch was published for the CUDA, or both: the revision's release calls the CUDA
+    experimental, and has no wheels with it on the index, and NVIDIA packages that CUDA for no system with the host's
+    glibc. One of these two alone is no reason to use an older one.
 
     Args:
         cuda: The release of the toolkit.
         around: The host and the PyTorch revision.
     """
+    if reason := _unpublished(cuda, around):
+        return reason
     row, libc = _release(around), around.host.libc
     if row is None or not isinstance(libc, Fact) or not _among(cuda, row.cuda_experimental):
         return ""
@@ -232,6 +237,16 @@ def why_aside(cuda: Version, around: Surroundings) -> str:
         f"PyTorch {row.version.major_minor} calls CUDA {cuda.major_minor} experimental, and NVIDIA packages none after "
         f"{ended.last} for {ended.system} (glibc {ended.glibc})"
     )
+
+
+def _unpublished(cuda: Version, around: Surroundings) -> str:
+    """Return that the revision's release, or the newest one, has no build for a CUDA that new; else an empty string."""
+    row = _release(around) or (None if around.source else around.facts.pytorch_build.releases[-1])
+    own = (*row.cuda_stable, *row.cuda_experimental, *([row.wheel_cuda] if row.wheel_cuda else [])) if row else ()
+    newest = max(own, default=None)
+    if row is None or newest is None or Version(cuda.major_minor) <= Version(newest.major_minor):
+        return ""
+    return f"PyTorch {row.version.major_minor} was published for CUDA {newest.major_minor} at most"
 
 
 def is_stable(cuda: Version, around: Surroundings) -> bool:
@@ -300,7 +315,8 @@ def _targets(context: Context, host: HostReport, say: Callable[[str], None]) -> 
                 raise
             say(f"auto: not {name}, since its manifest can't be read: {error.message}")
             continue
-        yield target, target.manifest.on(platform_of(host))
+        if not target.manifest.beside:  # a toolkit of another environment is for its torch alone
+            yield target, target.manifest.on(platform_of(host))
 
 
 def _gpu(host: HostReport) -> tuple[bool, str]:

@@ -1,8 +1,8 @@
 """Judge targets on each host of a fleet, from one report after the other.
 
 An unreadable report is an answer of its own, so that one broken host does not hide the others. At most one report is
-in memory at a time. Machines that differ only in name, memory and disk are of one kind: the rules that read none of
-these are asked once for a kind.
+in memory at a time. Machines that differ only in name, memory, disk and the torches of their users are of one kind: the
+rules that read none of these are asked once for a kind.
 """
 
 import errno
@@ -33,13 +33,15 @@ from tenv.host.report_json import from_json, is_json, parse
 from tenv.project.context import Context
 from tenv.project.user_facts import user_facts
 
-__all__ = ["MachineVerdicts", "ask_each", "check_fleet", "refuse_host_options"]
+__all__ = ["UNSHARED", "MachineVerdicts", "ask_each", "check_fleet", "refuse_host_options"]
 
 T = TypeVar("T")
 
 _KINDS = 512
 """Kinds of machines whose findings are kept."""
 _UNASKED = Missing.because(ReasonKind.UNREPORTED)
+UNSHARED = ("hostname", "torches", "memory", "disk")
+"""The values that machines of one kind do not share. No rule reads the first two, `MACHINE_RULES` the others."""
 _SUFFIXES = (".json", ".jsonl", ".ndjson", ".txt")
 _TEXT = ".txt"
 _CHUNK = 1 << 20
@@ -121,7 +123,7 @@ class _Judges:
         self._of_kind = lru_cache(maxsize=_KINDS)(self._judge_kind)
 
     def __call__(self, host: HostReport) -> tuple[Verdicts, ...]:
-        kinds = self._of_kind(replace(host, hostname=_UNASKED, memory=_UNASKED, disk=_UNASKED))
+        kinds = self._of_kind(replace(host, **dict.fromkeys(UNSHARED, _UNASKED)))
         return tuple(self._on(judge, host, *kind) for judge, kind in zip(self._judges, kinds, strict=True))
 
     def _judge_kind(self, host: HostReport) -> tuple[tuple[Answers, Verdicts], ...]:

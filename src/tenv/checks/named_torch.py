@@ -22,11 +22,16 @@ REPORT = "report"
 """The word for the torch of the host report, in place of a path or a version."""
 
 
+_EARLY = re.compile(r"(\d+\.\d+(?:\.\d+)?)(?:a|b|rc|\.dev)\d+(?:\+[A-Za-z0-9.]{1,80})?", re.ASCII)
+"""The version of a nightly or of a build of one's own: ``2.15.0.dev20261101+cu132``, ``2.4.0a0+07cecf4168.nv24.05``."""
+_NIGHTLY = re.compile(r"\+(cu\d{3}|cpu|xpu|rocm[\d.]+)$", re.ASCII)
+
+
 def named_torch(asked: str, facts: Facts, platform: str) -> InstalledTorch:
     """Return the torch at a path, or the torch of a version by the tables; raises UsageError for neither."""
-    path, version = Path(asked), torch_from_label(asked)
-    if version and not path.exists():
-        return _of_version(*version, facts, platform)
+    path = Path(asked)
+    if not path.exists() and (torch_from_label(asked) or _EARLY.fullmatch(asked)):
+        return _of_version(asked, "", facts, platform)
     found = read_torch(path)
     if isinstance(found, Missing):
         raise UsageError(
@@ -36,24 +41,25 @@ def named_torch(asked: str, facts: Facts, platform: str) -> InstalledTorch:
     return found
 
 
-def torch_of_report(host: HostReport, options: HostOptions) -> str:
-    """Return the version of the torch that a report has: of a pasted text, or the first of the active ones.
+def torch_of_report(host: HostReport, options: HostOptions, facts: Facts, platform: str) -> InstalledTorch:
+    """Return the torch that a report has: of a pasted text, or the first of the active ones.
 
     Raises:
-        UsageError: It has none.
+        UsageError: It has none, or one of which the tables have nothing.
     """
     if isinstance(host.torches, Fact):
-        return host.torches.value[0].version
+        found = host.torches.value[0]
+        if not options.host_report:
+            return named_torch(found.path, facts, platform)
+        return _of_version(found.version, found.cuda.major_minor if found.cuda else found.kind, facts, platform)
     pasted = options.given.pasted if options.given else {}
     version, cuda = (_pasted(pasted, name) for name in ("pytorch", "pytorch_cuda"))
-    if not version:
+    if not Version.find(version):
         raise UsageError(
             "--torch report: the host report has no torch",
             hint="name it: `--torch 2.9+cu128`, or pass the output of collect_env with --host-report",
         )
-    release = Version.find(version)
-    local = f"+cu{cuda.replace('.', '')}" if re.fullmatch(r"\d+\.\d", cuda) else ""
-    return version if "+" in version or not release else f"{release}{local}"
+    return _of_version(version, cuda if re.fullmatch(r"\d+\.\d", cuda) else "", facts, platform)
 
 
 def _pasted(values: Mapping[str, Any], name: str) -> str:
@@ -62,28 +68,61 @@ def _pasted(values: Mapping[str, Any], name: str) -> str:
     return str(row.get("value") or "") if isinstance(row, dict) else ""
 
 
-def _of_version(version: Version, label: str, facts: Facts, platform: str) -> InstalledTorch:
-    """Return the torch of a release, as the table has it; with another label, the values that it does not change."""
-    row = facts.torch_wheels.wheel(version, platform)
-    if row is None:
-        newest = facts.torch_wheels.wheels[-1].version
-        raise UsageError(
-            f"--torch {version}: the table of torch wheels has no such release for {platform}",
-            hint=f"it has 2.2 to {newest} (`tenv facts torch_wheels`); name an environment or a wheel: `--torch .venv`",
-        )
-    own = label in ("", row.local) or bool(row.cuda and label == row.cuda.major_minor)
-    return _from_row(row, label, own=own)
+def _of_version(asked: str, built: str, facts: Facts, platform: str) -> InstalledTorch:
+    """Return the torch of a version, as the table has it; of another version or label, the values that these name.
+
+    Args:
+        asked: The version.
+        built: The CUDA that a report names beside it, or ``cpu``, ``rocm``, ``xpu``; empty for none.
+        facts: The tables.
+        platform: The platform.
+    """
+    released, early = torch_from_label(asked), _EARLY.fullmatch(asked)
+    label = _NIGHTLY.search(asked)
+    if released:
+        version, named = released
+    else:
+        version = Version(early[1]) if early else Version.find(asked) or Version("0")
+        named = (torch_from_label(f"{version}{label[0]}") or (version, ""))[1] if label else ""
+    row = facts.torch_wheels.wheel(version, platform) if released else None
+    if row:
+        own = named in ("", row.local) or bool(row.cuda and named == row.cuda.major_minor)
+        same = built in ("", named) or bool(row.cuda and built == row.cuda.major_minor)
+        return _from_row(row, named if named and not own else "" if same else built, own=own and same)
+    if named or built:
+        return _from_label(asked, named or built)
+    newest = facts.torch_wheels.wheels[-1].version
+    raise UsageError(
+        f"--torch {asked}: the table of torch wheels has no such release for {platform}, and it names no CUDA",
+        hint=f"it has 2.2 to {newest} (`tenv facts torch_wheels`); name the CUDA, an environment or a wheel: "
+        "`--torch 2.1.2+cu121`, `--torch .venv`",
+    )
+
+
+def _from_label(version: str, label: str) -> InstalledTorch:
+    """Return a torch of which only the version and its label are known."""
+    said, other = "the version that was named", Missing(f"the table of torch wheels has no torch {version}")
+    cuda = Version(label) if label[:1].isdigit() else None
+    return InstalledTorch(
+        place=f"torch {version}",
+        where=TorchPlace.WHEEL,
+        prefix="",
+        version=Fact(version, said),
+        kind=Fact(_kind(label, cuda), said),
+        cuda=Fact(cuda, said) if cuda else Missing("a torch without CUDA"),
+        **dict.fromkeys(("gpu_code", "cxx11_abi", "compiler", "least_cxx", "default_cxx", "glibc"), other),
+    )
+
+
+def _kind(label: str, cuda: Version | None) -> TorchKind:
+    others = (kind for kind in (TorchKind.ROCM, TorchKind.XPU) if label.startswith(kind.value))
+    return next(others, TorchKind.CUDA if cuda else TorchKind.CPU)
 
 
 def _from_row(row: TorchWheel, label: str, *, own: bool) -> InstalledTorch:
-    source, none = row.basis.source, Missing("a version has no files: name an environment or a wheel")
-    other = Missing(f"the table has the torch {row.version}+{row.local} alone")
-    cuda = (row.cuda if own else Version(label) if label[:1].isdigit() else None) or Missing("a torch without CUDA")
-    kind = (
-        *(kind for kind in (TorchKind.ROCM, TorchKind.XPU) if label.startswith(kind.value)),
-        TorchKind.CPU if isinstance(cuda, Missing) else TorchKind.CUDA,
-    )[0]
-    local = row.local if own else f"cu{str(cuda).replace('.', '')}" if isinstance(cuda, Version) else label
+    source, other = row.basis.source, Missing(f"the table has the torch {row.version}+{row.local} alone")
+    cuda = row.cuda if own else Version(label) if label[:1].isdigit() else None
+    local = row.local if own else f"cu{str(cuda).replace('.', '')}" if cuda else label
 
     def fact(value: Any, *, certain: bool = True) -> Any:
         return Fact(value, source) if certain and value not in (None, "", ()) else other
@@ -93,20 +132,14 @@ def _from_row(row: TorchWheel, label: str, *, own: bool) -> InstalledTorch:
         where=TorchPlace.WHEEL,
         prefix="",
         version=Fact(f"{row.version}+{local}" if local else str(row.version), source),
-        kind=Fact(kind, source),
-        cuda=cuda if isinstance(cuda, Missing) else Fact(cuda, source if own else "the version that was named"),
-        hip=none,
-        xpu=none,
-        python=none,
+        kind=Fact(_kind(label, cuda), source),
+        cuda=Fact(cuda, source if own else "the version that was named") if cuda else Missing("a torch without CUDA"),
         gpu_code=fact(row.gpu_code, certain=own),
         cxx11_abi=fact(row.cxx11_abi, certain=own or row.cxx11_abi is True),  # the new ABI never went back
         compiler=fact(row.compiler, certain=own),
         least_cxx=fact(row.least_cxx),
         default_cxx=fact(row.default_cxx),
-        bounds=none,
         glibc=fact(row.glibc, certain=own),
-        requires=none,
-        base=none,
     )
 
 

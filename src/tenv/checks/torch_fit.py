@@ -6,6 +6,7 @@ the driver are those of a target with the same CUDA.
 """
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -29,6 +30,7 @@ from tenv.host.torch_toolkits import TakenToolkit, reported_toolkits, taken_tool
 from tenv.project.context import Context
 from tenv.project.user_facts import user_facts
 from tenv.targets.manifest import Manifest, Requirements
+from tenv.targets.torch_beside import OLDEST_CUDA
 
 __all__ = ["MISMATCH", "NOT_FOUND", "NO_HEADER", "NO_LIST", "TorchFit", "check_torch"]
 
@@ -102,8 +104,9 @@ def check_torch(context: Context, asked: str, options: HostOptions) -> TorchFit:
     """
     options, facts = read(options), user_facts(context)
     host = report(context, options)
-    asked = torch_of_report(host, options) if asked == REPORT else asked
-    torch = named_torch(asked, facts, platform_of(host))
+    platform = platform_of(host)
+    of_report = asked == REPORT
+    torch = torch_of_report(host, options, facts, platform) if of_report else named_torch(asked, facts, platform)
     taken = reported_toolkits(host) if options.host_report else taken_toolkits(Places(environ=context.environ))
     targets = targets_of(context, torch, platform_of(host))
     exported = exported_switches(facts, context.environ)
@@ -141,7 +144,7 @@ class _Judged:
         return f"torch {self.torch.label}"
 
     def findings(self) -> Iterator[tuple[Scope, Finding]]:
-        """Yield every finding with the verdict that it decides: torch's own first, then those of the rules."""
+        """Yield every finding with the verdict that it decides: torch's own first, then the rules' findings."""
         kind = self.torch.kind.value if isinstance(self.torch.kind, Fact) else None
         if kind in (TorchKind.ROCM, TorchKind.XPU):
             yield Scope.BUILD, self._other_accelerator(kind.value)
@@ -183,6 +186,9 @@ class _Judged:
             whole = toolkit.compiles and not toolkit.problems and not _NEEDED.intersection(toolkit.absent or ())
             if same and whole and toolkit.path not in ("", but):
                 return f"export CUDA_HOME={toolkit.path} CUDACXX={toolkit.path}/bin/nvcc"
+        if self.torch.prefix and self.cuda and self.cuda >= OLDEST_CUDA:
+            where = shlex.quote(self.torch.prefix)
+            return f"`tenv create auto --for {where}` makes a toolkit of CUDA {self.cuda} beside it; activate that"
         if self.targets:
             return f"`tenv create {self.targets[0]}` makes a toolkit of CUDA {self.cuda}; activate it, or set CUDA_HOME"
         return f"install a toolkit of CUDA {self.cuda}, and set CUDA_HOME to it"
@@ -402,7 +408,7 @@ class _Judged:
             )
 
     def _no_list(self) -> Iterator[Finding]:
-        """Yield a warning if nothing says for which GPUs to compile: torch's helper asks those of the machine."""
+        """Yield a warning if nothing says for which GPUs to compile: torch's helper asks the machine's GPUs."""
         gpus = self.host.gpus
         none = (isinstance(gpus, Missing) and gpus.kind is ReasonKind.NONE) or (
             isinstance(gpus, Fact) and not gpus.value

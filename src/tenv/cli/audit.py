@@ -97,12 +97,14 @@ def _show(found: "Audit") -> None:
 
 def _of_torch(held: "TorchAudit") -> str:
     """Return the line about the torch that an extension is held against."""
+    pythons = f"; Python: {', '.join(held.pythons)}" if held.pythons else ""
     if not held.wanted:
-        return f"torch: {held.torch.label}; it wants no symbol of torch"
+        return f"torch: {held.torch.label}; it wants no symbol of torch{pythons}"
     stable = "its stable ABI alone" if held.stable else "no stable ABI"
+    found = f"{held.wanted - len(held.missing or ())} of {count(held.wanted, 'symbol')} ({stable})"
     if held.missing is None:
-        return f"torch: {held.torch.label}; {count(held.wanted, 'symbol')} wanted ({stable}), and no library to compare"
-    return f"torch: {held.torch.label}; {held.wanted - len(held.missing)} of {count(held.wanted, 'symbol')} ({stable})"
+        found = f"{count(held.wanted, 'symbol')} wanted ({stable}), and no library to compare"
+    return f"torch: {held.torch.label}; {found}{pythons}"
 
 
 def _show_machines(found: "Audit") -> None:

@@ -203,3 +203,5 @@ def _print(found: "Built", *, whole: bool) -> None:
         tell_step(step, out, sys.stdout)
     if found.torch:
         out(f"torch {found.torch['version']}  {found.torch['location']}")
+    if found.report:
+        out(f"report {found.report}")

@@ -101,6 +101,12 @@ torch_option = click.option(
 @click.option("--here", is_flag=True, help="List the targets that fit this machine; the default outside a project.")
 @click.option("--all", "every", is_flag=True, help="With --here: list the other targets too, each with the reason.")
 @against_option
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="With --against: write the answers and their findings as a page to look at.",
+)
 @from_report_option
 @host_options
 def check(
@@ -113,6 +119,7 @@ def check(
     here: bool,
     every: bool,
     against: Path | None,
+    html: Path | None,
     target_from_report: bool,
     **options: Any,
 ) -> Result:
@@ -141,10 +148,12 @@ def check(
     )
     _refuse_together({"--torch": torch, "--pytorch": pytorch})
     _refuse_together({"--torch": torch, "--here": here, "TARGET": target})
+    if html and against is None:
+        raise click.UsageError("--html is for the machines of --against")
     if torch:
         return _torch(Context(), torch, host, build_only=build_only)
     if against is not None:
-        return _fleet(voice, target, pytorch, build_only, against, host)
+        return _fleet(voice, target, pytorch, against, host, build_only=build_only, html=html)
     context = Context()
     if target == AUTO:
         return _auto(context, pytorch, host, voice, build_only=build_only)
@@ -247,14 +256,25 @@ def _all(found: "Sequence[Verdicts]", *, build_only: bool) -> Result:
     return Result(data, text=show, findings=findings, status=Exit.DONE if fine else Exit.CHECK)
 
 
-def _fleet(voice: Voice, target: str | None, pytorch: str, build_only: bool, against: Path, host: Any) -> Result:
+def _fleet(
+    voice: Voice,
+    target: str | None,
+    pytorch: str,
+    against: Path,
+    host: "HostOptions",
+    *,
+    build_only: bool,
+    html: Path | None,
+) -> Result:
     from tenv.checks.fleet import check_fleet
+    from tenv.cli.fleet_page import FleetPage
     from tenv.cli.machines import Machines
     from tenv.project.context import Context
 
     context = Context()
     rows = check_fleet(context, target, pytorch, against, host)
-    machines = Machines(voice, rows, lambda found: _is_fine(found, build_only))
+    page = FleetPage(html, cell) if html else None
+    machines = Machines(voice, rows, lambda found: _is_fine(found, build_only), page)
     return machines.result(context, _in_fleet, _cell, decides=target is not None)
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tenv.checks.rules.interface import Finding
     from tenv.checks.target_from_report import FromReport
     from tenv.project.context import Context
+    from tenv.verbs.beside import Beside
     from tenv.verbs.create import Created, CreateRequest, LockMode, Preview
 
 __all__ = ["create"]
@@ -47,7 +48,9 @@ __all__ = ["create"]
 @click.option(
     "--lock-file", type=click.Path(path_type=Path, dir_okay=False), help="The lock to use; default: the target's own."
 )
-@click.option("--python", metavar="VERSION|PROGRAM", help="The Python to use, such as 3.12 or /usr/bin/python3.12.")
+@click.option(
+    "--python", metavar="VERSION|PROGRAM", help="The Python to use, such as 3.12 or python3.11d, or its path."
+)
 @click.option("--exact", is_flag=True, help="Also remove unmanaged files.")
 @click.option("--repair", is_flag=True, help="Verify every file, and reinstall packages with changed or missing files.")
 @click.option("--anew", is_flag=True, help="Put aside the environment that is there, and make it anew.")
@@ -59,6 +62,13 @@ __all__ = ["create"]
 )
 @offline_option
 @click.option("--no-wait", is_flag=True, help="End with status 8 if another process uses the environment.")
+@click.option(
+    "--for",
+    "beside",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Make the toolkit for the torch of an environment that exists, such as .venv or a conda prefix.",
+)
 @pytorch_option
 @click.option("--dry-run", is_flag=True, help="Print the files, the download and its servers, and change nothing.")
 @click.option("--no-check", is_flag=True, help="Create the environment even if a rule reports an error about building.")
@@ -79,6 +89,7 @@ def create(
     features: str | None,
     offline: bool,
     no_wait: bool,
+    beside: Path | None,
     pytorch: str,
     dry_run: bool,
     no_check: bool,
@@ -92,27 +103,29 @@ def create(
 
     Without TARGET, it is the default target. `auto` selects the best target for this machine and the PyTorch checkout
     in the working folder.
+
+    With --for, tenv reads the torch of another environment, writes the manifest of a target for it, named TARGET or as
+    that environment, and makes the toolkit alone: nvcc, CMake, Ninja. Nothing of that environment is run or changed.
     """
     from tenv.checks.host_options import HostOptions
     from tenv.project.context import Context
-    from tenv.targets.search import AUTO  # late: loads the manifests
     from tenv.verbs import create as workflow
 
     mode, named = _mode(locked=locked, frozen=frozen), named_features(features)
     with Terminal(voice) as progress:
-        context = Context(progress=progress, offline=offline)
-        options, taken, around, choice = HostOptions(**host), None, None, None
-        if target is None and not target_from_report:
-            target = context.default_target()
+        context, begun = Context(progress=progress, offline=offline), None
+        options, taken = HostOptions(**host), None
+        if beside is not None:
+            _require_plain(target_from_report=target_from_report, pytorch=pytorch)
+            context, begun = _begin(context, beside, target, progress, write=not dry_run)
+            target = begun.target
+            if dry_run and begun.text:
+                return Result({"target": target, "for": begun.to_json(), "changed": True}, summary=_next(begun))
         if target_from_report:
-            taken = taken_from_report(context, target, options, progress.say)
-            options = taken.options
-        if options != HostOptions():
-            context, options = _read_host(context, options)
-        if target == AUTO or pytorch or options != HostOptions():
-            around, choice = _look(context, pytorch, options, progress.say if target == AUTO else None)
-        if choice:
-            progress.say("\n".join(choice.lines()))
+            taken, options = _from_report(context, target, options, progress)
+        elif target is None:
+            target = context.default_target()
+        context, options, around, choice = _judged(context, target, pytorch, options, progress)
         name = choice.target if choice else taken.target if taken else str(target)
         request = workflow.CreateRequest(
             name, prefix, mode, lock_file, python, exact, not no_wait, not no_check, around, repair, anew, named
@@ -120,8 +133,54 @@ def create(
         if dry_run:
             return _previewed(workflow.preview(context, request, _reporter(progress)))
         made, choice = _first_that_is_served(context, request, choice, progress)
-    findings = [finding.to_json() for finding in made.findings]
-    return Result(_data(made, choice, taken), summary=_summary(made, prefix), findings=findings)
+    data = _data(made, choice, taken) | ({"for": begun.to_json()} if begun else {})
+    return Result(data, summary=_summary(made, prefix), findings=[finding.to_json() for finding in made.findings])
+
+
+def _from_report(
+    context: "Context", target: str | None, options: "HostOptions", progress: Terminal
+) -> "tuple[FromReport, HostOptions]":
+    taken = taken_from_report(context, target, options, progress.say)
+    return taken, taken.options
+
+
+def _judged(
+    context: "Context", target: str | None, pytorch: str, options: "HostOptions", progress: Terminal
+) -> "tuple[Context, HostOptions, Surroundings | None, TargetChoice | None]":
+    """Return the context and the options with the host that they name, its surroundings, and what `auto` takes."""
+    from tenv.checks.host_options import HostOptions
+    from tenv.targets.search import AUTO  # late: loads the manifests
+
+    around = choice = None
+    if options != HostOptions():
+        context, options = _read_host(context, options)
+    if target == AUTO or pytorch or options != HostOptions():
+        around, choice = _look(context, pytorch, options, progress.say if target == AUTO else None)
+    if choice:
+        progress.say("\n".join(choice.lines()))
+    return context, options, around, choice
+
+
+def _require_plain(*, target_from_report: bool, pytorch: str) -> None:
+    for option, given in (("--target-from-report", target_from_report), ("--pytorch", pytorch)):
+        if given:
+            raise click.UsageError(f"--for and {option} exclude each other")
+
+
+def _begin(
+    context: "Context", path: Path, name: str | None, progress: Terminal, *, write: bool
+) -> "tuple[Context, Beside]":
+    """Return the target beside an environment, and the context with the project that its manifest makes."""
+    from tenv.project.context import Context
+    from tenv.verbs.beside import begin  # late: as the verb
+
+    begun = begin(context, path, name, write=write)
+    progress.say("\n".join(begun.lines()))
+    return (Context(progress=progress, offline=context.offline) if begun.written else context), begun
+
+
+def _next(begun: "Beside") -> list[str]:
+    return [f"`tenv create {begun.target} --for {shlex.quote(str(begun.torch.prefix))}` writes it, and locks it"]
 
 
 def _read_host(context: "Context", options: "HostOptions") -> "tuple[Context, HostOptions]":

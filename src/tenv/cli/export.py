@@ -9,7 +9,6 @@ import click
 from tenv.cli.command import command, offline_option
 from tenv.cli.output import Result, Voice
 from tenv.cli.progress_bar import Terminal
-from tenv.cli.start import program_words
 from tenv.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -84,7 +83,6 @@ def export(
             folder=Path() if str(output) == "-" else output,
             prefix=prefix,
             base=base,
-            tenv=tuple(program_words()),
         )
         written = workflow.export(context, request)
     return _printed(written, format) if str(output) == "-" else _stored(written, format, output, force=force)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from tenv.cli.command import command
+from tenv.cli.command import command, offline_option
 from tenv.cli.lock import user_option
 from tenv.cli.output import Result, Voice, count
 
@@ -19,6 +19,7 @@ __all__ = ["import_file"]
 @click.option("--platform", "platforms", multiple=True, metavar="NAME", help="A platform to import; default: all.")
 @user_option
 @click.option("--no-lock", is_flag=True, help="Write the manifest alone.")
+@offline_option
 @click.option("--force", is_flag=True, help="Overwrite an existing manifest and lock.")
 def import_file(
     voice: Voice,  # noqa: ARG001 (every command has a voice)
@@ -30,6 +31,7 @@ def import_file(
     platforms: tuple[str, ...],
     user: bool,
     no_lock: bool,
+    offline: bool,
     force: bool,
 ) -> Result:
     """Make a target from FILE of another tool.
@@ -38,14 +40,14 @@ def import_file(
     uv.lock and pyproject.toml.
 
     tenv writes manifests/NAME.toml and, if the file has hashes, locks/NAME.lock. It lists on standard error what a
-    target can't hold.
+    target can't hold. It asks the indexes for source archives and their build, and runs no code of them.
     """
     from tenv.project.context import Context
     from tenv.verbs import import_file as workflow  # late: heavy
     from tenv.verbs.lock_place import LockHome, place_of
 
     request = workflow.ImportRequest(file, format_, name, environment, platforms, force, not no_lock)
-    context = place_of(Context(), LockHome.USER if user else LockHome.NEAREST)
+    context = place_of(Context(offline=offline), LockHome.USER if user else LockHome.NEAREST)
     made = workflow.import_file(context, request, user=user)
     data = {
         "target": made.target,

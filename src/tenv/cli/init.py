@@ -2,7 +2,7 @@
 
 import click
 
-from tenv.cli.command import command
+from tenv.cli.command import command, not_empty
 from tenv.cli.output import Result, Voice
 
 __all__ = ["init"]
@@ -19,6 +19,13 @@ __all__ = ["init"]
     help="A target for extensions of torch: a version such as 2.14 or 2.9+cu126, or an environment such as .venv. "
     "Without one, the newest that the driver of this machine runs.",
 )
+@click.option(
+    "--pytorch",
+    default="",
+    callback=not_empty,
+    metavar="DIR|VERSION",
+    help="With --extends: for this PyTorch alone, with its Pythons and the triton that its wheels require.",
+)
 @click.option("--companions", is_flag=True, help="With --torch: torchvision and torchaudio, too.")
 def init(
     voice: Voice,  # noqa: ARG001 (every command has a voice)
@@ -26,12 +33,15 @@ def init(
     name: str | None,
     extends: str | None,
     torch: str | None,
+    pytorch: str,
     companions: bool,
 ) -> Result:
     """Write manifests/NAME.toml in the project, or in the working folder, which becomes a project.
 
     tenv.schema.json beside it is the JSON schema of manifests, for editors. Without NAME, the target has the name of
     the folder. `.gitignore` gets a line for the environments.
+
+    With --pytorch, `tenv lock NAME` selects the triton of that PyTorch and keeps the other files of the parent.
 
     With --torch, the target has torch, CMake, Ninja, setuptools, and the CUDA toolkit that torch was compiled with.
     """
@@ -42,11 +52,14 @@ def init(
     if torch is not None and extends:
         hint = f"`tenv add {name or 'TARGET'} torch` adds torch to a target that extends another one"
         raise UsageError("--torch and --extends write different manifests", hint=hint)
+    if pytorch and not extends:
+        hint = f"`tenv init {name or 'NAME'} --extends TARGET --pytorch {pytorch}` narrows a target to a revision"
+        raise UsageError("--pytorch belongs to --extends", hint=hint)
     if companions and torch is None:
         raise UsageError(
             "--companions belongs to --torch", hint="`--torch --companions` adds torchvision and torchaudio"
         )
-    begun = begin(Context(), name, extends, torch, companions=companions)
+    begun = begin(Context(), name, extends, torch, companions=companions, pytorch=pytorch)
     data = {
         "target": begun.target,
         "manifest": str(begun.manifest),

@@ -1,30 +1,43 @@
 """The machines of a fleet with the answers about them, as a table or as JSON."""
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 from tenv.cli.check import left_out
-from tenv.cli.output import Pieces, Result, Voice, count
+from tenv.cli.fold import terminal_width
+from tenv.cli.output import Pieces, Result, Voice, count, out
 from tenv.cli.table import print_table
 from tenv.core.errors import Exit
 
 if TYPE_CHECKING:
     from tenv.checks.fleet import MachineVerdicts
     from tenv.checks.judge import Verdicts
+    from tenv.cli.fleet_page import FleetPage
     from tenv.project.context import Context
 
 __all__ = ["Machines"]
 
 _INDENT = " " * 6
+_NAMES = 8
+"""Machines of one kind that the legend names."""
+
+_Column = tuple[str, Sequence[str], list[str]]
+"""A column of the table: its letters, its cells after the driver and the GPU, and its machines."""
 
 
 class Machines:
     """Machines in their order, each with the text of its answers, which equal machines share."""
 
     def __init__(
-        self, voice: Voice, machines: "Iterable[MachineVerdicts[Verdicts]]", is_fine: "Callable[[Verdicts], bool]"
+        self,
+        voice: Voice,
+        machines: "Iterable[MachineVerdicts[Verdicts]]",
+        is_fine: "Callable[[Verdicts], bool]",
+        page: "FleetPage | None" = None,
     ) -> None:
         """Prepare to read machines.
 
@@ -32,7 +45,9 @@ class Machines:
             voice: Decides on a table or JSON.
             machines: The machines.
             is_fine: Returns whether an answer is fine.
+            page: The page that gets the machines too, instead of the table.
         """
+        self._page = page
         self._json = voice.json
         self._machines = machines
         self._is_fine = is_fine
@@ -62,13 +77,17 @@ class Machines:
             fine = fine and not machine.problem and all(map(self._is_fine, machine.answers))
             if self._targets is None and not machine.problem:
                 self._targets = [answer.target for answer in machine.answers]
+            if self._page:
+                self._page.add(machine)
             text = _json_text(machine, to_json) if self._json else _cells(machine, to_cell)
             self._rows.append((machine.machine, machine.source, machine.problem, known.setdefault(text, text)))
         broken = f", {count(self._broken, 'broken report')}" if self._broken else ""
         judged = self._targets
+        if self._page:
+            self._page.write()
         return Result(
             Pieces(self._pieces()) if self._json else [],
-            text=self._show,
+            text="" if self._page else self._show,
             summary=(
                 f"{count(len(self._rows), 'machine')}{broken}",
                 *(() if judged is None or len(judged) == 1 else left_out(context, judged)),
@@ -87,21 +106,52 @@ class Machines:
         yield "\n    ]\n  }" if between else "]\n  }"
 
     def _show(self) -> None:
-        """Print one row per machine, with one column per target."""
-        names = self._targets or []
-        problems = ("PROBLEM",) if self._broken else ()
+        """Print one row per target, with one column per kind of equal machines, and a legend of the columns."""
+        kinds: dict[Sequence[str], list[str]] = {}
         twice = {machine for machine, number in Counter(row[0] for row in self._rows).items() if number > 1}
-        print_table(
-            ("MACHINE", "DRIVER", "GPU", *names, *problems),
-            [
-                (
-                    f"{machine} ({source})" if machine in twice else machine,
-                    *(cells or ("?", "-", *[""] * len(names))),
-                    *(problem for _ in problems),
-                )
-                for machine, source, problem, cells in self._rows
-            ],
-        )
+        for machine, source, problem, cells in self._rows:
+            if not problem:
+                kinds.setdefault(cells, []).append(f"{machine} ({source})" if machine in twice else machine)
+        columns = [(_letters(number), cells, names) for number, (cells, names) in enumerate(kinds.items())]
+        for some in _fitting(columns, self._targets or [], terminal_width(sys.stdout)):
+            rows = [
+                (target, *(cells[2 + number] for _, cells, _ in some))
+                for number, target in enumerate(self._targets or [])
+            ]
+            print_table(("TARGET", *(letters for letters, _, _ in some)), rows)
+            out()
+        legend = [(letters, *cells[:2], _listed(names)) for letters, cells, names in columns]
+        if legend:
+            print_table(("", "DRIVER", "GPU", "MACHINES"), legend)
+        for machine, _, problem, _ in self._rows:
+            if problem:
+                out(f"{machine}: {problem}")
+
+
+def _letters(number: int) -> str:
+    """Return the name of a column as spreadsheets have it: A to Z, then AA."""
+    before, last = divmod(number, len(ascii_uppercase))
+    return (_letters(before - 1) if before else "") + ascii_uppercase[last]
+
+
+def _fitting(columns: list[_Column], targets: Sequence[str], width: int | None) -> Iterator[list[_Column]]:
+    """Yield the columns in groups that fit into the width of a terminal."""
+    some: list[_Column] = []
+    used = first = max(map(len, ("TARGET", *targets)))
+    for column in columns:
+        wide = 2 + max(map(len, (column[0], *column[1][2:])))
+        if some and width is not None and used + wide > width:
+            yield some
+            some, used = [], first
+        some.append(column)
+        used += wide
+    if some:
+        yield some
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+    return f"{', '.join(names[:_NAMES])}{more}"
 
 
 def _json_text(machine: "MachineVerdicts[Verdicts]", to_json: "Callable[[Verdicts], dict[str, Any]]") -> str:

@@ -21,6 +21,8 @@ GROUPS = {
         "diff": ("diff", "diff"),
         "tree": ("packages", "tree"),
         "packages": ("packages", "packages"),
+        "outdated": ("published", "outdated"),
+        "search": ("published", "search"),
     },
     "Checks": {
         "check": ("check", "check"),
@@ -140,15 +142,21 @@ def _main(arguments: list[str]) -> None:
 
 
 def _message_of(error: Any) -> str:
-    """Return the parser's message; of the options that it suggests, the most similar ones."""
+    """Return the parser's message, that on an unknown option in tenv's words: each release of click has its own.
+
+    Of the options that the parser suggests, it names the most similar ones.
+    """
     from click import NoSuchOption  # late: as in the caller
 
     from tenv.core.toml_reader import most_similar
 
-    if isinstance(error, NoSuchOption) and error.possibilities:
-        similar = most_similar(error.option_name, error.possibilities) or error.possibilities
-        error = NoSuchOption(error.option_name, possibilities=similar)
-    return str(error.format_message()).rstrip(".")
+    if not isinstance(error, NoSuchOption):
+        return str(error.format_message()).rstrip(".")
+    given = error.possibilities or ()
+    similar = [f"'{name}'" for name in sorted(most_similar(error.option_name, given) or given)]
+    meant = f". Did you mean {similar[0]}?" if len(similar) == 1 else ""
+    meant = meant or (f". (Did you mean one of: {', '.join(similar)}?)" if similar else "")
+    return f"No such option '{error.option_name}'{meant}"
 
 
 def _hint_for(name: str, arguments: list[str], form: str) -> str:

@@ -15,14 +15,12 @@ OTHER_WORDS = {
     "uninstall": "`tenv remove TARGET` removes an environment, `tenv drop TARGET PACKAGE` takes a package out of it",
     "upgrade": "`tenv update TARGET` chooses newer versions for the lock, `tenv create TARGET` installs them",
     "ls": "`tenv list` lists the environments, `tenv packages TARGET` the packages of one",
-    "search": "`tenv targets` lists the targets, `tenv packages TARGET REGEX` searches the packages of one",
     "shell-hook": "`tenv activate TARGET` prints the script, `tenv hook bash` the function for your start file",
     "freeze": "`tenv packages TARGET` lists the packages, `tenv export requirements.txt TARGET` writes them for pip",
     "python": "`tenv run TARGET -- python` starts the Python of an environment",
     "pip": "`tenv add TARGET PACKAGE` asks for a package, `tenv run TARGET -- python -m pip` runs pip itself",
     "cache": "`tenv clean` shows what the caches hold, `tenv clean --all` empties them",
     "venv": "`tenv create TARGET` makes the environment of a target",
-    "outdated": "`tenv update TARGET --dry-run` prints what would be newer",
     "why": "`tenv tree TARGET --invert PACKAGE` prints what requires a package",
     "depends": "`tenv tree TARGET` prints what the packages require",
     "rm": "`tenv remove TARGET` removes an environment, `tenv drop TARGET PACKAGE` takes a package out of it",
@@ -58,7 +56,7 @@ SECOND_WORDS = {
 }
 """Pairs of words of other tools that begin with a command of tenv."""
 
-_TAKES_PACKAGE = frozenset({"install", "uninstall", "search", "pip", "why", "rm", "delete", "upgrade"})
+_TAKES_PACKAGE = frozenset({"install", "uninstall", "pip", "why", "rm", "delete", "upgrade"})
 _VERBS = frozenset({"install", "uninstall", "add", "remove", "list", "show", "freeze"})
 
 
@@ -88,7 +86,7 @@ def way_of(name: str, arguments: Sequence[str]) -> str:
         way = _with_pip(way, named)
     packages = [word for word in given if word != named]
     if packages and name in _TAKES_PACKAGE:
-        way = re.sub(r"\b(?:PACKAGE|REGEX)\b", lambda _: shlex.join(packages), way)
+        way = re.sub(r"\bPACKAGE\b", lambda _: shlex.join(packages), way)
     for key, value in zip(("KEY", "VALUE"), given, strict=False):
         way = way.replace(key, shlex.quote(value))
     return way

@@ -212,7 +212,7 @@ def print_findings(
     for finding in findings:
         label = f"{finding['severity']}[{finding['code']}]"
         lines = [f"{label}: {finding['subject']}: {finding['message']}"]
-        for key in ("evidence", "source", "fix"):
+        for key in filter(finding.get, ("evidence", "source", "fix")):  # an unknown cause has no source
             parts = finding[key].split("; ") if key == "evidence" and is_terminal(stream) else [finding[key]]
             lines += [f"  {key}: {parts[0]}"] if len(parts) == 1 else [f"  {key}:", *(f"    - {one}" for one in parts)]
         rest = folded("\n".join(lines), stream).removeprefix(label)

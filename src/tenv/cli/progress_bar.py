@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from tenv.cli.output import Voice, cleaned, format_bytes, format_seconds, is_terminal
+from tenv.cli.output import Voice, cleaned, folded, format_bytes, format_seconds, is_terminal
 from tenv.core.progress import Bytes, Transfer
 from tenv.core.untrusted import printable
 
@@ -152,7 +152,9 @@ class Terminal:
         if self._bars and not self._voice.quiet:
             from rich.text import Text  # late: as the bars
 
-            self._bars.console.print(Text.from_ansi(cleaned(sentence)))
+            # Cleaned first: colors take no columns once they are codes, so that a folded line is not folded again.
+            lines = Text.from_ansi(folded(cleaned(sentence), sys.stderr))
+            self._bars.console.print(lines, soft_wrap=True)
         else:
             self._voice.say(sentence)
 

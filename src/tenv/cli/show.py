@@ -54,9 +54,22 @@ def _glibc(manifest: "Manifest") -> str:
     return str(manifest.requirements.glibc or (f"{DEFAULT_GLIBC} (the default)" if on_linux else ""))
 
 
-def _cuda(required: "Requirements") -> str:
+def _beside(path: str) -> str:
+    """Return the environment that a toolkit is beside, with its torch; empty for another target."""
+    if not path:
+        return ""
+    from pathlib import Path  # late: few targets are beside another environment
+
+    from tenv.host.interface import Missing
+    from tenv.targets.torch_beside import find_beside
+
+    found = find_beside(Path(path))
+    return f"{path} ({found.reason if isinstance(found, Missing) else f'torch {found.version}'})"
+
+
+def _cuda(required: "Requirements", *, beside: bool) -> str:
     if required.waits:
-        return f"that of {required.cuda_from}, which is not locked"
+        return f"that of {required.cuda_from}, which is not {'there' if beside else 'locked'}"
     return f"{required.cuda or 'none'}{f' (that of {required.cuda_from})' if required.cuda_from else ''}"
 
 
@@ -69,7 +82,8 @@ def _print(shown: "Shown") -> None:
         ("pytorch", str(manifest.pytorch or "any")),
         ("platforms", ", ".join(manifest.platforms)),
         ("python", str(manifest.python or "")),
-        ("cuda", _cuda(manifest.requirements)),
+        ("for", _beside(manifest.beside)),
+        ("cuda", _cuda(manifest.requirements, beside=bool(manifest.beside))),
         ("glibc", _glibc(manifest)),
         (
             "indexes",

@@ -86,6 +86,8 @@ def _comparing(cls: Any) -> "dict[str, Callable[..., Any]]":
     several = len(names) > 1
 
     def equal(self: object, other: object) -> Any:
+        if other is self:
+            return True
         if other.__class__ is not self.__class__:
             return NotImplemented
         return get(self) == get(other) if several else (get(self),) == (get(other),)

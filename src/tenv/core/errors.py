@@ -35,6 +35,7 @@ __all__ = [
     "ProgramError",
     "StorageError",
     "TenvError",
+    "TorchError",
     "UnbuildableLockError",
     "UnfitHostError",
     "UnknownTargetError",
@@ -164,6 +165,12 @@ class UnbuildableLockError(UnfitHostError):
 
     code = "lock-unbuildable"
     status = Exit.LOCK
+
+
+class TorchError(HostError):
+    """The environment that a toolkit is made for has no torch, or one that no toolkit can be made for."""
+
+    code = "torch"
 
 
 class NoTargetError(HostError):

@@ -55,7 +55,7 @@ def is_note(path: Path) -> bool:
     return _NOTE.search(path.name) is not None
 
 
-_NOTE = re.compile(r"(?:^|\.)(conda|wheel|unpacked)-[0-9a-f]{32,64}\.json\b")
+_NOTE = re.compile(r"(?:^|\.)(conda|requires|wheel|unpacked)-[0-9a-f]{32,64}\.json\b")
 
 
 def _file(key: str) -> Path:

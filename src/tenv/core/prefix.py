@@ -20,6 +20,7 @@ __all__ = [
     "OWN",
     "READY",
     "STATE_SCHEMA",
+    "TOOLS",
     "clear",
     "files_in",
     "has_conda_packages",
@@ -36,6 +37,9 @@ META = "tenv-meta"
 
 CONSTRAINT = f"{META}/built-torch.txt"
 """The versions that pip and uv keep, relative to the prefix; empty until a torch was built."""
+
+TOOLS = f"{META}/bin"
+"""The folder, relative to the prefix, with the programs of a toolkit beside another environment."""
 
 MARKER = f"{META}/state.json"
 """The file that only tenv creates; it marks an environment."""

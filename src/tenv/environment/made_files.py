@@ -5,12 +5,11 @@ import os
 import re
 import stat
 from collections.abc import Collection, Iterable, Iterator
-from pathlib import Path
 
 from tenv.activation.changes import ACTIVATION, Activation
 from tenv.activation.shells.interface import STORED
 from tenv.core.files import digest_bytes, read_regular, write_atomic
-from tenv.core.prefix import META, files_in
+from tenv.core.prefix import META, TOOLS, files_in
 from tenv.environment.installed_files import Expected, read_note
 from tenv.environment.integrity import describe_made, expect_made
 from tenv.environment.state import Environment, State
@@ -21,24 +20,25 @@ __all__ = ["expected_of_tenv", "is_of_environment", "note_made", "read_programs"
 
 
 _PROGRAMS = "programs.json"
-"""The file in `META` with the names of all executable files of the prefix, without those of tenv's own folder."""
+"""The file in `META` with the names of all executable files of the prefix, without the files in tenv's own folder."""
 
 _VENV_FILES = {"pyvenv.cfg", "lib64", "CACHEDIR.TAG", ".gitignore"}
 _VENV_PROGRAMS = re.compile(
     r"pythonw?(\d(\.\d+)?)?[td]*(\.exe)?|activate(\.(bat|csh|fish|nu|ps1|xsh))?|Activate\.ps1|activate_this\.py"
     r"|(deactivate|pydoc)\.bat"
 )
-"""The programs that uv puts into a virtual environment, and those of Python's own ``venv``."""
+"""The programs that uv puts into a virtual environment, and that Python's own ``venv`` puts there."""
 _VENV_MODULES = ("_virtualenv.py", "_virtualenv.pth")
 
 
-def is_of_environment(path: Path) -> bool:
-    """Return whether a path, relative to a prefix, is one of a virtual environment, or of conda's layout."""
-    if len(path.parts) == 1:
-        return path.name in _VENV_FILES
-    if path.parts[0] in ("bin", "Scripts"):
-        return len(path.parts) == 2 and _VENV_PROGRAMS.fullmatch(path.name) is not None  # noqa: PLR2004 (no folder)
-    return path.name in _VENV_MODULES and path.parent.name == "site-packages"
+def is_of_environment(name: str) -> bool:
+    """Return whether a file, named relative to a prefix, is one of a virtual environment, or of conda's layout."""
+    folder, _, name = name.replace(os.sep, "/").rpartition("/")
+    if not folder:
+        return name in _VENV_FILES
+    if folder in ("bin", "Scripts"):
+        return _VENV_PROGRAMS.fullmatch(name) is not None
+    return name in _VENV_MODULES and folder.rpartition("/")[2] == "site-packages"
 
 
 def note_made(
@@ -61,21 +61,19 @@ def note_made(
     locks = (os.path.relpath(path, prefix) for path in environment.kept_locks())
     names, programs = [*files_in(prefix)], [name for name in needed_names(prefix, minor) if not name.startswith(META)]
     before = {} if renewed else read_note(environment.meta / MADE)
-    known = {name: text for name, text in before.items() if is_of_environment(Path(name))}
-    own = [
-        name for name in (*programs, *filter(lambda name: is_of_environment(Path(name)), names)) if name not in known
-    ]
+    known = {name: text for name, text in before.items() if is_of_environment(name)}
+    own = [name for name in (*programs, *filter(is_of_environment, names)) if name not in known]
     toolkit = {name for name in names if name.startswith(f"{TOOLKIT}/")}.difference(theirs)
-    executable = sorted(name for name in names if _is_executable(prefix / name))
+    executable = sorted(name for name in names if _is_executable(os.path.join(prefix, name)))  # noqa: PTH118 (fast)
     write_atomic(environment.meta / _PROGRAMS, json.dumps(executable) + "\n", within=prefix, parents=False)
     listed = (*toolkit, *scripts, *locks, *own, *records, *_notes(environment, (_PROGRAMS,)))
-    text = describe_made(prefix, listed, known)
+    text = describe_made(prefix, (*listed, TOOLS), known)
     write_atomic(environment.meta / MADE, text, within=prefix, parents=False)
     return digest_bytes(text.encode())
 
 
-def _is_executable(path: Path) -> bool:
-    mode = path.lstat().st_mode
+def _is_executable(path: str) -> bool:
+    mode = os.lstat(path).st_mode
     return stat.S_ISREG(mode) and bool(mode & stat.S_IXUSR)
 
 

@@ -70,7 +70,7 @@ class KnownFailure:
         platform: The only platform that it is about; empty for all.
         with_cuda: Whether it is about builds with CUDA alone.
         cuda_from: The first CUDA of a build that it is about; None for all.
-        untried: Whether nothing is known to fail: no build with these versions is known.
+        untried: Whether the answer is open: no build with these versions is known, or one failed for an unknown reason.
         what: What fails.
         fix: A remedy besides another version, or an empty string.
         basis: How well this is known.

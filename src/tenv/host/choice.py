@@ -10,7 +10,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.versions import Range, Version
 from tenv.host.report import Compiler, Lead, ProblemKind, Toolkit
 
-__all__ = ["GccPair", "Selection", "choose_gcc", "choose_toolkit"]
+__all__ = ["GccPair", "Selection", "choose_gcc", "choose_toolkit", "fitting_gcc"]
 
 T = TypeVar("T")
 
@@ -86,6 +86,20 @@ def _fault(toolkit: Toolkit, accepted: Range) -> str:
     if toolkit.components and "cuda_cudart" not in dict(toolkit.components):
         return "it has no libcudart"
     return ""
+
+
+def fitting_gcc(compilers: Sequence[Compiler], least: int, most: int) -> GccPair | None:
+    """Return the gcc to take in the place of the default compiler; None where that fits, or no gcc does.
+
+    Args:
+        compilers: The detected ones.
+        least: The oldest major that the CUDA toolkit accepts as its host compiler.
+        most: The newest one.
+    """
+    default = next((one for one in compilers if one.default and one.kind in ("g++", "clang++")), None)
+    if default is None or default.kind != "g++" or least <= default.version.major <= most:
+        return None
+    return choose_gcc(compilers, Range(f">={least},<{most + 1}")).taken
 
 
 def choose_gcc(

@@ -162,16 +162,20 @@ def _show(gpu: Gpu) -> str:
         gpu.pci_id,
         f"at {gpu.pci_address}" if gpu.pci_address else "",
         "split into instances (MIG)" if gpu.mig else "",
+        f"NVSwitch: {gpu.fabric}" if gpu.fabric else "",
     ]
     return ", ".join(filter(None, words))
 
 
 GPUS = HostField(
     label="gpus",
-    meaning="name, compute capability, memory, PCI id and address, and whether MIG splits it",
+    meaning=(
+        "name, compute capability, memory, PCI id and address, whether MIG splits it, and the state of its "
+        "registration with NVSwitch"
+    ),
     form=(
         "a list of `name`, `compute_capability` (or null), `memory` (or null), `pci_id` (`10de:2182`), `pci_address`, "
-        "`mig`"
+        "`mig`, `fabric` (`not-started`, `in-progress`, `completed`, or null)"
     ),
     probe=lambda scan: probe(nvidia=scan.nvidia),
     show=lambda gpus: list(map(_show, gpus)),

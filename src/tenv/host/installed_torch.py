@@ -50,6 +50,7 @@ _REQUIRES = re.compile(r"^Requires-Dist:\s*((?:nvidia|cuda)-[^\n]{1,400}?)\s*$",
 _GLIBC = re.compile(r"GLIBC_(\d+\.\d+)")
 _YEARS = {"2011": 11, "2014": 14, "2017": 17, "2020": 20, "2023": 23}
 _LABEL = re.compile(r"cu(\d{2})(\d)", re.ASCII)
+_NO_FILES = Missing("a version has no files: name an environment or a wheel", ReasonKind.NONE)
 
 
 class TorchKind(StrEnum):
@@ -106,21 +107,21 @@ class InstalledTorch:
     place: str
     where: TorchPlace
     prefix: str
-    version: Fact[str] | Missing
-    kind: Fact[TorchKind] | Missing
-    cuda: Fact[Version] | Missing
-    hip: Fact[str] | Missing
-    xpu: Fact[str] | Missing
-    python: Fact[str] | Missing
-    gpu_code: Fact[tuple[str, ...]] | Missing
-    cxx11_abi: Fact[bool] | Missing
-    compiler: Fact[str] | Missing
-    least_cxx: Fact[int] | Missing
-    default_cxx: Fact[int] | Missing
-    bounds: Fact[tuple[CompilerBounds, ...]] | Missing
-    glibc: Fact[Version] | Missing
-    requires: Fact[tuple[str, ...]] | Missing
-    base: Fact[BasePython] | Missing
+    version: Fact[str] | Missing = _NO_FILES
+    kind: Fact[TorchKind] | Missing = _NO_FILES
+    cuda: Fact[Version] | Missing = _NO_FILES
+    hip: Fact[str] | Missing = _NO_FILES
+    xpu: Fact[str] | Missing = _NO_FILES
+    python: Fact[str] | Missing = _NO_FILES
+    gpu_code: Fact[tuple[str, ...]] | Missing = _NO_FILES
+    cxx11_abi: Fact[bool] | Missing = _NO_FILES
+    compiler: Fact[str] | Missing = _NO_FILES
+    least_cxx: Fact[int] | Missing = _NO_FILES
+    default_cxx: Fact[int] | Missing = _NO_FILES
+    bounds: Fact[tuple[CompilerBounds, ...]] | Missing = _NO_FILES
+    glibc: Fact[Version] | Missing = _NO_FILES
+    requires: Fact[tuple[str, ...]] | Missing = _NO_FILES
+    base: Fact[BasePython] | Missing = _NO_FILES
 
     @property
     def release(self) -> Version | None:

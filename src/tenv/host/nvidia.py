@@ -16,7 +16,7 @@ from tenv.core.versions import Version
 from tenv.host.interface import Missing, OriginKind, ReasonKind
 from tenv.host.loader import Loader
 from tenv.host.places import WSL_LIBRARIES, Places
-from tenv.host.report import Gpu
+from tenv.host.report import FabricState, Gpu
 
 __all__ = [
     "SMI_FIELDS",
@@ -167,6 +167,8 @@ def _smi_gpu(row: dict[str, str]) -> Gpu:
     )
 
 
+_FABRIC = {1: FabricState.NOT_STARTED, 2: FabricState.IN_PROGRESS, 3: FabricState.COMPLETED}
+"""``NVML_GPU_FABRIC_STATE_*`` of nvml.h; 0 means that the GPU has no NVSwitch."""
 _NVML_CHILD = Path(__file__).with_name("nvml_child.py")
 
 
@@ -219,6 +221,7 @@ def _nvml_gpu(asked: dict[str, Any]) -> Gpu:
         pci_id=pci_id(answers["device"] or 0),
         pci_address=pci_address(answers["address"] or ""),
         mig=answers["mig"] == 1,
+        fabric=_FABRIC.get(answers.get("fabric") or 0),
     )
 
 

@@ -4,6 +4,7 @@ A separate program: a driver library may hang or crash its process. It prints on
 ``{"value": …}`` or ``{"error": …}``.
 """
 
+import ctypes
 import json
 import sys
 from collections.abc import Callable
@@ -27,6 +28,11 @@ def main(folder: str) -> None:
         except nvml.NVMLError as error:
             return {"error": str(error).rstrip(".")}
 
+    def fabric_state(handle: Any) -> int:
+        info = nvml.c_nvmlGpuFabricInfo_v2_t()
+        nvml.nvmlDeviceGetGpuFabricInfoV(handle, ctypes.byref(info))
+        return int(info.state)
+
     def gpu(index: int) -> dict[str, Any]:
         handle = nvml.nvmlDeviceGetHandleByIndex(index)
         return {
@@ -36,6 +42,7 @@ def main(folder: str) -> None:
             "device": ask(lambda: nvml.nvmlDeviceGetPciInfo(handle).pciDeviceId),
             "address": ask(lambda: nvml.nvmlDeviceGetPciInfo(handle).busId),
             "mig": ask(lambda: nvml.nvmlDeviceGetMigMode(handle)[0]),
+            "fabric": ask(fabric_state, handle),
         }
 
     try:

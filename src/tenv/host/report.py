@@ -19,6 +19,7 @@ __all__ = [
     "CompilerLimits",
     "Disk",
     "DriverKind",
+    "FabricState",
     "FoundBy",
     "FoundPython",
     "FoundTorch",
@@ -94,6 +95,15 @@ class DriverKind(Worded):
     OTHER = "other", "none of these"
 
 
+class FabricState(Worded):
+    """The state of a GPU's registration with NVSwitch, which the fabric manager sets up."""
+
+    NOT_STARTED = "not-started", "no fabric manager has begun it"
+    IN_PROGRESS = "in-progress", "the fabric manager has not finished it, or does not run"
+    COMPLETED = "completed", "it is done"
+    OTHER = "other", "none of these"
+
+
 @dataclass(frozen=True, slots=True)
 class FoundBy:
     """How a toolkit or a compiler was found.
@@ -131,6 +141,7 @@ class Gpu:
         pci_id: Vendor and device, such as ``10de:2182``; an empty string when not known.
         pci_address: Such as ``0000:01:00.0``; an empty string when not known.
         mig: Whether it is split into instances (MIG).
+        fabric: The state of its registration with NVSwitch; None without NVSwitch, or where the driver has no answer.
     """
 
     name: str = ""
@@ -139,6 +150,7 @@ class Gpu:
     pci_id: str = ""
     pci_address: str = ""
     mig: bool = False
+    fabric: Annotated[FabricState | None, Column(default=None)] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import re
 import zipfile
 from collections.abc import Iterator
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 
 from tenv.core.damaged_archives import DAMAGED_ZIP
@@ -20,17 +21,35 @@ from tenv.core.names import infos_of, is_dist_info, is_wheel
 from tenv.host.places import is_file, is_folder
 from tenv.host.pythons import header_of
 
-__all__ = ["BasePython", "FolderTorch", "TorchFiles", "TorchPlace", "WheelTorch", "find_torch"]
+__all__ = [
+    "BasePython",
+    "FolderTorch",
+    "TorchFiles",
+    "TorchPlace",
+    "WheelTorch",
+    "find_torch",
+    "several_torches",
+]
 
 _SMALL = 1 << 16
 _RECORD = 1 << 26
 """The largest record of a conda package that is read: libtorch's lists 10,000 files in 3 MiB."""
+_FINDER = 1 << 23
+"""The largest finder of an editable package that is read: PyTorch's names 2,500 modules in half a MiB."""
 _MOST_LINKS = 200
 """The most ``.pth`` files of a ``site-packages`` that are read."""
 _MINOR = re.compile(r"python(3\.\d{1,2})(t?)", re.ASCII)
 _SETTING = re.compile(r"^\s*([\w-]+)\s*=\s*(.*?)\s*$", re.MULTILINE)
 _MAPPED = re.compile(r"""['"]torch['"]\s*:\s*['"](/[^'"\n]{1,4000})['"]""")
 """The folder of torch in the finder that setuptools writes for an editable package (PEP 660)."""
+_REDIRECTED = re.compile(r"""['"]torch['"]\s*:\s*['"](/[^'"\n]{1,4000})/__init__\.py['"]""")
+_INSTALLED = re.compile(r"""['"]torch\.version['"]\s*:\s*['"]([^'"\n]{1,4000})/version\.py['"]""")
+"""The folders of its modules in the finder of scikit-build-core: of the checkout, and of the installed files.
+
+With it, PyTorch's build since 2.14 leaves the Python files in the checkout, and puts ``version.py``, ``_C``, headers
+and libraries into ``site-packages/torch``.
+"""
+_FINDERS = ("_editable_skbc_torch.py", "_torch_editable.py")
 _BESIDE = (".venv", "venv", ".pixi/envs/default")
 """Environments in a project's folder: of uv, Poetry and PDM, of hand, of pixi."""
 
@@ -95,17 +114,25 @@ class FolderTorch(TorchFiles):
     Attributes:
         package: The folder ``torch``.
         shared: The folders in place of it for headers and libraries, where a package of its own has them.
+        sources: The folders in place of it for Python files, where an editable package has them.
     """
 
     def __init__(
-        self, package: Path, kind: TorchPlace, prefix: Path, python: BasePython | Missing, *, shared: tuple[Path, ...]
+        self,
+        package: Path,
+        kind: TorchPlace,
+        prefix: Path,
+        python: BasePython | Missing,
+        *,
+        shared: tuple[Path, ...] = (),
+        sources: tuple[Path, ...] = (),
     ) -> None:
         self.package, self.kind, self.python = package, kind, python
-        self.place, self.prefix, self.shared = str(package), str(prefix), shared
+        self.place, self.prefix, self.shared, self.sources = str(package), str(prefix), shared, sources
 
     def path(self, name: str) -> Path | None:
         """Return the file of a name below ``torch``; None where there is none."""
-        folders = (self.package, *(self.shared if name.startswith(("include/", "lib/")) else ()))
+        folders = (self.package, *(self.shared if name.startswith(("include/", "lib/")) else self.sources))
         return next((folder / name for folder in folders if is_file(folder / name)), None)
 
     def read(self, name: str, most: int) -> tuple[bytes, str] | Missing:
@@ -186,13 +213,30 @@ def find_torch(path: Path) -> TorchFiles | Missing:
         return _of_wheel(path) if is_wheel(path.name) else _of_program(path)
     if not is_folder(path):
         return Missing(f"{path} is not there", ReasonKind.NONE)
-    for package in (path, path / "torch"):
-        if _is_torch(package):
-            return _of_package(package)
+    for site in (path.parent, path) if path.name == "torch" else (path,):
+        if found := next(_in_site(site), None):
+            return _of_package(*found)
     for folder in (path, *(path / name for name in _BESIDE)):
         if is_file(folder / "pyvenv.cfg") or is_folder(folder / "conda-meta") or any(_sites(folder, "")):
             return _of_prefix(folder, "")
     return Missing(f"{path} is no wheel, no Python and no environment", ReasonKind.NONE)
+
+
+def several_torches(files: FolderTorch, path: Path) -> tuple[str, ...]:
+    """Return the torches that an environment has, each once: for several Pythons, or by the metadata of one folder.
+
+    Args:
+        files: The torch that was found.
+        path: The path that led to it; one below the environment means its own torch alone.
+    """
+    prefix, found = Path(files.prefix), {os.path.realpath(files.package): str(files.package)}
+    if path.resolve() not in (files.package.resolve(), files.package.parent.resolve()):
+        version = files.python.version if files.kind is TorchPlace.VENV and isinstance(files.python, BasePython) else ""
+        for site in _sites(prefix, version):
+            if _is_torch(site / "torch"):
+                found.setdefault(os.path.realpath(site / "torch"), str(site / "torch"))
+    infos = sorted(files.package.parent.glob(infos_of("torch")))
+    return tuple(map(str, infos)) if len(infos) > 1 else tuple(found.values())
 
 
 def _of_wheel(path: Path) -> TorchFiles | Missing:
@@ -214,14 +258,14 @@ def _of_program(program: Path) -> TorchFiles | Missing:
     return _of_prefix(real.parent.parent, minor[1] if minor else "")
 
 
-def _of_package(package: Path) -> FolderTorch:
+def _of_package(package: Path, sources: tuple[Path, ...]) -> FolderTorch:
     """Return the torch of a folder ``torch``, with the environment around it where it is in one."""
     for folder in package.parents:
         if is_file(folder / "pyvenv.cfg") or is_folder(folder / "conda-meta"):
             kind, python, _ = _environment(folder, "")
-            return FolderTorch(package, kind, folder, python, shared=_shared(folder))
+            return FolderTorch(package, kind, folder, python, shared=_shared(folder), sources=sources)
     unknown = Missing(f"no environment is around {package}", ReasonKind.NONE)
-    return FolderTorch(package, TorchPlace.PYTHON, package.parent, unknown, shared=())
+    return FolderTorch(package, TorchPlace.PYTHON, package.parent, unknown, sources=sources)
 
 
 def _of_prefix(prefix: Path, minor: str) -> TorchFiles | Missing:
@@ -229,10 +273,8 @@ def _of_prefix(prefix: Path, minor: str) -> TorchFiles | Missing:
     prefix = Path(os.path.abspath(prefix))  # noqa: PTH100 (a prefix keeps its name)
     kind, python, outer = _environment(prefix, minor)
     sites = [*_sites(prefix, minor), *outer]
-    for site in sites:
-        for package in (site / "torch", *_linked(site)):
-            if _is_torch(package):
-                return FolderTorch(package, kind, prefix, python, shared=_shared(prefix))
+    for package, sources in chain.from_iterable(map(_in_site, sites)):
+        return FolderTorch(package, kind, prefix, python, shared=_shared(prefix), sources=sources)
     looked = ", ".join(map(str, sites)) or f"{prefix}/lib/python3.*/site-packages"
     return Missing(f"{prefix} has no torch (looked at {looked})", ReasonKind.NONE)
 
@@ -284,6 +326,20 @@ def _sites(prefix: Path, minor: str) -> Iterator[Path]:
         *("lib/python3/dist-packages", "Lib/site-packages"),
     ):
         yield from (path for path in sorted(prefix.glob(pattern), reverse=True) if is_folder(path))
+
+
+def _in_site(site: Path) -> Iterator[tuple[Path, tuple[Path, ...]]]:
+    """Yield the folders of torch that a ``site-packages`` leads to, with the folders of Python files elsewhere."""
+    if _is_torch(site / "torch"):
+        yield site / "torch", ()
+    for name in _FINDERS:
+        finder = _content(site / name, _FINDER) if is_file(site / name) else _none(name)
+        text = "" if isinstance(finder, Missing) else finder[0].decode("utf-8", "replace")
+        sources, installed = _REDIRECTED.search(text), _INSTALLED.search(text)
+        package = site / (installed[1] if installed else "torch")
+        if sources and is_file(package / "version.py") and is_file(Path(sources[1]) / "__init__.py"):
+            yield package, (Path(sources[1]),)
+    yield from ((package, ()) for package in _linked(site) if _is_torch(package))
 
 
 def _linked(site: Path) -> Iterator[Path]:

@@ -1,18 +1,23 @@
 """Choose the GPU architectures that an activation lists in `TORCH_CUDA_ARCH_LIST`."""
 
+import re
+
 from tenv.activation.changes import ACTIVATION, read_activation
 from tenv.activation.variables import Archs
 from tenv.checks.rules.common import KnownGpu, identify
 from tenv.checks.rules.gpu import VARIABLE, in_range, misread
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.host import gpus
-from tenv.host.interface import Missing
+from tenv.host.installed_torch import InstalledTorch
+from tenv.host.interface import Fact, Missing
 from tenv.host.machine import sees_gpu
 from tenv.host.places import Places
 from tenv.host.scan import Scan
 from tenv.install.creation import Creation
 
-__all__ = ["chosen_archs"]
+__all__ = ["archs_beside", "chosen_archs"]
+
+_CODE = re.compile(r"(sm|compute)_(\d{1,2})(\d[af]?)")
 
 
 def chosen_archs(job: Creation) -> Archs | None:
@@ -46,6 +51,28 @@ def chosen_archs(job: Creation) -> Archs | None:
         f"architectures of its own wheels ({found[1].source})"
     )
     return Archs(found[0], why)
+
+
+def archs_beside(job: Creation, torch: InstalledTorch) -> Archs | None:
+    """Return the architectures of this machine's GPUs that nvcc compiles for; without a GPU, the torch's own.
+
+    None for a torch without CUDA, and where neither is known.
+
+    Args:
+        job: The job of a toolkit beside another environment.
+        torch: The torch there.
+    """
+    if not isinstance(torch.cuda, Fact):
+        return None
+    listed, _ = in_range(_gpus(job), job.context.facts().cuda_gpu_arch.archs(torch.cuda.value))
+    if listed:
+        return Archs(tuple(map(str, listed)), "the GPUs of this machine that nvcc compiles for")
+    if isinstance(torch.gpu_code, Missing) or sees_gpu():
+        return None
+    found = [match for code in torch.gpu_code.value if (match := _CODE.fullmatch(code))]
+    names = tuple(f"{match[2]}.{match[3]}{'+PTX' * (match[1] == 'compute')}" for match in found)
+    why = f"no GPU is detected here; these are the architectures of torch {torch.label} ({torch.gpu_code.origin})"
+    return Archs(names, why) if names else None
 
 
 def _says_archs(job: Creation) -> bool:

@@ -12,7 +12,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import TenvError
 from tenv.core.files import digest_bytes
 from tenv.environment.state import Environment, State, Status, digests_of
-from tenv.host.interface import Fact
+from tenv.host.interface import Fact, Missing
 from tenv.host.machine import BuildResources, probe
 from tenv.locks.lock import Lock
 from tenv.project.context import Context
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tenv.checks.before_create import Surroundings
     from tenv.checks.lock_verdict import JudgedLock
     from tenv.checks.rules.interface import Finding
+    from tenv.host.installed_torch import InstalledTorch
 
 __all__ = ["CreateRequest", "Creation", "LockMode"]
 
@@ -165,6 +166,21 @@ class Creation(Job):
             if isinstance(cores, Fact):
                 return BuildResources(cores, memory)
         return probe()
+
+    @cached_property
+    def beside(self) -> "InstalledTorch | None":
+        """The torch of the environment that the toolkit is for; None for a target with its own Python.
+
+        Raises:
+            TorchError: There is none that a toolkit can be made for.
+        """
+        if not self.manifest.beside:
+            return None
+        from tenv.host.installed_torch import read_torch  # late: few targets are beside another environment
+        from tenv.targets.torch_beside import require_beside
+
+        found = read_torch(require_beside(Path(self.manifest.beside)).package)
+        return None if isinstance(found, Missing) else found
 
     @cached_property
     def lock_read(self) -> bytes | TenvError:

@@ -27,12 +27,13 @@ from tenv.core.prefix import CONSTRAINT, MARKER, META, clear, files_in
 from tenv.core.progress import Joined
 from tenv.core.size_text import format_bytes
 from tenv.core.unreadable import closed_to_others
+from tenv.core.versions import Version
 from tenv.environment.integrity import Defect
 from tenv.environment.lock_note import drop_lock_note
 from tenv.environment.made_files import note_made, store_scripts
 from tenv.environment.state import Environment, State, Status, put_aside
 from tenv.environment.trust import Reason, needed_names
-from tenv.install.architectures import chosen_archs
+from tenv.install.architectures import archs_beside, chosen_archs
 from tenv.install.creation import Creation
 from tenv.install.plan import make_plan
 from tenv.sources.interface import NeededFile, sources
@@ -318,6 +319,10 @@ def _assemble(job: Creation) -> None:
         toolchain = work.fit(toolchain)
     if toolchain.compat and not _may_use_compat(job):
         toolchain = replace(toolchain, compat=None)
+    if job.manifest.beside:
+        from tenv.install.programs_beside import link_programs  # late: few targets are beside another environment
+
+        link_programs(toolchain)
     job.toolchain = toolchain
 
 
@@ -330,9 +335,9 @@ def _may_use_compat(job: Creation) -> bool:
 def _activate(job: Creation) -> None:
     """Store the activation of the environment."""
     effects, job.unfinished = run_scripts(job.prefix) if job.toolchain.conda else ((), ())
-    activation = derive(
-        job.manifest, job.toolchain, job.machine, chosen_archs(job), effects, job.context.environ.get("HOME", "")
-    )
+    home, beside = job.context.environ.get("HOME", ""), job.beside
+    archs = archs_beside(job, beside) if beside else chosen_archs(job)
+    activation = derive(job.manifest, job.toolchain, job.machine, archs, effects, home, torch=beside)
     watches = tuple(watch for work in job.works for watch in work.watches())
     if not (job.prefix / CONSTRAINT).exists():  # uv refuses a constraint that is not there
         write_atomic(job.prefix / CONSTRAINT, "", within=job.prefix)
@@ -402,18 +407,29 @@ STEPS = (
 """The steps after locking."""
 
 
+_SYSTEM = Path("/usr/bin")
+
+
+def _open_python(job: Creation) -> str:
+    """Return the option that takes a Python of the system which the lock serves; empty without one."""
+    minors = job.lock.python_minors(job.platform) or job.target.manifest.python_minors()
+    programs = [_SYSTEM / f"python{minor}" for minor in sorted(minors, key=Version, reverse=True)]
+    found = next((program for program in programs if program.is_file()), None)
+    return f": `--python {found}` takes one that they have" if found else ""
+
+
 def notes(job: Creation) -> Iterator[str]:
     """Yield notes for the user about the installed files."""
     python = job.plan.python
-    if python and not python.headers:
+    if python and not python.headers and not job.manifest.beside:
         yield (
             f"{python.path} has no Python.h, so PyTorch can't be built with it: "
             f"`apt install python{python.version.major_minor}-dev` installs it on Debian and Ubuntu"
         )
     if python and not job.plan.own_python and (folder := closed_to_others(python.path, job.prefix)):
         yield (
-            f"{python.path}, the Python of this environment, lies in {folder}, which other users can't enter: "
-            "`--python /usr/bin/python3` takes one that they have"
+            f"{python.path}, the Python of this environment, lies in {folder}, which other users can't enter"
+            + _open_python(job)
         )
     if job.request.frozen:
         yield from (f"{found.subject} {found.message} ({found.code})" for found in check_lock(job.lock))

@@ -93,7 +93,7 @@ def _faults(job: Job, old: State, wanted: "Mapping[str, Owned]") -> Faults:
 
 def _is_of_environment(row: tuple[str, Defect]) -> bool:
     """Return whether a defect is one of a virtual environment, which can only be made as a whole."""
-    return row[1] > Defect.RIGHTS and is_of_environment(Path(row[0]))
+    return row[1] > Defect.RIGHTS and is_of_environment(row[0])
 
 
 def _shares_paths(job: Job, had: "Mapping[str, Owned]", wanted: "Mapping[str, Owned]", damaged: frozenset[str]) -> bool:
@@ -159,7 +159,11 @@ def choose_python(
             )
         return found
     if wanted and wanted not in minors:
-        raise UsageError(f"`--python {wanted}`: the lock of {target.name} serves {', '.join(minors)}", hint=hint)
+        about = ":" if wanted[:1].isdigit() else " is no program on PATH;"
+        raise UsageError(
+            f"`--python {wanted}`{about} the lock of {target.name} serves {', '.join(minors)}",
+            hint=hint,
+        )
     preferred = wanted or (old.python if old and old.python in minors else "")
     open_ = [minor for minor in minors if minor not in unfit] or minors
     here = uv.interpreters([preferred] if preferred else open_)

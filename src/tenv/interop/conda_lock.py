@@ -35,11 +35,13 @@ from tenv.interop.requests import (
     left_out,
     not_known,
     other_channels,
+    sdist_at,
+    sdists_of,
     top_level,
     wheel_at,
     words_of,
 )
-from tenv.locks.lock import CondaPackage, Wheel
+from tenv.locks.lock import CondaPackage, LockedTree, Wheel
 from tenv.targets.manifest import CondaRequest
 
 if TYPE_CHECKING:
@@ -183,31 +185,37 @@ def _read(source: GivenFile) -> Imported:
         lost.append(f"a target has no categories: packages in {', '.join(categories)} are imported with the rest")
     conda = {platform: tuple(p for p in found.package if _is(p, "conda", platform)) for platform in platforms}
     pip = {platform: tuple(p for p in found.package if _is(p, "pip", platform)) for platform in platforms}
-    wheels = {platform: _wheels(conda[platform], pip[platform], lost) for platform in platforms}
+    files = {platform: _files(conda[platform], pip[platform], lost) for platform in platforms}
+    wheels = {platform: tuple(row for row in rows if isinstance(row, Wheel)) for platform, rows in files.items()}
+    trees = {platform: tuple(row for row in rows if isinstance(row, LockedTree)) for platform, rows in files.items()}
     words = [channel.url for channel in found.metadata.channels]
     asked = {platform: _top_level(conda[platform]) for platform in platforms}
     draft = Draft(
         platforms=platforms,
         channels=words_of(words, platforms),
         dependencies=asked,
-        wheels={platform: _asked(pip[platform], wheels[platform]) for platform in platforms},
+        wheels={platform: _asked(pip[platform], files[platform]) for platform in platforms},
     )
-    held = {platform: {wheel.name for wheel in rows} for platform, rows in wheels.items()}
+    held = {platform: {file.name for file in rows} for platform, rows in files.items()}
     draft = _asked_for(source, found.metadata.sources, draft, held) or draft
     rows = _pixi_rows(conda, lost)
-    part = ForeignLock(tuple(map(channel_url, draft.channels)), rows, wheels)
-    if gap := _gap(pip, wheels):
+    unread = frozenset(tree.name for found in trees.values() for tree in found)
+    part = ForeignLock(tuple(map(channel_url, draft.channels)), rows, wheels, trees=trees, unread=unread)
+    if gap := _gap(pip, held):
         lost.append(f"its lock, since tenv can't lock {gap}: `tenv lock` writes one")
+    draft = replace(draft, sdists=sdists_of(part))
     return Imported("", draft, None if gap else part, tuple(dict.fromkeys(lost)))
 
 
-def _gap(pip: Mapping[str, tuple["LockedDependency", ...]], wheels: Mapping[str, tuple[Wheel, ...]]) -> str:
-    """Return a package that tenv can't lock and a wheel that requires it; empty for none."""
+def _gap(pip: Mapping[str, tuple["LockedDependency", ...]], held: Mapping[str, set[str]]) -> str:
+    """Return a package that tenv can't lock and a locked one that requires it; empty for none."""
     for platform, packages in pip.items():
-        held = {wheel.name for wheel in wheels[platform]}
-        left = {normalize(package.name) for package in packages} - held
+        there = held[platform]
+        left = {normalize(package.name) for package in packages} - there
         for package in packages:
-            if normalize(package.name) in held and (needed := sorted(left & set(map(normalize, package.dependencies)))):
+            if normalize(package.name) in there and (
+                needed := sorted(left & set(map(normalize, package.dependencies)))
+            ):
                 return f"{needed[0]}, and {package.name} {package.version} requires it"
     return ""
 
@@ -276,22 +284,23 @@ def _pixi_row(package: "LockedDependency") -> Mapping[str, Any]:
     return {"conda": package.url, **{key: value for key, value in hashes.items() if value}, "depends": depends}
 
 
-def _wheels(
+def _files(
     conda: tuple["LockedDependency", ...], pip: tuple["LockedDependency", ...], lost: list[str]
-) -> tuple[Wheel, ...]:
+) -> tuple[Wheel | LockedTree, ...]:
     minor = next((minor_of(package.version) for package in conda if package.name == "python"), "")
-    found = []
+    found: list[Wheel | LockedTree] = []
     for package in pip:
-        wheel = wheel_at(package.url, package.name, package.version, package.hash.sha256 or "", None, (minor,))
-        if wheel is None or not minor:
-            lost.append(f"{package.name} can't be locked, since it is not a wheel with a hash: {package.url}")
+        row = (package.url, package.name, package.version, package.hash.sha256 or "", None, (minor,))
+        file = wheel_at(*row) or sdist_at(*row)
+        if file is None or not minor:
+            lost.append(f"{package.name} can't be locked, since it is no file with a hash: {package.url}")
         else:
-            found.append(wheel)
+            found.append(file)
     return tuple(found)
 
 
-def _asked(pip: tuple["LockedDependency", ...], wheels: tuple[Wheel, ...]) -> Any:
-    held = {wheel.name for wheel in wheels}
+def _asked(pip: tuple["LockedDependency", ...], files: tuple[Wheel | LockedTree, ...]) -> Any:
+    held = {file.name for file in files}
     rows = [(normalize(package.name), package.version, list(package.dependencies)) for package in pip]
     return {name: request for name, request in asked_wheels(rows).items() if name in held}
 

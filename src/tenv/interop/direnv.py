@@ -1,4 +1,10 @@
-"""direnv: an ``.envrc`` that activates the environment in its folder and leaves it outside."""
+"""direnv: an ``.envrc`` that activates the environment in its folder and leaves it outside.
+
+It names no absolute path and sources no file of the checkout: `tenv activate` refuses an environment that tenv has not
+made on this machine. So the file can be committed.
+"""
+
+import shlex
 
 from tenv.activation.shells import posix
 from tenv.core.prefix import META
@@ -11,16 +17,15 @@ def _export(subject: Subject) -> Exported:
     site = subject.site
     if site is None:
         raise ValueError("no environment")
-    name, meta = subject.manifest.name, site.prefix / META
-    script, state = posix.quote(str(meta / posix.SCRIPT)), posix.quote(str(meta / "state.json"))
+    name = subject.manifest.name
+    watched = site.relative(site.prefix / META / "state.json")
+    watch = f"watch_file {posix.quote(watched)}\n" if watched else ""
     text = (
-        f"# The environment of {name}; made by `tenv export direnv {name}`.\n"
-        f"watch_file {state} {script}\n"
-        f"if [ -f {script} ]; then\n"
-        f"    TENV_NO_PROMPT=1 . {script}\n"
-        "else\n"
-        f"    log_error 'tenv: the environment of {name} is missing or broken; `tenv create {name}` makes it'\n"
-        "fi\n"
+        f"# The environment of {name}; made by `tenv export direnv {name}`. It can be committed.\n"
+        f"{watch}"
+        f"tenv_script=$(tenv {shlex.join(site.activate)}) || exit\n"
+        'TENV_NO_PROMPT=1 eval "$tenv_script"\n'
+        "unset tenv_script\n"
     )
     notes = [f"run: direnv allow {posix.quote(str(site.folder))}"]
     if not site.program("direnv"):

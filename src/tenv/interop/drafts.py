@@ -42,12 +42,14 @@ def render_draft(draft: Draft, origin: str, home: Path = Path()) -> str:
         origin: The imported file, for its first line.
         home: The folder of the manifest, which its paths are relative to.
     """
+    draft = _with_builds(draft)
     lines = [
         f"# Made by `tenv import` from {origin}.",
         *([f"description = {quoted(draft.description)}"] if draft.description else []),
         f"platforms = {_list(draft.platforms)}",
         *([f"channels  = {_list(draft.channels)}"] if draft.channels else []),
         *([f"python    = {quoted(draft.python)}"] if draft.python else []),
+        *([f"sdists    = {_list(draft.sdists)}"] if draft.sdists else []),
     ]
     requirements = {"cuda": draft.cuda, "glibc": draft.glibc}
     lines += _section("requirements", {name: quoted(value) for name, value in requirements.items() if value})
@@ -75,6 +77,19 @@ def render_draft(draft: Draft, origin: str, home: Path = Path()) -> str:
     for index in draft.indexes:
         lines += ["", "[[index]]", *(f"{key} = {value}" for key, value in _index(index, home).items())]
     return "\n".join(lines) + "\n"
+
+
+def _with_builds(draft: Draft) -> Draft:
+    """Return a draft that permits the build of its source archives: at their requests, and by a list for the others."""
+
+    def permitted(rows: Mapping[str, WheelRequest]) -> dict[str, WheelRequest]:
+        may = {name for name, one in rows.items() if name in draft.sdists and not one.tree and not one.file}
+        return {name: replace(one, build=name in may) for name, one in rows.items()}
+
+    wheels = {platform: permitted(rows) for platform, rows in draft.wheels.items()}
+    others = [name for name in draft.sdists if any(name not in wheels.get(on, {}) for on in draft.platforms)]
+    features = {name: {on: permitted(rows) for on, rows in tables.items()} for name, tables in draft.features.items()}
+    return replace(draft, wheels=wheels, features=features, sdists=tuple(others))
 
 
 def _every(draft: Draft, tables: Mapping[str, Mapping[str, T]]) -> dict[str, Mapping[str, T]]:
@@ -124,7 +139,8 @@ def _wheel(request: WheelRequest, home: Path) -> str:
         given = {"url": file.url, "path": file.path and _place(file.file, home), "sha256": file.sha256}
         pairs = {key: quoted(value) for key, value in given.items() if value} | extras
         return f"{{ {', '.join(f'{key} = {value}' for key, value in pairs.items())} }}"
-    return _request(request.version, extras | ({"index": quoted(request.index)} if request.index else {}))
+    more = {"index": quoted(request.index)} if request.index else {}
+    return _request(request.version, extras | more | ({"build": "true"} if request.build else {}))
 
 
 def _request(version: Range | CondaRange, more: Mapping[str, str]) -> str:

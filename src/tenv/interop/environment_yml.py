@@ -166,6 +166,7 @@ def read_environment(source: GivenFile) -> Imported:
         wheels={platform: lines.tables.get(platform, {}) for platform in platforms},
         indexes=tuple(lines.indexes),
         environment=dict.fromkeys(platforms, environment),
+        sdists=tuple(dict.fromkeys(lines.sdists)),
     )
     lost.append("an environment.yml has no hashes, so no lock is written: `tenv lock` writes one")
     name = str(data.get("name") or "")

@@ -5,6 +5,7 @@ of another tool leads to at most one error. Of a file of the user, tenv replaces
 """
 
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import FormatError, TenvError
 from tenv.core.files import read_regular
 from tenv.core.toml_reader import nearest
+from tenv.core.user_folders import user_home
 from tenv.core.versions import Version
 from tenv.core.yaml_reader import load
 from tenv.locks.lock import Lock, LockedTree, Wheel
@@ -74,8 +76,8 @@ class Site:
         toolchain: Where things are in it.
         python: The minor version of its Python.
         checkout: The PyTorch checkout that is built with it; None if none is known.
-        tenv: The words that start tenv.
         manifest: The target's manifest, as a file.
+        activate: The words after `tenv` that print the activation script, from the folder.
     """
 
     folder: Path
@@ -84,13 +86,23 @@ class Site:
     toolchain: Toolchain
     python: str
     checkout: Path | None
-    tenv: tuple[str, ...]
     manifest: Path
+    activate: tuple[str, ...] = ()
 
     @property
     def prefix(self) -> Path:
         """The environment's folder."""
         return self.toolchain.prefix
+
+    def relative(self, path: Path) -> str:
+        """Return a path relative to the folder; empty where they share no folder below the user's home.
+
+        A clone of the repository on another machine has it in the same place then.
+        """
+        shared = Path(os.path.commonpath([path, self.folder])) if path.is_absolute() else Path()
+        if shared == Path() or shared in (home := user_home(), *home.parents):
+            return ""
+        return Path(os.path.relpath(path, self.folder)).as_posix()
 
     def program(self, name: str) -> str:
         """Return the absolute path of a program as the active environment finds it, or an empty text."""
@@ -260,6 +272,7 @@ class Draft:
         description: One line for users, or an empty string.
         indexes: The package indexes, best first.
         features: The requests to the package index of each feature, by feature, platform and name.
+        sdists: The normalized names of packages that the file has as source archives alone.
     """
 
     platforms: tuple[str, ...]
@@ -273,6 +286,7 @@ class Draft:
     description: str = ""
     indexes: tuple[Index, ...] = ()
     features: Mapping[str, Mapping[str, Mapping[str, WheelRequest]]] = field(default_factory=dict)
+    sdists: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,8 +298,10 @@ class ForeignLock:
         conda: The conda packages of each platform, as rows of a ``pixi.lock`` of version 7.
         wheels: The wheels of each platform.
         options: The solve options in that lock.
-        trees: The packages of each platform that are built from source trees.
+        trees: The packages of each platform that are built from source trees, and from source archives, which lack the
+            wheels that their build needs.
         left: The packages that a lock of tenv can't have, each with the reason.
+        unread: The names of the packages of `trees` whose requirements the file does not have.
         origins: The index of each wheel that the lock names one for, by the wheel's sha256.
         faults: Why the other tool itself does not take the lock for its requests, one sentence each.
     """
@@ -296,6 +312,7 @@ class ForeignLock:
     options: Mapping[str, Any] = field(default_factory=dict)
     trees: Mapping[str, tuple[LockedTree, ...]] = field(default_factory=dict)
     left: Mapping[str, str] = field(default_factory=dict)
+    unread: frozenset[str] = frozenset()
     origins: Mapping[str, str] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
 

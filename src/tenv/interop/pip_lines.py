@@ -28,6 +28,8 @@ __all__ = ["PipLines", "of_torch", "project_name", "with_version"]
 _OPTION = re.compile(r"(--?[A-Za-z][A-Za-z-]*)(?:\s*=\s*|\s+|(?<=^-[a-z]))?(.*)")
 _INDEX, _EXTRA, _LINKS = ("-i", "--index-url", "--pypi-url"), ("--extra-index-url",), ("-f", "--find-links")
 _FILES, _BOUNDS, _EDITABLE = ("-r", "--requirement"), ("-c", "--constraint"), ("-e", "--editable")
+_BUILT = "--no-binary"
+_USUAL = ("--no-binary :none:", "--only-binary :all:", "--no-binary=:none:", "--only-binary=:all:")
 _OF_PIP = ("--require-hashes", "--prefer-binary", "--no-cache-dir", "--no-deps", "--progress-bar")
 """Options that say how pip installs, not what: a lock of tenv has hashes and all packages."""
 
@@ -75,6 +77,7 @@ class PipLines:
         indexes: The indexes, best first.
         minors: The Python minors that there may be, if there is no one minor; empty for any.
         notes: Receives what a reader may want to know.
+        sdists: The normalized names of the packages that are to be built from their source archives.
     """
 
     platforms: tuple[str, ...]
@@ -85,7 +88,9 @@ class PipLines:
     indexes: list[Index] = field(default_factory=list)
     minors: tuple[str, ...] = ()
     notes: list[str] = field(default_factory=list)
+    sdists: list[str] = field(default_factory=list)
     _bounds: dict[str, dict[str, WheelRequest]] = field(default_factory=dict)
+    _unsure: set[str] = field(default_factory=set)
     _seen: set[Path] = field(default_factory=set)
     _skipped: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
 
@@ -130,8 +135,10 @@ class PipLines:
             return
         found = wheel_request(words)
         tables = self._bounds if bounds else self.tables
+        self._unsure |= {found.name} if found.marker else set()
         for platform in self._where(found.name, found.marker, platforms):
-            add_wheel(tables.setdefault(platform, {}), found.name, found.request, self.lost)
+            table, certain = tables.setdefault(platform, {}), found.name not in self._unsure
+            add_wheel(table, found.name, found.request, self.lost, together=certain)
 
     def finish(self) -> None:
         """Apply the bounds, and the index of PyTorch to the packages that it is for."""
@@ -201,7 +208,10 @@ class PipLines:
             self._file(value, home, bounds=option in _BOUNDS)
         elif option in _EDITABLE:
             self._source(value, platforms, home, editable=True)
-        elif option not in _OF_PIP:
+        elif option == _BUILT and not value.startswith(":"):
+            self.sdists += [normalize(name) for name in value.split(",") if name.strip()]
+            self.lost.append(f"`{words[:200]}` where a wheel fits, which tenv takes")
+        elif option not in _OF_PIP and words not in _USUAL:
             self.lost.append(f"pip's option `{words[:200]}`")
 
     def _index(self, index: Index) -> None:

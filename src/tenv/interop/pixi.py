@@ -17,7 +17,6 @@ from tenv.core.errors import FormatError, LockCorruptError
 from tenv.core.files import digest
 from tenv.core.names import CondaFile, channel_of, channel_word, file_at, is_wheel, normalize
 from tenv.core.untrusted import place_fault, without_login
-from tenv.core.versions import Range
 from tenv.core.yaml_reader import load
 from tenv.interop.interface import (
     Draft,
@@ -33,7 +32,18 @@ from tenv.interop.interface import (
 from tenv.interop.pixi_satisfaction import age_faults, host_faults, index_faults, places_of, virtual_of
 from tenv.interop.pixi_text import render_workspace, workspace_indexes
 from tenv.interop.pixi_workspace import Workspace, read_workspace
-from tenv.interop.requests import asked_wheels, channel_words, left_out, not_known, other_channels, top_level, wheel_at
+from tenv.interop.requests import (
+    asked_wheels,
+    at_commit,
+    channel_words,
+    left_out,
+    not_known,
+    other_channels,
+    sdist_at,
+    sdists_of,
+    top_level,
+    wheel_at,
+)
 from tenv.locks.lock import LockedTree, Wheel
 from tenv.rattler_api.lockfile import to_current
 from tenv.targets.manifest import CondaRequest, Manifest, WheelRequest, with_features
@@ -330,6 +340,8 @@ def _pypi_file(row: Mapping[str, Any], minor: str, home: Path) -> Wheel | Locked
     if tree := _tree_of(url, home):
         keys: dict[str, Any] = {**tree.given()}
         return LockedTree(name, version or "0", (minor,), requires, tree.commit, dynamic=True, **keys)
+    if archive := sdist_at(url, name, version, sha256, size if isinstance(size, int) else None, (minor,)):
+        return replace(archive, requires=requires)
     return name, f"not a wheel with a hash: {url}"
 
 
@@ -412,18 +424,10 @@ def _completed(draft: Draft, part: ForeignLock, home: Path, lost: list[str], not
             else:
                 wheels[platform][name] = request
         for name, tree in trees.items():
-            wheels[platform][name] = _at_commit(tree, wheels[platform].get(name), home, notes)
+            if not tree.file:
+                wheels[platform][name] = at_commit(tree, wheels[platform].get(name), home, notes)
         conda[platform] = asked
-    return replace(draft, dependencies=conda, wheels=wheels)
-
-
-def _at_commit(tree: LockedTree, request: WheelRequest | None, home: Path, notes: list[str]) -> WheelRequest:
-    """Return the request for a source tree at its locked commit, or for the folder that is requested."""
-    if tree.path and request and request.tree:
-        return request
-    if tree.commit and not (request and request.tree and request.tree.commit == tree.commit):
-        notes.append(f"{tree.name} is requested at its locked commit {tree.commit[:12]}")
-    return WheelRequest(Range("*"), request.extras if request else (), replace(tree.request, base=home))
+    return replace(draft, dependencies=conda, wheels=wheels, sdists=sdists_of(part))
 
 
 def _supplied(rows: tuple[Mapping[str, Any], ...]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tomli
@@ -9,17 +10,27 @@ import tomli
 from tenv import __version__
 from tenv.core.errors import LockCorruptError
 from tenv.core.names import WheelFile, file_at
+from tenv.core.untrusted import place_fault
 from tenv.core.versions import Range
 from tenv.core.wheel_platforms import evaluated, marker_values
 from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject, text_of
 from tenv.interop.pip_lines import of_torch, project_name
-from tenv.interop.pyproject import bounded_python, minors_of_range, newest_run, python_of
-from tenv.interop.requests import PLATFORM_MARKERS, add_wheel, holds, left_out, platforms_of
+from tenv.interop.pyproject import bounded_python, minors_of_range, python_of
+from tenv.interop.requests import (
+    PLATFORM_MARKERS,
+    add_wheel,
+    holds,
+    left_out,
+    platforms_of,
+    sdist_at,
+    with_glibc,
+    with_trees,
+)
 from tenv.interop.requirements import marker_of, minors_of, releases
-from tenv.interop.uv_lock import Offered, UniversalLock
-from tenv.locks.lock import Wheel
+from tenv.interop.uv_lock import Offered, take_files
+from tenv.locks.lock import LockedTree, Wheel
 from tenv.targets.manifest import WheelRequest
-from tenv.targets.tree_request import TreeRequest, git_fault
+from tenv.targets.tree_request import TreeRequest, commit_fault, git_fault
 from tenv.targets.wheel_origin import FileRequest, Index
 
 if TYPE_CHECKING:
@@ -111,20 +122,21 @@ def _read(source: GivenFile) -> Imported:
     packages = [package for package in pylock.packages if not _is_own(package)]
     if own := [str(package.name) for package in pylock.packages if _is_own(package)]:
         notes.append(f"{', '.join(own)} itself is no request: `tenv add --editable .` adds it")
-    held = UniversalLock()
-    accepted = str(pylock.requires_python or "")
+    accepted, home = str(pylock.requires_python or ""), source.path.parent
     every = minors_of_range(bounded_python(accepted, []))
-    minors = newest_run(minor for minor in every if held.add(_offered(packages, platforms, minor), minor))
+    taken = take_files({minor: _offered(packages, platforms, minor, home) for minor in every})
+    minors = taken.minors
     python = python_of(minors, accepted, notes)
     indexes = _indexes(pylock.packages)
     requests = [(package, _request(source, package, indexes, lost)) for package in packages]
     rows = [(package, request) for package, request in requests if request and package.name not in needed]
     asked = _asked(rows, platforms, minors or every, lost, notes)
-    part = held.part(platforms, minors) if minors else None
+    part = taken.part if minors else None
     if part is None:
-        listed = "; ".join(f"{name}: {reason}" for name, reason in sorted(held.left.items()))
+        listed = "; ".join(f"{name}: {reason}" for name, reason in sorted(taken.left.items()))
         lost.append(f"its lock, since tenv can't lock each package ({listed}): `tenv lock` writes one")
     draft = Draft(platforms, python=python, wheels=asked, indexes=tuple(indexes.values()))
+    draft = with_trees(with_glibc(draft, taken.glibc, notes), taken.part, home, notes)
     return Imported("", draft, part, tuple(dict.fromkeys(lost)), tuple(notes))
 
 
@@ -194,8 +206,10 @@ def _exact(version: str) -> Range:
         return Range("*")
 
 
-def _offered(packages: "Sequence[Package]", platforms: Iterable[str], minor: str) -> dict[str, list[Offered]]:
-    """Return the packages of each platform for a Python, as `UniversalLock` takes them."""
+def _offered(
+    packages: "Sequence[Package]", platforms: Iterable[str], minor: str, home: Path
+) -> dict[str, list[Offered]]:
+    """Return the packages of each platform for a Python, as `take_files` takes them."""
     from packaging.specifiers import SpecifierSet  # late: 15 ms
 
     found: dict[str, list[Offered]] = {}
@@ -204,17 +218,32 @@ def _offered(packages: "Sequence[Package]", platforms: Iterable[str], minor: str
             fits = (package.requires_python or SpecifierSet()).contains(f"{minor}.99")
             values = {**marker_values(platform, minor), "python_full_version": f"{minor}.99"}
             if fits and (package.marker is None or evaluated(package.marker, values)):
-                found.setdefault(platform, []).append(_offer(package))
+                found.setdefault(platform, []).append(_offer(package, home))
     return found
 
 
-def _offer(package: "Package") -> Offered:
-    rows = [(wheel.url or "", wheel.hashes.get("sha256", "")) for wheel in package.wheels or ()]
+def _offer(package: "Package", home: Path) -> Offered:
+    rows = [(wheel.url or "", wheel.hashes.get("sha256", ""), wheel.size) for wheel in package.wheels or ()]
     if package.archive and package.archive.url:
-        rows = [(package.archive.url, package.archive.hashes.get("sha256", ""))]
+        rows = [(package.archive.url, package.archive.hashes.get("sha256", ""), package.archive.size)]
     reason = "" if rows else "built from a source tree" if package.vcs or package.directory else "a source archive"
     version = str(package.version or "") or (file.version if rows and (file := WheelFile.parse(rows[0][0])) else "")
-    return str(package.name), version, rows, reason
+    return Offered(str(package.name), version, rows, reason, _source_of(package, version, home))
+
+
+def _source_of(package: "Package", version: str, home: Path) -> LockedTree | None:
+    """Return the source archive or the source tree of a package; None without one that a lock can have."""
+    name = str(package.name)
+    if sdist := package.sdist:
+        return sdist_at(sdist.url or "", name, version, sdist.hashes.get("sha256", ""), sdist.size, ())
+    if (vcs := package.vcs) and vcs.type == "git":
+        url, below = (vcs.url or "").removesuffix("/"), vcs.subdirectory or ""
+        if git_fault(url) or commit_fault(vcs.commit_id) or place_fault(below):
+            return None
+        return LockedTree(name, version or "0", (), (), vcs.commit_id, git=url, subdirectory=below, dynamic=True)
+    if (folder := package.directory) and (home / folder.path).is_dir():
+        return LockedTree(name, version or "0", (), (), path=folder.path, editable=bool(folder.editable))
+    return None
 
 
 FORMAT = Format(

@@ -181,6 +181,7 @@ class _Project:
             wheels=lines.tables,
             indexes=tuple(index for index in lines.indexes if not index.explicit or index.name in used),
             features=features,
+            sdists=tuple(map(normalize, self._uv.get("no-binary-package") or [])),
             description=" ".join(str(self._project.get("description", "")).split())[:200],
         )
         name = "-".join(filter(None, (self._name, chosen)))

@@ -4,14 +4,24 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tenv.core.dataclass import dataclass
-from tenv.core.names import CONDA_NAME, WheelFile, channel_url, channel_urls, channel_word, is_sha256, normalize
-from tenv.core.versions import CondaRange, Range, same_release
+from tenv.core.names import (
+    CONDA_NAME,
+    WheelFile,
+    channel_url,
+    channel_urls,
+    channel_word,
+    file_at,
+    is_sha256,
+    normalize,
+)
+from tenv.core.versions import CondaRange, Range, Version, same_release
 from tenv.core.wheel_platforms import evaluated, marker_values
-from tenv.interop.interface import Subject
-from tenv.locks.lock import Wheel
+from tenv.interop.interface import Draft, ForeignLock, Subject
+from tenv.locks.lock import LockedTree, Wheel
 from tenv.rattler_api.lockfile import Spec, parse_spec
 from tenv.targets.manifest import PLATFORMS, CondaRequest, WheelRequest
 
@@ -24,6 +34,7 @@ __all__ = [
     "add_wheel",
     "asked_as",
     "asked_wheels",
+    "at_commit",
     "channel_words",
     "conda_request",
     "holds",
@@ -32,10 +43,14 @@ __all__ = [
     "other_channels",
     "pin",
     "platforms_of",
+    "sdist_at",
+    "sdists_of",
     "split",
     "top_level",
     "wheel_at",
     "wheel_request",
+    "with_glibc",
+    "with_trees",
     "words_of",
 ]
 
@@ -44,6 +59,7 @@ T = TypeVar("T")
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _BY_MINOR = ("python", "cuda-version", "cuda-toolkit", "cudatoolkit", "pytorch-cuda")
 _DOTTED = re.compile(r"\d{1,18}(\.\d{1,18})*")  # Python reads no number of over 4,300 digits
+_EXACT = re.compile(r"\d[\w.+]*")
 _EXTRA = re.compile(r"\bextra\b")
 _DECIDING = ("python", "cuda-version")
 _COMPILER = re.compile(r"(gcc|gxx|clangxx)(_.*)?|compilers|(c|cxx)-compiler")
@@ -231,15 +247,38 @@ def platforms_of(markers: "list[Marker]") -> tuple[str, ...]:
     return tuple(name for name in PLATFORMS if any(holds(marker, name, "") is not False for marker in markers))
 
 
-def add_wheel(table: dict[str, WheelRequest], name: str, request: WheelRequest, lost: list[str]) -> None:
-    """Add a request; a second one of the same name can be added only if both are equal."""
+def add_wheel(
+    table: dict[str, WheelRequest], name: str, request: WheelRequest, lost: list[str], *, together: bool = False
+) -> None:
+    """Add a request; of a second one for the same name, any version is accepted unless both are equal.
+
+    Args:
+        table: The requests by name.
+        name: The normalized name.
+        request: The request.
+        lost: Receives the losses.
+        together: Whether both hold in any case, so that the versions are those that both accept.
+    """
     before = table.setdefault(name, request)
     if request.index and before.index not in ("", request.index):
         lost.append(f"`{name}` is requested from several indexes: the first one counts, {before.index}")
-    if before.version != request.version:
+    if together and before.version != request.version and (both := _accepted_by(before.version, request.version)):
+        request = replace(request, version=both)
+    elif before.version != request.version:
         lost.append(f"`{name}` is requested in several versions: any version is accepted now")
         request = replace(request, version=Range("*"))
     table[name] = replace(request, extras=tuple(sorted({*before.extras, *request.extras})))
+
+
+def _accepted_by(one: Range, other: Range) -> Range | None:
+    """Return the versions that two ranges accept; None for two exact versions that contradict each other."""
+    exact = [text for text in (str(one), str(other)) if _EXACT.fullmatch(text)]
+    for text in sorted(exact, key=len, reverse=True):  # `0.13.1` accepts `0.13.1+cu116`, and not the other way round
+        if text in one and text in other:
+            return Range(text)
+    if exact and "*" not in (str(one), str(other)):
+        return None
+    return Range(",".join(text for text in (str(one), str(other)) if text != "*") or "*")
 
 
 def other_channels(channels: Mapping[str, str]) -> dict[str, str]:
@@ -280,6 +319,56 @@ def wheel_at(url: str, name: str, version: str, sha256: str, size: int | None, p
     if file.name != normalize(name) or not same_release(file.version, version):
         return None
     return Wheel(file.name, version, file.file, sha256, size, tuple(python))
+
+
+def sdist_at(
+    url: str, name: str, version: str, sha256: str, size: int | None, python: Iterable[str]
+) -> LockedTree | None:
+    """Return the source archive at a URL, without the wheels of its build; None if a lock can't have it."""
+    from packaging.utils import InvalidSdistFilename, parse_sdist_filename  # late: few locks have one
+
+    file = file_at(url.partition("#")[0])
+    try:
+        found, release = parse_sdist_filename(file)
+    except InvalidSdistFilename:
+        return None
+    if not is_sha256(sha256) or "://" not in url or found != normalize(name) or not same_release(str(release), version):
+        return None
+    return LockedTree(normalize(name), version, tuple(python), (), file=file, digest=sha256, length=size)
+
+
+def sdists_of(part: ForeignLock) -> tuple[str, ...]:
+    """Return the names of the source archives of a lock, sorted."""
+    return tuple(sorted({tree.name for trees in part.trees.values() for tree in trees if tree.file}))
+
+
+def with_glibc(draft: Draft, needed: str, notes: list[str]) -> Draft:
+    """Return a draft whose hosts have the C library that the wheels of a lock need; empty for the default one."""
+    if not needed or (draft.glibc and Version(draft.glibc) >= Version(needed)):
+        return draft
+    notes.append(f"`requirements.glibc` is set to {needed}, which a wheel of the file needs")
+    return replace(draft, glibc=needed)
+
+
+def with_trees(draft: Draft, part: ForeignLock, home: Path, notes: list[str]) -> Draft:
+    """Return a draft that requests the source trees of a lock, and permits the build of its source archives."""
+    wheels = {platform: dict(rows) for platform, rows in draft.wheels.items()}
+    for platform, trees in part.trees.items():
+        for tree in trees:
+            if not tree.file:
+                table = wheels.setdefault(platform, {})
+                table[tree.name] = at_commit(tree, table.get(tree.name), home, notes)
+    return replace(draft, wheels=wheels, sdists=sdists_of(part))
+
+
+def at_commit(tree: LockedTree, request: WheelRequest | None, home: Path, notes: list[str]) -> WheelRequest:
+    """Return the request for a source tree at its locked commit, or for the folder that is requested."""
+    if tree.path and request and request.tree:
+        return request
+    if tree.commit and not (request and request.tree and request.tree.commit == tree.commit):
+        notes.append(f"{tree.name} is requested at its locked commit {tree.commit[:12]}")
+    at: dict[str, Any] = {"rev": tree.commit, "branch": "", "tag": ""} if tree.commit else {}
+    return WheelRequest(Range("*"), request.extras if request else (), replace(tree.request, base=home, **at))
 
 
 def not_known(subject: Subject) -> list[str]:

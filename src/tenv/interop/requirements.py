@@ -111,7 +111,8 @@ def _read(source: GivenFile) -> Imported:
     if not any(lines.tables.values()):
         raise ManifestError(f"{source.path}: has no requests")
     lost.append("requirements.txt has no files, so no lock is written: `tenv lock` writes one")
-    draft = Draft(platforms=lines.platforms, wheels=lines.tables, indexes=tuple(lines.indexes))
+    sdists = tuple(dict.fromkeys(lines.sdists))
+    draft = Draft(platforms=lines.platforms, wheels=lines.tables, indexes=tuple(lines.indexes), sdists=sdists)
     return Imported("", draft, None, tuple(dict.fromkeys(lost)), tuple(dict.fromkeys(lines.notes)))
 
 

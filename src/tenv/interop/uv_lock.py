@@ -15,100 +15,166 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import FormatError, LockCorruptError, TenvError
 from tenv.core.names import WheelFile, normalize
 from tenv.core.toml_reader import read_toml
-from tenv.core.untrusted import without_login
-from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags, evaluated, marker_values
+from tenv.core.untrusted import place_fault, without_login
+from tenv.core.versions import Version
+from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags, evaluated, glibc_of, marker_values
 from tenv.interop.interface import Draft, ForeignLock, Format, GivenFile, Imported, read_source
 from tenv.interop.pip_lines import PipLines, of_torch
 from tenv.interop.pyproject import bounded_python, minors_of_range, newest_run, python_of, read_pyproject
-from tenv.interop.requests import platforms_of, wheel_at
-from tenv.locks.lock import Wheel
+from tenv.interop.requests import platforms_of, sdist_at, wheel_at, with_glibc, with_trees
+from tenv.locks.lock import LockedTree, Wheel
+from tenv.targets.tree_request import commit_fault, git_fault
 from tenv.targets.wheel_origin import Index
 
-__all__ = ["FORMAT", "UniversalLock", "best_wheel"]
+__all__ = ["FORMAT", "Offered", "best_wheel", "take_files"]
 
 _VERSION = 1
+_NEWEST_GLIBC = Version("2.99")
 _EXTRA = re.compile(r"(\s*\band\b\s*)?\bextra\s*==\s*['\"][^'\"]*['\"]")
 
-Offered = tuple[str, str, list[tuple[str, str]], str]
-"""A package: its name, its version, the URL and the sha256 of each wheel, and the reason if it has none."""
+
+Offer = tuple[str, str, int | None]
+"""The URL, the sha256 and the size in bytes of a file."""
 
 
-def best_wheel(name: str, version: str, rows: Iterable[tuple[str, str]], platform: str, minor: str) -> Wheel | None:
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """A package of a lock for all platforms and Pythons.
+
+    Attributes:
+        name: Its name.
+        version: Its version.
+        wheels: The URL, the sha256 and the size of each wheel; None for an unknown size.
+        reason: Why it has none, for people; empty if it has some.
+        other: Its source archive or source tree, for no Python; None without one.
+    """
+
+    name: str
+    version: str
+    wheels: Sequence[Offer]
+    reason: str = ""
+    other: LockedTree | None = None
+
+
+def best_wheel(
+    name: str,
+    version: str,
+    rows: Iterable[Offer],
+    platform: str,
+    minor: str,
+    glibc: Version = DEFAULT_GLIBC,
+) -> Wheel | None:
     """Return the wheel that fits a platform and a Python best; None if none does.
 
     Args:
         name: The name of the package.
         version: Its version.
-        rows: The URL and the sha256 of each wheel.
+        rows: The URL, the sha256 and the size of each wheel.
         platform: The platform.
         minor: The Python minor.
+        glibc: The C library of the hosts.
     """
-    tags = accepted_tags(platform, minor, DEFAULT_GLIBC)
+    tags = accepted_tags(platform, minor, glibc)
     ranked = []
-    for url, sha256 in rows:
+    for url, sha256, size in rows:
         file = WheelFile.parse(url)
         rank = min((tags[tag] for tag in file.all_tags() if tag in tags), default=None) if file else None
-        if rank is not None and (wheel := wheel_at(url, name, version, sha256, None, (minor,))):
+        if rank is not None and (wheel := wheel_at(url, name, version, sha256, size, (minor,))):
             ranked.append((rank, wheel.file, wheel))
-    return min(ranked)[2] if ranked else None
+    return min(ranked, key=lambda row: row[:2])[2] if ranked else None
 
 
-class UniversalLock:
-    """The wheels of a lock for all platforms and Pythons, as they are chosen for a target.
+@dataclass(frozen=True, slots=True)
+class LockFiles:
+    """The files of a lock for all platforms and Pythons that are chosen for a target.
 
     Attributes:
-        left: The packages that a lock can't have, each with the reason.
+        minors: The Python minors for which each package has a file, the newest ones without a gap.
+        part: The content of the lock for these.
+        left: The packages without a file for the Python that lacks the fewest, each with the reason.
+        glibc: The oldest C library that all wheels accept, if it is newer than the default one; else empty.
     """
 
-    def __init__(self) -> None:
-        self._rows: dict[str, list[Wheel]] = {}
-        self.left: dict[str, str] = {}
-
-    def fill(self, lock: "_Lock", platforms: Iterable[str], minor: str, group: str) -> bool:
-        """Add the wheels of a Python minor on each platform; return whether every package has one."""
-        return self.add({on: map(_offered, lock.walk(on, minor, group)) for on in platforms}, minor)
-
-    def add(self, packages: Mapping[str, Iterable[Offered]], minor: str) -> bool:
-        """Add the wheels of a Python minor that fit best; return whether there are packages and each has one.
-
-        Args:
-            packages: By platform, each package: its name, its version, the URL and sha256 of each wheel, and the reason
-                if it has none.
-            minor: The minor.
-        """
-        new: list[tuple[str, Wheel]] = []
-        whole = True
-        for platform, rows in packages.items():
-            for name, version, wheels, reason in rows:
-                if wheel := best_wheel(name, version, wheels, platform, minor):
-                    new.append((platform, wheel))
-                else:
-                    whole = False
-                    self.left.setdefault(name, reason or f"no wheel for Python {minor} on {platform}")
-        for platform, wheel in new if whole else ():
-            self._rows.setdefault(platform, []).append(wheel)
-        return whole and bool(new)
-
-    def part(self, platforms: Iterable[str], minors: Sequence[str]) -> ForeignLock:
-        """Return the content of the lock; one wheel of several Pythons has one row."""
-        wheels = {}
-        for platform in platforms:
-            rows: dict[tuple[str, str], Wheel] = {}
-            for wheel in self._rows.get(platform, ()):
-                key = (wheel.name, wheel.file)
-                python = {*wheel.python, *(rows[key].python if key in rows else ())}
-                rows[key] = replace(wheel, python=tuple(minor for minor in minors if minor in python))
-            wheels[platform] = tuple(rows.values())
-        return ForeignLock((), dict.fromkeys(wheels, ()), wheels)
+    minors: tuple[str, ...]
+    part: ForeignLock
+    left: Mapping[str, str]
+    glibc: str = ""
 
 
-def _offered(package: Mapping[str, Any]) -> Offered:
-    source = package.get("source") or {}
+def take_files(offers: Mapping[str, Mapping[str, Sequence[Offered]]]) -> LockFiles:
+    """Choose the wheel of each package that fits best.
+
+    A source archive or a source tree is taken where no Python has a wheel of that release on the platform.
+
+    Args:
+        offers: The packages by Python minor and platform.
+    """
+    cases = [(minor, on, row) for minor, rows in offers.items() for on, here in rows.items() for row in here]
+    best = [
+        best_wheel(row.name, row.version, row.wheels, on, minor)
+        or best_wheel(row.name, row.version, row.wheels, on, minor, _NEWEST_GLIBC)
+        for minor, on, row in cases
+    ]
+    fits = {(on, row.name, row.version) for (_, on, row), wheel in zip(cases, best, strict=True) if wheel}
+    found: dict[str, list[tuple[str, Wheel | LockedTree]]] = {minor: [] for minor, *_ in cases}
+    left: dict[str, dict[str, str]] = {minor: {} for minor in reversed(found)}
+    for (minor, on, row), wheel in zip(cases, best, strict=True):
+        other = None if (on, row.name, row.version) in fits else row.other
+        if file := wheel or other:
+            found[minor].append((on, replace(file, python=(minor,))))
+        else:
+            left[minor].setdefault(row.name, row.reason or f"no wheel for Python {minor} on {on}")
+    minors = newest_run(minor for minor, missing in left.items() if not missing)
+    platforms = dict.fromkeys(on for rows in offers.values() for on in rows)
+    taken = {on: _merged(row for minor in minors for where, row in found[minor] if where == on) for on in platforms}
+    wheels = {on: tuple(row for row in rows if isinstance(row, Wheel)) for on, rows in taken.items()}
+    trees = {on: tuple(row for row in rows if isinstance(row, LockedTree)) for on, rows in taken.items()}
+    unread = frozenset(row.name for rows in trees.values() for row in rows)
+    part = ForeignLock((), dict.fromkeys(wheels, ()), wheels, trees=trees, unread=unread)
+    needed = [one for rows in wheels.values() for row in rows if (one := glibc_of(row.file)) and one > DEFAULT_GLIBC]
+    glibc = str(max(needed)) if needed else ""
+    return LockFiles(minors, part, min(left.values(), key=len, default={}), glibc)
+
+
+def _merged(files: Iterable[Wheel | LockedTree]) -> tuple[Wheel | LockedTree, ...]:
+    """Return one row for each file, with all Pythons that use it."""
+    rows: dict[Wheel | LockedTree, list[str]] = {}
+    for file in files:
+        rows.setdefault(replace(file, python=()), []).extend(file.python)
+    return tuple(replace(file, python=tuple(minors)) for file, minors in rows.items())
+
+
+def _offered(package: Mapping[str, Any], home: Path) -> Offered:
+    source, name, version = package.get("source") or {}, str(package["name"]), str(package.get("version", ""))
     reason = next((text for key, text in _TREES.items() if key in source), "")
-    rows = [] if reason else package.get("wheels") or []
-    wheels = [(str(row.get("url", "")), str(row.get("hash", "")).removeprefix("sha256:")) for row in rows]
-    reason = reason or ("" if wheels else "a source archive")
-    return str(package["name"]), str(package.get("version", "")), wheels, reason
+    if reason:
+        return Offered(name, version, (), reason, _tree(source, normalize(name), version, home))
+    rows = package.get("wheels") or []
+    wheels = list(map(_offer, rows))
+    url, digest, size = _offer(package.get("sdist") or {})
+    archive = sdist_at(url, name, version, digest, size, ())
+    return Offered(name, version, wheels, "" if wheels else "a source archive", archive)
+
+
+def _offer(row: Mapping[str, Any]) -> Offer:
+    size = row.get("size")
+    digest = str(row.get("hash", "")).removeprefix("sha256:")
+    return str(row.get("url", "")), digest, size if isinstance(size, int) else None
+
+
+def _tree(source: Mapping[str, Any], name: str, version: str, home: Path) -> LockedTree | None:
+    """Return the source tree of a package; None for one that a lock can't have."""
+    if "git" in source:
+        address, _, commit = str(source["git"]).partition("#")
+        address, _, query = address.partition("?")
+        below = parse_qs(query).get("subdirectory", [""])[0]
+        if git_fault(address) or commit_fault(commit) or place_fault(below):
+            return None
+        return LockedTree(name, version or "0", (), (), commit, git=address, subdirectory=below, dynamic=True)
+    path = str(source.get("editable") or source.get("directory") or "")
+    if not path or not (home / path).is_dir():
+        return None
+    return LockedTree(name, version or "0", (), (), path=path, editable="editable" in source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +201,7 @@ class _Lock:
             key = (str(asked["name"]), str(package.get("version", "")), extra)
             if package is self.root or key in seen:
                 continue
-            if not any(one[:2] == key[:2] for one in seen):
+            if not any(one[:2] == key[:2] for one in seen) and "virtual" not in (package.get("source") or {}):
                 yield package
             seen.add(key)
             rows = package.get("dependencies") or []
@@ -198,13 +264,18 @@ def _imported(source: GivenFile, data: Mapping[str, Any]) -> Imported:
     beside = _beside(source)
     platforms = beside.draft.platforms if beside else source.platforms or _platforms(source, data, notes)
     accepted = str(data.get("requires-python", ""))
-    held = UniversalLock()
-    lock = _Lock(data, root)
-    minors = newest_run(
-        minor for minor in minors_of_range(bounded_python(accepted, [])) if held.fill(lock, platforms, minor, group)
+    lock, home = _Lock(data, root), source.path.parent
+    every = minors_of_range(bounded_python(accepted, []))
+    taken = take_files(
+        {
+            minor: {on: [_offered(row, home) for row in lock.walk(on, minor, group)] for on in platforms}
+            for minor in every
+        }
     )
+    minors = taken.minors
     python = python_of(minors, accepted, notes)
     draft = beside.draft if beside else _draft(root, platforms, group, lost)
+    draft = with_trees(with_glibc(draft, taken.glibc, notes), taken.part, home, notes)
     lost += beside.lost if beside else ()
     others = {normalize(name) for key in _GROUPS for name in root.get(key) or {}} - {group}
     if others and not draft.features:
@@ -215,9 +286,9 @@ def _imported(source: GivenFile, data: Mapping[str, Any]) -> Imported:
     if draft.features:
         notes.append("no lock is written, since a uv.lock has no requirements to divide it by features: `tenv lock`")
     elif minors:
-        part = held.part(platforms, minors)
+        part = taken.part
     else:
-        listed = "; ".join(f"{name}: {reason}" for name, reason in sorted(held.left.items()))
+        listed = "; ".join(f"{name}: {reason}" for name, reason in sorted(taken.left.items()))
         lost.append(f"its lock, since tenv can't lock each package ({listed}): `tenv lock` writes one")
     name = "-".join(filter(None, (normalize(str(root.get("name", ""))), group)))
     return Imported(name, replace(draft, python=python), part, tuple(dict.fromkeys(lost)), tuple(dict.fromkeys(notes)))

@@ -5,12 +5,16 @@ the Python debugger connects to that.
 """
 
 import json
+import os
+import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from tenv.activation.changes import Action
 from tenv.core.errors import FormatError
 from tenv.core.jsonc import merge
+from tenv.core.user_folders import user_home
 from tenv.core.versions import Version
 from tenv.debugging.install_line import install_line
 from tenv.debugging.interpreter import describe_interpreter
@@ -32,6 +36,8 @@ _LAUNCHED_FROM = Version("3.9")
 
 _FROZEN_FROM = Version("3.11")
 """`-X frozen_modules` is new in Python 3.11."""
+
+_FOLDER = "${workspaceFolder}"
 
 _EXPANDED = "${"
 """The begin of a reference, which VS Code expands in every value and which has no escape: ``${command:NAME}`` runs a
@@ -93,7 +99,7 @@ def _expanded(site: Site) -> list[str]:
 
 def _refuse_expanded(site: Site) -> None:
     """Raise FormatError for a path that VS Code would expand in place of opening it."""
-    paths = (site.prefix, site.folder, site.checkout or "", site.toolchain.python, site.manifest, *site.tenv)
+    paths = (site.prefix, site.folder, site.checkout or "", site.toolchain.python, site.manifest)
     for path in map(str, paths):
         if _EXPANDED in path:
             hint = "rename the folder: VS Code has no way to write it"
@@ -104,6 +110,12 @@ def _environment(site: Site) -> dict[str, str]:
     """Return the variables of a program that is debugged."""
     rows = {name: value for name, value in variables(site).items() if value is not None}
     return {**rows, "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+
+
+def _program(site: Site, name: str) -> str:
+    """Return the path of a program within the environment; its name where it is on PATH, which differs by machine."""
+    found = site.program(name)
+    return found if found.startswith(f"{site.prefix}{os.sep}") else name
 
 
 def _setup(site: Site) -> list[dict[str, Any]]:
@@ -168,7 +180,7 @@ def _gdb(site: Site, name: str) -> dict[str, Any]:
         "environment": [{"name": key, "value": value} for key, value in _environment(site).items()],
         "externalConsole": False,
         "MIMode": "gdb",
-        "miDebuggerPath": site.program("gdb") or "gdb",
+        "miDebuggerPath": _program(site, "gdb"),
         "setupCommands": _setup(site),
     }
 
@@ -181,7 +193,7 @@ def _gdb_attach(site: Site, name: str) -> dict[str, Any]:
         "program": str(site.toolchain.python),
         "processId": "${command:pickProcess}",
         "MIMode": "gdb",
-        "miDebuggerPath": site.program("gdb") or "gdb",
+        "miDebuggerPath": _program(site, "gdb"),
         "setupCommands": _setup(site),
     }
 
@@ -217,9 +229,9 @@ def _python(site: Site, name: str) -> dict[str, Any]:
 
 def _cuda(site: Site, name: str) -> Iterator[dict[str, Any]]:
     """Yield the entries of NVIDIA's extension, where the environment has cuda-gdb."""
-    debugger = site.program("cuda-gdb") if site.toolchain.cuda else ""
-    if not debugger:
+    if not (site.toolchain.cuda and site.program("cuda-gdb")):
         return
+    debugger = _program(site, "cuda-gdb")
     common = {"type": "cuda-gdb", "debuggerPath": debugger, "breakOnLaunch": False}
     python = {"program": str(site.toolchain.python), "args": [*_python_words(site), "${file}"]}
     values = [{"name": key, "value": value} for key, value in _environment(site).items()]
@@ -243,8 +255,8 @@ def tasks(site: Site, name: str) -> dict[str, Any]:
         {
             "label": f"tenv {name}: build",
             "type": "process",
-            "command": site.tenv[0],
-            "args": [*site.tenv[1:], "build", name, "--pytorch", root],
+            "command": "tenv",
+            "args": ["build", name, "--pytorch", root],
             "options": {"cwd": root},
             "group": {"kind": "build", "isDefault": True},
             "problemMatcher": "$gcc",
@@ -261,8 +273,8 @@ def tasks(site: Site, name: str) -> dict[str, Any]:
             "label": f"tenv {name}: wait for a debugger",
             "detail": f"on the machine of the editor: ssh -L {PORT}:{_HERE}:{PORT} HOST",
             "type": "process",
-            "command": site.tenv[0],
-            "args": [*site.tenv[1:], "run", "--prefix", str(site.prefix), name, "--", python, *listen],
+            "command": "tenv",
+            "args": ["run", "--prefix", str(site.prefix), name, "--", python, *listen],
             "options": {"cwd": "${fileDirname}"},
             "isBackground": True,
             "problemMatcher": [],
@@ -285,11 +297,38 @@ def _export(subject: Subject) -> Exported:
         ".vscode/extensions.json": {"recommendations": _extensions(site)},
         ".vscode/cmake-kits.json": [_kit(site, name)],
     }
+    places = _places(site)
+    files = {path: _portable(data, places) for path, data in files.items()}
     if site.checkout and site.checkout != site.folder and site.folder not in site.checkout.parents:
-        folders = [{"path": str(site.folder)}, {"path": str(site.checkout)}]
-        files[f"{name}.code-workspace"] = {"folders": folders, "settings": settings}
+        folders = [{"path": "."}, {"path": site.relative(site.checkout) or str(site.checkout)}]
+        first = {str(site.folder): f"${{workspaceFolder:{site.folder.name}}}"}
+        own = {path: text.replace(_FOLDER, first[str(site.folder)]) for path, text in places.items()} | first
+        files[f"{name}.code-workspace"] = {"folders": folders, "settings": _portable(settings, own)}
     encoded = {path: f"{json.dumps(data, indent=4)}\n".encode() for path, data in files.items()}
     return Exported(encoded, notes=tuple(_notes(site, subject.manifest, files)))
+
+
+def _places(site: Site) -> dict[str, str]:
+    """Return the folders that a clone on another machine has elsewhere, each with its reference, the longest first."""
+    home = user_home()
+    found = {str(home): "${userHome}"} if len(home.parts) > 1 else {}  # not `/` in a container
+    found[str(site.folder)] = _FOLDER
+    for path in (site.prefix, site.manifest.parent.parent, *([site.checkout] if site.checkout else [])):
+        if str(path) not in found and (where := site.relative(path)):
+            found[str(path)] = f"{_FOLDER}/{where}"
+    return dict(sorted(found.items(), key=lambda row: -len(row[0])))
+
+
+def _portable(data: Any, places: Mapping[str, str]) -> Any:
+    """Return JSON values with references in place of the folders of this machine."""
+    if isinstance(data, dict):
+        return {key: _portable(value, places) for key, value in data.items()}
+    if isinstance(data, list):
+        return [_portable(value, places) for value in data]
+    if not isinstance(data, str):
+        return data
+    pattern = "|".join(map(re.escape, places))
+    return re.sub(rf"(?<![\w./-])(?:{pattern})(?![\w.-])", lambda match: places[match[0]], data)
 
 
 def _settings(site: Site) -> dict[str, Any]:
@@ -311,7 +350,7 @@ def _settings(site: Site) -> dict[str, Any]:
         "clangd.arguments": [f"--compile-commands-dir={root}/build", *query_drivers(site)],
     }
     if site.toolchain.cmake:
-        settings["cmake.cmakePath"] = str(site.toolchain.cmake)
+        settings["cmake.cmakePath"] = _program(site, "cmake")
     if site.toolchain.ninja:
         settings["cmake.generator"] = "Ninja"
     return settings
@@ -321,7 +360,12 @@ def _kit(site: Site, name: str) -> dict[str, Any]:
     """Return the kit of the CMake extension: the compilers that a build takes."""
     languages = {"C": ("CC", "cc"), "CXX": ("CXX", "c++"), "CUDA": ("CUDACXX", "")}
     values = {key: site.environ.get(variable) or site.program(usual) for key, (variable, usual) in languages.items()}
-    compilers = {key: value for key, value in values.items() if value and _EXPANDED not in value}
+    inside = f"{site.prefix}{os.sep}"
+    compilers = {
+        key: value if value.startswith(inside) else Path(value).name
+        for key, value in values.items()
+        if value and _EXPANDED not in value
+    }
     kit: dict[str, Any] = {"name": f"tenv {name}", "compilers": compilers}
     if site.toolchain.ninja:
         kit["preferredGenerator"] = {"name": "Ninja"}

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from tenv.core.names import channel_word
 from tenv.locks.lock import CondaPackage, Lock
-from tenv.locks.wheel_answers import unrequired_wheels, wheel_faults
+from tenv.locks.wheel_answers import required_by_wheels, unrequired_wheels, wheel_faults
 from tenv.rattler_api.records import Matcher
 from tenv.targets.manifest import CondaRequest, Manifest
 
@@ -102,7 +102,9 @@ def _conda_faults(lock: Lock, manifest: Manifest, platform: str) -> Iterator[str
         elif not _answers(matcher, package, request):
             yield f"{name} {package.version} {package.build} is locked, the manifest requests {request}"
     if not missing:
-        yield from _closure(matcher, locked, manifest)
+        yield from _closure(
+            matcher, locked, manifest, {*manifest.dependencies, *required_by_wheels(lock, manifest, platform)}
+        )
 
 
 def _answers(matcher: Matcher, package: CondaPackage, request: CondaRequest) -> bool:
@@ -112,7 +114,8 @@ def _answers(matcher: Matcher, package: CondaPackage, request: CondaRequest) -> 
 def unrequired(lock: Lock, manifest: Manifest, platform: str) -> tuple[frozenset[str], frozenset[str]]:
     """Return the conda packages and the wheels of a platform that no request of a manifest brings, by name."""
     locked = {package.name: package for package in lock.conda.get(platform, ())}
-    reached = _reached(Matcher(), locked, manifest.dependencies)
+    asked = {*manifest.dependencies, *required_by_wheels(lock, manifest, platform)}
+    reached = _reached(Matcher(), locked, asked)
     return frozenset(locked.keys() - reached), unrequired_wheels(lock, manifest, platform)
 
 
@@ -127,9 +130,11 @@ def _reached(matcher: Matcher, locked: Mapping[str, CondaPackage], asked: Iterab
     return reached
 
 
-def _closure(matcher: Matcher, locked: Mapping[str, CondaPackage], manifest: Manifest) -> Iterator[str]:
+def _closure(
+    matcher: Matcher, locked: Mapping[str, CondaPackage], manifest: Manifest, asked: Iterable[str]
+) -> Iterator[str]:
     """Yield missing dependencies, excluded packages, and packages that nothing requires."""
-    reached = _reached(matcher, locked, manifest.dependencies)
+    reached = _reached(matcher, locked, asked)
     for package in map(locked.__getitem__, sorted(reached)):
         for spec in package.depends:
             name = matcher.name(spec)

@@ -127,12 +127,18 @@ def _archives(sides: tuple[Lock | None, Lock, Lock], platform: str) -> tuple[Arc
 
 
 def _trees(sides: tuple[Lock | None, Lock, Lock], platform: str) -> tuple[LockedTree, ...]:
-    def rows(lock: Lock | None) -> dict[str, LockedTree]:
-        return {tree.name: tree for tree in (lock.trees.get(platform, ()) if lock else ())}
+    """Return the source trees and archives of one platform, merged separately for each Python minor."""
+
+    def rows(lock: Lock | None) -> dict[tuple[str, str], LockedTree]:
+        found = lock.trees.get(platform, ()) if lock else ()
+        return {(tree.name, minor): replace(tree, python=()) for tree in found for minor in tree.python}
 
     base, ours, theirs = map(rows, sides)
-    chosen = _three_way(base, ours, theirs, repr, lambda tree: tree.version)
-    return tuple(chosen[name] for name in sorted(chosen))
+    minors: dict[LockedTree, list[str]] = {}
+    for (_, minor), tree in _three_way(base, ours, theirs, repr, lambda tree: tree.version).items():
+        minors.setdefault(tree, []).append(minor)
+    found = [replace(tree, python=tuple(sorted(here, key=Version))) for tree, here in minors.items()]
+    return tuple(sorted(found, key=lambda tree: (tree.name, tree.python)))
 
 
 def _others(sides: tuple[Lock | None, Lock, Lock], key: str, platform: str) -> tuple[OtherFile, ...]:

@@ -26,6 +26,7 @@ __all__ = [
     "Reached",
     "python_packages",
     "reach",
+    "required_by_wheels",
     "required_names",
     "served_minors",
     "unrequired_wheels",
@@ -128,6 +129,15 @@ def unrequired_wheels(lock: Lock, manifest: Manifest, platform: str) -> frozense
         reached = reach(rows, manifest.wheels, {}, marker_values(platform, minor))
         found |= rows.keys() - reached.names if reached.complete else set()
     return frozenset(found)
+
+
+def required_by_wheels(lock: Lock, manifest: Manifest, platform: str) -> frozenset[str]:
+    """Return the conda packages of a platform that its wheels require, by name."""
+    found: set[str] = set()
+    for minor in served_minors(lock, manifest, platform) if manifest.wheels else ():
+        rows = _rows((*lock.wheels_for(platform, minor), *lock.trees_for(platform, minor)))
+        found |= reach(rows, manifest.wheels, {}, marker_values(platform, minor)).names
+    return frozenset(package.name for package in lock.conda.get(platform, ()) if normalize(package.name) in found)
 
 
 def _origin_fault(wheel: Wheel, manifest: Manifest) -> str:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tenv.sources.wheels.uv import Uv
     from tenv.targets.config import ProjectSettings, Settings
 
-__all__ = ["Context", "is_set"]
+__all__ = ["Context", "is_set", "without_beside"]
 
 
 def is_set(name: str) -> bool:
@@ -242,3 +242,12 @@ class Context:
         if prefix is not None:
             return Environment(Path(os.path.abspath(os.path.expanduser(prefix))))  # noqa: PTH100, PTH111 (links stay)
         return Environment(self.places.environments() / name)
+
+
+def without_beside(context: Context, target: Target) -> Context:
+    """Return the context without the programs of the environment that a target is beside: tenv runs none of them."""
+    if not target.manifest.beside:
+        return context
+    from tenv.targets.torch_beside import environ_outside  # late: few targets are beside another environment
+
+    return replace(context, environ=environ_outside(context.environ, target.manifest.beside))

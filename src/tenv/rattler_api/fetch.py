@@ -41,7 +41,7 @@ def fetch(
     on_bytes: Callable[[str, int, int], None],
     read: Callable[[Record, Path], None] = lambda *_: None,
 ) -> dict[str, Path]:
-    """Fetch packages; those of an interrupted run are reused.
+    """Fetch packages; an interrupted run's files are reused.
 
     Args:
         records: The packages.

@@ -152,17 +152,26 @@ class Solver:
             return self._network_error(", ".join(question.channels), error)
         return [Record.of(record) for record in records]
 
-    def candidates(self, channels: Sequence[str], platform: str, name: str) -> list[Record]:
-        """Return the packages of a name in the given channels."""
+    def candidates(self, channels: Sequence[str], platform: str, *names: str) -> list[Record]:
+        """Return the packages of some names in the given channels.
+
+        Raises:
+            NetworkError: A channel does not answer.
+        """
         import asyncio  # late: 38 ms
 
         async def ask() -> list[Record]:
             found = await self._gateway.query(
-                list(channels), _subdirs(platform), [name], recursive=False, channel_relations="disabled"
+                list(channels), _subdirs(platform), list(names), recursive=False, channel_relations="disabled"
             )
             return [Record.of(record) for records in found for record in records]
 
-        return asyncio.run(ask())
+        from rattler import exceptions
+
+        try:
+            return asyncio.run(ask())
+        except exceptions.GatewayError as error:
+            raise self._network_error(", ".join(channels), error) from error
 
     def _network_error(self, channel: str, error: Exception) -> NetworkError:
         text = str(error)

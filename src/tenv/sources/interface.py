@@ -118,10 +118,10 @@ class Problem:
     Attributes:
         access: The settings and services of the user.
         manifest: The manifest to satisfy.
-        old: The lock whose files are kept if they still satisfy the manifest; None to keep nothing.
+        old: The lock whose files are kept if they still satisfy the manifest: the target's, or that of its parent; None
+            to keep nothing.
         upgrade: Normalized names of packages to select anew; None for all.
         limits: The options of the selection.
-        above: The lock of the parent of a target that has no lock yet; None without one.
     """
 
     access: Access
@@ -129,7 +129,6 @@ class Problem:
     old: Lock | None
     upgrade: Sequence[str] | None
     limits: SolveOptions
-    above: Lock | None = None
 
     def wants(self, key: str) -> bool:
         """Return whether the manifest has requests for a source on any platform."""

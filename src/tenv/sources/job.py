@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tenv.core import process
 from tenv.core.dataclass import dataclass
 from tenv.environment.integrity import Faults
 from tenv.environment.state import Environment, Owned, State, Status
@@ -21,7 +22,14 @@ if TYPE_CHECKING:
     from tenv.sources.wheels.uv import Uv
     from tenv.targets.search import Target
 
-__all__ = ["Job", "Plan"]
+__all__ = ["Job", "Plan", "named_python"]
+
+
+def named_python(wanted: str, environ: Mapping[str, str]) -> str:
+    """Return the path of a program that is named as on PATH, such as `python3.11d`; other words as they are."""
+    if "/" in wanted or wanted[:1].isdigit() or Path(wanted).is_file():
+        return wanted
+    return process.find(wanted, environ.get("PATH")) or wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +100,7 @@ class Job:
         environment: The environment to make.
         platform: The platform of this host.
         manifest: The manifest for that platform.
-        python_wanted: A Python minor or program; None to choose.
+        python_wanted: A Python minor, or the path of a program; None to choose.
         exact: Remove unmanaged files.
         repair: Verify every file, and reinstall packages with changed or missing files.
         lock: The lock to install; set by the step `checking` or `locking`.
@@ -123,7 +131,7 @@ class Job:
         self.target = target
         self.environment = environment
         self.platform = platform
-        self.python_wanted = python
+        self.python_wanted = named_python(python, context.environ) if python else None
         self.exact = exact
         self.repair = repair
         self.fetches = True

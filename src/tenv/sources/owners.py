@@ -163,4 +163,4 @@ def _is_made(prefix: Path, name: str, noted: Mapping[str, object]) -> bool:
         return True
     if path.parts[0] == TOOLKIT:  # of the toolkit's folder, the user may have put files there
         return name in noted if noted else (prefix / name).is_symlink() or path.name in _MADE_TOOLKIT
-    return is_of_environment(path)
+    return is_of_environment(name)

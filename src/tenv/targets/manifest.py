@@ -4,9 +4,11 @@
 """
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from tenv.targets.variable_requests import VariableRequest
 from tenv.targets.wheel_origin import FileRequest, Index, laid
 
 __all__ = [
+    "CONDA_TORCHES",
     "DEBUG_PYTHON",
     "PLATFORMS",
     "ArchiveRequest",
@@ -33,6 +36,7 @@ __all__ = [
     "lay",
     "merge",
     "placed",
+    "request_for_torch",
     "tool_of",
     "toolkit_kind",
     "with_features",
@@ -43,6 +47,9 @@ PLATFORMS = ("linux-64", "linux-aarch64", "win-64")
 
 DEBUG_PYTHON = "python-debug"
 """The name in ``system`` of the host's debug build of Python: ``python = { version, debug = true }`` of a manifest."""
+
+CONDA_TORCHES = ("pytorch", "pytorch-gpu", "libtorch")
+"""The conda packages that are torch: of conda-forge, which splits its libraries off, and of the channel pytorch."""
 
 _TOOLS = {
     "nvidia-cuda-nvcc": "cuda-toolkit",
@@ -232,6 +239,7 @@ class Manifest:
         unfollowed: The manifest before `tenv.targets.torch_cuda.follow` added the toolkit; None for any other.
         indexes: The package indexes, best first.
         sdists: Packages that may be built from their source archives although only others require them.
+        beside: The environment whose torch the toolkit is for, as `tenv.targets.torch_beside` reads it; empty for none.
     """
 
     name: str
@@ -257,6 +265,7 @@ class Manifest:
     unfollowed: "Manifest | None" = field(default=None, repr=False)
     indexes: tuple[Index, ...] = ()
     sdists: tuple[str, ...] = ()
+    beside: str = ""
 
     @property
     def builds(self) -> frozenset[str]:
@@ -300,10 +309,7 @@ class Manifest:
 
     def python_minors(self) -> tuple[str, ...]:
         """Return every Python minor of the manifest's range, lowest first, such as ``("3.11", "3.12")``."""
-        if self.python is None:
-            return ()
-        # 3.30 is far beyond every Python that a range of today can mean.
-        return tuple(minor for n in range(30) if f"{(minor := f'3.{n}')}.0" in self.python)
+        return () if self.python is None else _minors(self.python)
 
     def asked(self, platform: str) -> dict[str, Any]:
         """Return the requests of the manifest for a platform, as JSON values in a stable order."""
@@ -404,6 +410,7 @@ def placed(manifest: Manifest, home: Path) -> Manifest:
             for name, request in manifest.wheels.items()
         },
         indexes=tuple(replace(index, base=home) for index in manifest.indexes),
+        beside=manifest.beside and os.path.normpath(home / manifest.beside),
         by_platform={platform: placed(part, home) for platform, part in manifest.by_platform.items()},
         features={name: placed(part, home) for name, part in manifest.features.items()},
     )
@@ -438,6 +445,7 @@ def lay(above: Manifest, own: Manifest, *, adds: bool = False) -> Manifest:
         cache_name=own.cache_name or above.cache_name,
         cache_storage=own.cache_storage or above.cache_storage,
         indexes=laid(above.indexes, own.indexes, adds=adds),
+        beside=own.beside or above.beside,
         sdists=tuple(dict.fromkeys((*above.sdists, *own.sdists))),
     )
 
@@ -462,6 +470,12 @@ class ToolkitKind(Enum):
     SYSTEM = "system"
 
 
+def request_for_torch(manifest: Manifest) -> WheelRequest | CondaRequest | None:
+    """Return the request for torch, as a wheel or as a conda package; None for none."""
+    conda = (manifest.dependencies[name] for name in CONDA_TORCHES if name in manifest.dependencies)
+    return manifest.wheels.get("torch") or next(conda, None)
+
+
 def toolkit_kind(manifest: Manifest) -> ToolkitKind:
     """Return the source of a target's toolkit, which is the same on all of its platforms."""
     views = [manifest, *(manifest.on(platform) for platform in manifest.platforms)]
@@ -472,3 +486,9 @@ def toolkit_kind(manifest: Manifest) -> ToolkitKind:
     if any(view.dependencies for view in views):
         return ToolkitKind.CONDA
     return ToolkitKind.WHEELS if any(view.wheels for view in views) else ToolkitKind.SYSTEM
+
+
+@cache  # several rules ask it of each host
+def _minors(pythons: Range) -> tuple[str, ...]:
+    # 3.30 is far beyond every Python that a range of today can mean.
+    return tuple(minor for n in range(30) if f"{(minor := f'3.{n}')}.0" in pythons)

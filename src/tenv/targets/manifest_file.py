@@ -4,6 +4,7 @@ The format resembles ``pixi.toml``; ``docs/manifest.md`` documents it. An unknow
 line and the nearest known key.
 """
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +13,7 @@ from urllib.parse import urlsplit
 
 from tenv.core.errors import ManifestError, TenvError
 from tenv.core.names import CONDA_NAME, is_channel, is_sha256, normalize
-from tenv.core.toml_reader import Table, locate, nearest, read_toml
+from tenv.core.toml_reader import Table, locate, read_toml
 from tenv.core.untrusted import (
     STORAGE_EXAMPLE,
     address_fault,
@@ -35,9 +36,10 @@ from tenv.targets.manifest import (
     lay,
     merge,
     placed,
-    tool_of,
+    request_for_torch,
     with_features,
 )
+from tenv.targets.manifest_checks import check_features, check_indexes, check_single_supplier
 from tenv.targets.manifest_keys import (
     ACTIVATION,
     ARCHIVE,
@@ -61,8 +63,6 @@ from tenv.targets.wheel_origin import index_fault, is_wheel_file, read_file_requ
 __all__ = [
     "REFUSED",
     "TORCH",
-    "check_features",
-    "check_single_supplier",
     "conda_package",
     "read_archive",
     "read_manifest",
@@ -128,6 +128,9 @@ def _read_chain(name: str, table: Table, find: Callable[[str], Path], seen: tupl
 def _read_one(name: str, table: Table) -> Manifest:
     table.only(names(MANIFEST))
     table.text("$schema")  # for editors
+    requirements, beside = _read_requirements(table.table("requirements")), _read_beside(table)
+    if beside and requirements.cuda is None:
+        requirements = replace(requirements, cuda_from=TORCH)
     general = replace(
         _read_sections(name, table),
         description=table.text("description"),
@@ -136,7 +139,8 @@ def _read_one(name: str, table: Table) -> Manifest:
         pytorch=table.parsed("pytorch", Range, None),
         python=table.parsed("python", Range, None),
         sdists=tuple(normalize(_sdist(table, key)) for key in table.strings("sdists")),
-        requirements=_read_requirements(table.table("requirements")),
+        requirements=requirements,
+        beside=beside,
         cache_name=_read_cache(table.table("build")),
         cache_storage=_read_storage(table.table("build")),
     )
@@ -151,6 +155,13 @@ def _read_one(name: str, table: Table) -> Manifest:
     features = {_feature_name(table, key): _read_feature(name, part) for key, part in table.table("feature").tables()}
     by_platform = {platform: lay(general, part) for platform, part in parts.items()}
     return replace(general, by_platform=by_platform, features=features)
+
+
+def _read_beside(table: Table) -> str:
+    path = table.text("for")
+    if path and (not path.isprintable() or os.pathsep in path):
+        raise table.fail("for", f"{path!r} is no folder that variables and scripts can name")
+    return path
 
 
 def _read_storage(table: Table) -> str:
@@ -370,25 +381,17 @@ def _check_whole(manifest: Manifest, whole: Manifest, table: Table) -> None:
             "is required for [pypi-dependencies], since no conda package supplies a Python",
             hint='`python = ">=3.11,<3.15"` is an example',
         )
-    if manifest.requirements.cuda_from and not all(TORCH in manifest.on(on).wheels for on in manifest.platforms):
+    follows = manifest.requirements.cuda_from and not manifest.beside
+    if follows and not all(request_for_torch(manifest.on(on)) for on in manifest.platforms):
         raise table.table("requirements").fail(
             "cuda",
-            f"`{TORCH}` means the CUDA of the locked torch, and [pypi-dependencies] has no request for it",
-            hint='`torch = "*"` in [pypi-dependencies] is an example',
+            f"`{TORCH}` means the CUDA of the locked torch, and there is no request for it",
+            hint='`torch = "*"` in [pypi-dependencies] is an example, or `pytorch = "*"` in [dependencies]',
         )
     for view in map(whole.on, manifest.platforms):
         check_indexes(view, table)
     if manifest.python and not manifest.python_minors():
         raise table.fail("python", f"`{manifest.python}` contains no Python 3 minor")
-
-
-def check_indexes(manifest: Manifest, table: Table) -> None:
-    """Refuse a request for an index that the manifest does not name."""
-    for name, request in manifest.wheels.items():
-        if request.index and manifest.index(request.index) is None:
-            known = [index.name for index in manifest.indexes if index.name]
-            hint = nearest(request.index, known) or f'[[index]] with `name = "{request.index}"` and its `url` names it'
-            raise table.table("pypi-dependencies").fail(name, f"no index `{request.index}` is named", hint=hint)
 
 
 REFUSED = {
@@ -408,42 +411,6 @@ def conda_package(table: Table, key: str) -> str:
         reason, instead = REFUSED[key]
         raise table.fail(key, f"`{key}` {reason}", hint=instead)
     return key
-
-
-def check_features(manifest: Manifest, platform: str, table: Table) -> None:
-    """Refuse features that would change a request of the target or of another feature: a feature only adds."""
-    asked = {(key, name): ("", request) for key, name, request in _requests(manifest.on(platform))}
-    for feature, part in manifest.features.items():
-        for key, name, request in _requests(part.on(platform)):
-            other, known = asked.setdefault((key, name), (feature, request))
-            if not other or known != request:
-                section = next(section.name for section in SECTIONS if section.key == key)
-                where = f"[feature.{other}.{section}] in another version" if other else f"[{section}]"
-                raise table.table("feature").fail(
-                    f"{feature}.{section}.{name}",
-                    f"`{name}` is asked for by {where}, and a feature only adds",
-                    hint=f"remove it from [feature.{feature}.{section}]",
-                )
-
-
-def _requests(manifest: Manifest) -> list[tuple[str, str, object]]:
-    return [
-        (section.key, name, request) for section in SECTIONS for name, request in manifest.wanted(section.key).items()
-    ]
-
-
-def check_single_supplier(manifest: Manifest, platform: str, table: Table) -> None:
-    """Raise ManifestError if two sections supply one tool."""
-    supplier: dict[str, str] = {}
-    for section in SECTIONS:
-        for tool in {tool_of(normalize(name)) for name in manifest.wanted(section.key)}:
-            if tool in supplier:
-                raise table.fail(
-                    section.name,
-                    f"`{tool}` is supplied by both [{supplier[tool]}] and [{section.name}] on {platform}",
-                    hint="remove it from one of the two",
-                )
-            supplier[tool] = section.name
 
 
 def read_archive(table: Table, key: str, version: str) -> ArchiveRequest:

@@ -352,6 +352,7 @@ MANIFEST = (
     ),
     Key("pytorch", "The source revisions that the target builds", pattern=RANGE_PATTERN, example=">=2.14,<2.16"),
     Key("python", "The Pythons that the lock serves", pattern=RANGE_PATTERN, example=">=3.11,<3.15"),
+    Key("for", "The environment whose torch the toolkit is for, relative to this file", example="../.venv"),
     Key(
         "sdists",
         "Packages that may be built from their source archives, which runs their code, though only others require them",

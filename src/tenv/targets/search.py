@@ -245,8 +245,16 @@ class SearchPath:
         """Return a target with the CUDA of its lock, where its manifest leaves that to the locked torch."""
         if not target.manifest.requirements.cuda_from:
             return target
-        from tenv.targets.torch_cuda import follow  # late: few targets follow torch
+        from tenv.targets.torch_cuda import follow, follow_beside  # late: few targets follow torch
 
+        if beside := target.manifest.beside:
+            from tenv.host.interface import Missing  # late: as above
+            from tenv.targets.torch_beside import find_beside
+
+            torch = find_beside(Path(beside))
+            if isinstance(torch, Missing):
+                return target
+            return replace(target, manifest=follow_beside(target.manifest, torch))
         return replace(target, manifest=follow(target.manifest, self.locked_cuda(target.lock_file, target.name)))
 
     def lock_of(self, name: str) -> tuple[Path, tuple[Path, ...]]:

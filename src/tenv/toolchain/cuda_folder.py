@@ -23,6 +23,8 @@ from tenv.toolchain.package_layouts import FOLDERS, holds_part
 
 __all__ = ["assemble", "assemble_beside"]
 
+_OF_LIBRARIES = ("include", "lib")
+"""The folders of a part outside the prefix that are linked: programs of another environment are never run."""
 _BESIDE = ("cudnn", "cusparselt", "nccl")
 _SHARED = re.compile(r"(?P<stem>lib[\w.+-]+?\.so)(\.\d+)+")
 _DRIVER_HEADERS = ("cuda.h", "cudaGL.h", "cudaEGL.h", "cudaVDPAU.h", "cudaProfiler.h")
@@ -115,7 +117,11 @@ def _clear(root: Path, keep: Collection[Path]) -> None:
 
 def _link_toolkit(root: Path, sources: Iterable[Path]) -> None:
     for name in FOLDERS:
-        parts = [source / name for source in sources if (source / name).is_dir()]
+        parts = [
+            source / name
+            for source in sources
+            if (source / name).is_dir() and (name in _OF_LIBRARIES or source.is_relative_to(root.parent))
+        ]
         if parts:
             _merge(root / name, parts)
     if not os.path.lexists(root / "lib64"):

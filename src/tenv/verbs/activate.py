@@ -95,7 +95,7 @@ def _report(
 ) -> None:
     """Warn about a stale environment and about changed system tools."""
     if say is not None or context.locked:
-        report_standing(context, environment, state, say)
+        report_standing(context, environment, state, say, beyond_shell=beyond_shell)
     if say is None or not (environment.meta / "system.json").is_file():
         return
     from tenv.sources.system.taken import alarm  # late: most environments use no system tools

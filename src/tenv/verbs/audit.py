@@ -90,7 +90,8 @@ class Audit:
         note: Where it was built; None where that is not known.
         target: The target that it was held against; empty for none.
         prefix: The environment that was searched; None for none.
-        run: Whether it runs on the host; None where that is not known, or where there are machines.
+        run: Whether it runs on the host, beside the torch that is named; None where that is not known, or where there
+            are machines.
         machines: The answers of a fleet; None without one.
         findings: Its faults.
         torch: The extension held against a torch; None where none was named.
@@ -188,6 +189,8 @@ def audit(context: Context, request: AuditRequest) -> Audit:
     findings += _against_target(context, target, note, libraries, needs, host)
     held = audit_against_torch(libraries, needs, torch) if torch else None
     findings += held.findings if held else ()
+    if run and held and any(finding.severity is Severity.ERROR for finding in held.findings):
+        run = False  # its import fails beside this torch
     about = (libraries, links, tag, note, target, around.prefix, run, machines, findings, held)
     return Audit(request.path, tree.kind, *about)
 

@@ -17,7 +17,9 @@ from tenv.builds.compile_step import build_commands, run_build
 from tenv.builds.configure_step import check_summary, configure, configure_commands, unread_switches
 from tenv.builds.estimate_step import check_estimate
 from tenv.builds.import_step import check_import
+from tenv.builds.ninja_plan import read_log, run_of
 from tenv.builds.probe_step import check_probe
+from tenv.builds.report_page import write_report
 from tenv.checks.rules.interface import Finding
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import TenvError, UsageError
@@ -49,6 +51,7 @@ class Built:
         folder: The build folder.
         torch: The version and the location of the built torch.
         commands: The commands, by the name of their step.
+        report: The page with its steps and tasks; empty if none was written.
     """
 
     steps: tuple[StepReport, ...]
@@ -58,6 +61,7 @@ class Built:
     folder: str
     torch: dict[str, Any]
     commands: dict[str, list[list[str]]]
+    report: str = ""
 
     @property
     def ok(self) -> bool:
@@ -79,6 +83,7 @@ class Built:
             "steps": [step.to_json() for step in self.steps],
             "commands": self.commands,
             "torch": self.torch,
+            "report": self.report,
         }
 
 
@@ -121,10 +126,15 @@ def build(context: Context, request: BuildRequest, say: Say) -> Built:
     if request.only:  # one target of Ninja is all that is asked for
         after = after[:-1]
     steps: list[StepReport] = []
+    report = ""
     if _take(job, before, steps, say):
         with _hold(job):
-            _take(job, _fitting(job, after), steps, say)
-    return _built(job, steps)
+            log = read_log(job.folder)
+            try:
+                _take(job, _fitting(job, after), steps, say)
+            finally:
+                report = write_report(job, steps, run_of(log, read_log(job.folder), 0).rows)
+    return replace(_built(job, steps), report=report)
 
 
 def _fitting(job: BuildJob, steps: Sequence[_Step]) -> tuple[_Step, ...]:

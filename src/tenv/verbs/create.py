@@ -16,7 +16,7 @@ from tenv.environment.state import State, Status
 from tenv.environment.trust import needed_names
 from tenv.host.machine import current_platform
 from tenv.install.creation import CreateRequest, Creation, LockMode
-from tenv.project.context import Context
+from tenv.project.context import Context, without_beside
 from tenv.targets.search import Target, require_features
 from tenv.verbs.lock_standing import note_current
 
@@ -241,7 +241,11 @@ def _job(context: Context, request: CreateRequest, report: "Callable[[Sequence[F
     target = _find_target(context, request)
     require_features(target, request.features or ())
     environment = context.environment(target.name, request.prefix)
-    return Creation(context, request, target, environment, current_platform(), report)
+    if context.environ.get("TENV_PREFIX") == str(environment.prefix) and target.manifest.beside:
+        from tenv.activation.levels import deactivated  # late: few targets are beside another environment
+
+        context = replace(context, environ=deactivated(context.environ))  # else CC of tenv would count as the user's
+    return Creation(without_beside(context, target), request, target, environment, current_platform(), report)
 
 
 def _check_owner(job: Creation) -> None:

@@ -1,6 +1,7 @@
 """Add packages to a manifest or drop them, keeping its comments and order, and lock it."""
 
 import contextlib
+import json
 import os
 import shlex
 import tempfile
@@ -10,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tenv.core.dataclass import dataclass
-from tenv.core.errors import EnvironmentBusyError, TenvError, UsageError
+from tenv.core.errors import EnvironmentBusyError, NetworkError, TenvError, UsageError
 from tenv.core.files import read_regular, write_atomic
-from tenv.core.names import normalize
+from tenv.core.names import channel_url, normalize
 from tenv.core.toml_reader import nearest
 from tenv.core.versions import Range
 from tenv.project.context import Context
-from tenv.targets.manifest import Manifest
+from tenv.targets.manifest import Manifest, feature_with
 from tenv.targets.manifest_file import TORCH, read_manifest
 from tenv.targets.search import Origin, Target
 from tenv.targets.sections import SECTIONS
@@ -60,6 +61,10 @@ class Edited:
     created: Created | None = None
     missing: bool = False
     notes: tuple[str, ...] = ()
+
+
+_CHANNELS = ("conda-forge", "pytorch", "nvidia")
+"""The channels in which a package is looked for where a manifest names none; the first has what all others need."""
 
 
 class _ChangedMeanwhileError(Exception):
@@ -112,6 +117,7 @@ def _added(
         raise UsageError(f"--index: only wheels come from a package index, and these stand in [{section}]")
     for request, text in typed.items():
         require_range(request, text, key)
+        _require_no_feature(target.manifest, request, command, options)
         if key == "wheels" and normalize(request.name) == TORCH and not request.tree:
             _require_torch(context, target, request)
     read = read_regular(target.file)
@@ -119,8 +125,9 @@ def _added(
     new = [request.name for request in requests if not _has(document, request.name)]
     lines = tuple(_put(document, section, request, target.file.parent) for request in requests)
     lines += _put_index(document, target, requests[0].index, url) if url else ()
+    channels = _put_channels(context, document, target, requests) if key == "conda" else ()
     asked = [row for request in requests for row in _inherited(context, document, request.name)]
-    notes = tuple(f"{what}, which this replaces" for _, _, what in asked)
+    notes = (*channels, *(f"{what}, which this replaces" for _, _, what in asked))
     back = f"`{shlex.join(['tenv', 'drop', name, *new])}` takes the request back" if new else ""
     return _apply(context, target, section, lines, (read, document), tell, command, made=made, back=back, notes=notes)
 
@@ -136,6 +143,22 @@ def _require_torch(context: Context, target: Target, request: TypedRequest) -> N
     words, edits = edits_for_torch(context, target.manifest, Range(request.version))
     if words:
         raise refusal(target.name, str(target.manifest.file), words, edits)
+
+
+def _require_no_feature(manifest: Manifest, request: TypedRequest, command: str, options: AddOptions) -> None:
+    """Refuse a package for the target itself that a feature asks for: a feature only adds.
+
+    Raises:
+        UsageError: A feature does.
+    """
+    name = normalize(request.name)
+    asked = any(name in map(normalize, _everywhere(manifest, key)) for key in _NAMES)
+    found = {feature_with(manifest, name, platform) for platform in manifest.platforms} - {""}
+    if not options.feature and found and not asked:
+        feature = min(found)
+        words = shlex.split(command)
+        hint = f"`{shlex.join([*words[:3], '--feature', feature, *words[3:]])}`"
+        raise UsageError(f"{request.name} is a package of the feature {feature}", hint=hint)
 
 
 def _require_once(requests: Sequence[TypedRequest]) -> None:
@@ -301,6 +324,30 @@ def _put_index(document: Any, target: Target, name: str, url: str) -> tuple[str,
         document.append("index", tomlkit.aot())
     document["index"].append(row)
     return (f"[[index]] {name} = {url}",)
+
+
+def _put_channels(context: Context, document: Any, target: Target, requests: Sequence[TypedRequest]) -> tuple[str, ...]:
+    """Write the channels of conda packages into a manifest that names none; return a note.
+
+    The channels that requests name come first: under strict priority, the packages that belong to them come from there,
+    too. The others are looked for in the known channels.
+    """
+    if target.manifest.channels:
+        return ()
+    from tenv.rattler_api.solver import Solver  # late: heavy
+
+    found = [request.channel for request in requests if request.channel]
+    solver, platforms = Solver(context.network()), target.manifest.platforms
+    for request in (request for request in requests if not request.channel):
+        for channel in _CHANNELS:
+            url = channel_url(channel, request.name)
+            with contextlib.suppress(NetworkError):
+                if any(solver.candidates([url], platform, request.name.lower()) for platform in platforms):
+                    found.append(channel)
+                    break
+    channels = [*dict.fromkeys(word for word in found if word != _CHANNELS[0]), _CHANNELS[0]]
+    document["channels"] = channels
+    return (f"the manifest names no channel, so `channels = {json.dumps(channels)}` is written",)
 
 
 def _take(document: Any, package: str) -> "list[tuple[str, str]]":

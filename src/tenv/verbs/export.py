@@ -33,7 +33,7 @@ class ExportRequest:
 
     Attributes:
         format: The format's name.
-        target: The target; None for that of the only environment.
+        target: The target; None for the only environment's.
         lock_file: The lock; None for the target's own.
         platforms: The platforms; empty for all platforms of the lock.
         python: The Python minor whose wheels are exported, where Python is not a conda package; empty for all.
@@ -41,7 +41,6 @@ class ExportRequest:
         md5: Write MD5 in place of sha256.
         folder: The destination folder of the files.
         prefix: The environment's folder, for a format that names the environment; None for the default one.
-        tenv: The words that start tenv, for files that start it.
         base: The base image of a container; empty for the first that fits.
     """
 
@@ -54,7 +53,6 @@ class ExportRequest:
     md5: bool = False
     folder: Path = Path()
     prefix: Path | None = None
-    tenv: tuple[str, ...] = ("tenv",)
     base: str = ""
 
 
@@ -183,9 +181,19 @@ def _site(context: Context, target: Target, request: ExportRequest) -> Site:
         toolchain=toolchain,
         python=state.python,
         checkout=find_checkout(folder, toolchain.site_packages),
-        tenv=request.tenv,
         manifest=target.file,
+        activate=_activate_words(context, target, request, folder),
     )
+
+
+def _activate_words(context: Context, target: Target, request: ExportRequest, folder: Path) -> tuple[str, ...]:
+    """Return the words after `tenv` that print the activation script, with paths relative to a folder."""
+    project, prefix = context.places.project, request.prefix
+    outside = project is not None and project not in (folder, *folder.parents)
+    where = ("-C", os.path.relpath(project, folder)) if project and outside else ()
+    base = project if project and outside else folder
+    named = ("--prefix", os.path.relpath(os.path.abspath(prefix), base)) if prefix else ()  # noqa: PTH100 (as above)
+    return (*where, "activate", target.name, *named, "--shell", "bash")
 
 
 def _subject(

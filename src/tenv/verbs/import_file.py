@@ -32,9 +32,10 @@ from tenv.locks.lock import Lock, LockedTree, Wheel, from_manifest
 from tenv.locks.lock_file import read_lock, render_lock
 from tenv.locks.satisfaction import unrequired
 from tenv.project.context import Context
-from tenv.sources.interface import differences
+from tenv.sources.interface import Problem, SolveOptions, differences
 from tenv.sources.wheels.project_metadata import ProjectMetadata
-from tenv.sources.wheels.trees import static_metadata
+from tenv.sources.wheels.sdists import read_sdist
+from tenv.sources.wheels.trees import Trees, static_metadata
 from tenv.targets.manifest import PLATFORMS, Manifest
 from tenv.targets.manifest_file import read_manifest
 from tenv.targets.tree_request import TREE_KEYS, TreeRequest
@@ -126,7 +127,7 @@ def import_file(context: Context, request: ImportRequest, *, user: bool = False)
         command = f"tenv import {shlex.quote(str(request.file))}"
         require_kept(paths[1], command, f"`{command} --no-lock` writes the manifest alone")
     refuse_existing(paths if found.part and request.lock else paths[:1], force=request.force)
-    return _write(chosen, request, found, name, *paths)
+    return _write(context, chosen, request, found, name, *paths)
 
 
 def _without_own_index(context: Context, found: Imported) -> Imported:
@@ -152,14 +153,17 @@ def _name(request: ImportRequest, found: Imported) -> str:
 
 
 def _write(
-    chosen: Format, request: ImportRequest, found: Imported, name: str, manifest: Path, lock: Path
+    context: Context, chosen: Format, request: ImportRequest, found: Imported, name: str, manifest: Path, lock: Path
 ) -> ImportedTarget:
     draft, doubts = with_cuda(found.draft, found.part)
     draft, more = without_doubles(draft)
     lost, notes = [*found.lost, *doubts, *more], [*found.notes]
     part, raw = found.part if request.lock else None, b""
+    if draft.sdists:
+        named = ", ".join(draft.sdists)
+        notes.append(f"built from source archives, where no wheel fits, which runs their code: {named}")
     with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
-        trial = _Trial(request.file, name, Path(folder), manifest.absolute().parent)
+        trial = _Trial(context, request.file, name, Path(folder), manifest.absolute().parent)
         if part:
             draft, part, raw = trial.fit(draft, part, lost, notes)
         text, asked = trial.manifest(draft)
@@ -175,12 +179,14 @@ class _Trial:
     """A manifest and a lock that are tried before they are written.
 
     Attributes:
+        context: The context of the verb.
         file: The imported file.
         name: The target's name.
         folder: A folder for the trial.
         home: The folder of the manifest.
     """
 
+    context: Context
     file: Path
     name: str
     folder: Path
@@ -214,16 +220,21 @@ class _Trial:
             LockStaleError: The packages do not satisfy the requests, or do not fit together.
         """
         draft = _with_channels(draft, part, notes)
-        asked = self.manifest(draft)[1]
-        part = replace(part, trees=_placed_trees(asked, part), wheels=_with_origins(asked, part))
+        plain, asked, more = draft, self.manifest(draft)[1], list[str]()
+        given = part.left.keys()
+        part = _completed(self.context, asked, replace(part, wheels=_with_origins(asked, part)), lost)
         made = self.lock(asked, part)
-        if added := _with_unrequired(draft, asked, made, notes):
+        if added := _with_unrequired(draft, asked, made, more):
             asked = self.manifest(added)[1]
             draft, made = added, self.lock(asked, part)
         faults = [*part.faults, *differences(made, asked)]
         if faults and part.left:
             names, why = ", ".join(sorted(part.left)), faults[0]
             lost.append(f"its lock, since tenv can't lock {names}, and {why}: `tenv lock {self.name}` writes one")
+            if part.left.keys() > given:  # they bring their requirements when they are locked
+                return plain, None, b""
+        notes += more
+        if faults and part.left:
             return draft, None, b""
         if faults:
             _refuse(self.file, faults)
@@ -248,15 +259,52 @@ def _channel_of(row: Mapping[str, Any]) -> str:
     return str(row.get("channel") or channel_of(str(row["conda"]))).rstrip("/")
 
 
-def _placed_trees(asked: Manifest, part: ForeignLock) -> dict[str, tuple[LockedTree, ...]]:
-    """Return the rows of source trees, each with the request of the manifest; a folder's values are read afresh."""
-    found: dict[str, tuple[LockedTree, ...]] = {}
+def _completed(context: Context, asked: Manifest, part: ForeignLock, lost: list[str]) -> ForeignLock:
+    """Return a lock whose source trees and archives have what their rows need; no code of theirs runs for it.
+
+    A tree gets the request of the manifest. Its requirements are read where the file has none, and those of a folder in
+    any case. An archive gets the wheels that its build needs.
+
+    Args:
+        context: The context of the verb.
+        asked: The manifest.
+        part: The content of the lock.
+        lost: Receives what can't be read; the lock is then without the package.
+    """
+    problem = Problem(context, asked, None, (), SolveOptions(ask_backends=False, explain=False))
+    trees: dict[str, tuple[LockedTree, ...]] = {}
+    left, read = dict(part.left), Trees(problem)
     for platform, rows in part.trees.items():
-        wheels = asked.on(platform).wheels
-        trees = {row.name: request.tree for row in rows if (request := wheels.get(row.name)) and request.tree}
-        known = {name: _metadata_of(name, tree) for name, tree in trees.items() if tree.path}
-        found[platform] = tuple(_placed(row, trees[row.name], known.get(row.name)) for row in rows if row.name in trees)
-    return found
+        found = list[LockedTree]()
+        for row in rows:
+            try:
+                found += _read_row(problem, read, platform, row, known=row.name not in part.unread)
+            except TenvError as error:
+                left[row.name] = error.message
+                lost.append(f"{row.name} {row.version} can't be locked: {error.message}")
+        trees[platform] = tuple(found)
+    return replace(part, trees=trees, left=left)
+
+
+def _read_row(problem: Problem, trees: Trees, platform: str, row: LockedTree, *, known: bool) -> list[LockedTree]:
+    """Return the rows for a row of another tool's lock; none if the manifest has no request for it."""
+    here = problem.manifest.on(platform)
+    request = here.wheels.get(row.name)
+    if row.file:
+        index = here.index(request.index) if request and request.index else None
+        return read_sdist(problem, platform, replace(row, index=index), known=known)
+    if request is None or request.tree is None:
+        return []
+    tree = request.tree
+    keys: dict[str, Any] = {**dict.fromkeys(TREE_KEYS, ""), "editable": False, **tree.given()}
+    row = replace(row, **keys)
+    if tree.path:
+        found = _metadata_of(row.name, tree)
+        if found is None and not known:
+            raise NoSolutionError("its build backend has its requirements, and an import runs none")
+    else:
+        found = None if known else trees.of(row.name, tree)[0]
+    return [replace(row, version=found.version, requires=found.requires, dynamic=False) if found else row]
 
 
 def _with_origins(asked: Manifest, part: ForeignLock) -> dict[str, tuple[Wheel, ...]]:
@@ -280,12 +328,6 @@ def _metadata_of(name: str, tree: TreeRequest) -> ProjectMetadata | None:
     return None
 
 
-def _placed(row: LockedTree, tree: TreeRequest, known: ProjectMetadata | None) -> LockedTree:
-    keys: dict[str, Any] = {**dict.fromkeys(TREE_KEYS, ""), "editable": False, **tree.given()}
-    row = replace(row, **keys)
-    return replace(row, version=known.version, requires=known.requires, dynamic=False) if known else row
-
-
 def _with_unrequired(draft: Draft, asked: Manifest, made: Lock, notes: list[str]) -> Draft | None:
     """Return a draft that also requests the locked packages that nothing requires; None if there is none.
 
@@ -296,7 +338,11 @@ def _with_unrequired(draft: Draft, asked: Manifest, made: Lock, notes: list[str]
         no_conda, no_wheels = unrequired(made, asked.on(platform), platform)
         rows = [row for row in made.conda.get(platform, ()) if row.name in no_conda]
         new = top_level([(row.name, row.version, row.depends) for row in rows])
-        files = [row for row in made.wheels.get(platform, ()) if row.name in no_wheels]
+        every: tuple[Wheel | LockedTree, ...] = (
+            *made.wheels.get(platform, ()),
+            *(tree for tree in made.trees.get(platform, ()) if tree.file),
+        )
+        files = [row for row in every if row.name in no_wheels]
         more = asked_wheels([(row.name, row.version, row.requires or ()) for row in files])
         conda[platform] = {**new, **draft.dependencies.get(platform, {})}
         wheels[platform] = {**more, **draft.wheels.get(platform, {})}

@@ -6,13 +6,14 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import FileExistsAlreadyError, UsageError
 from tenv.core.file_content import read_text
 from tenv.core.files import write_atomic
+from tenv.core.versions import Version
 from tenv.host.machine import current_platform
 from tenv.project.context import Context
 from tenv.targets.manifest import PLATFORMS
 from tenv.targets.manifest_keys import SCHEMA_FILE, schema_text
 from tenv.targets.search import AUTO, is_target_name, target_name_of
 
-__all__ = ["Begun", "init"]
+__all__ = ["Begun", "ignore_environments", "init"]
 
 _IGNORED = ".tenv/"
 
@@ -21,13 +22,16 @@ _EXTENDING = """\
 # The requests of a target. `tenv lock {name}` selects the files, `tenv create {name}` installs them.
 description = "{name}, on top of {parent}"
 extends     = "{parent}"                # the keys below override those of the parent
-
+{more}
 # [pypi-dependencies]                   # wheels; `tenv add {name} numpy` writes a line here
 # numpy = ">=2,<3"
 
 # [dependencies]                        # conda packages
 # [activation.env]                      # variables, in addition to those of the toolchain
 """
+
+_TRITON_GLIBC = (Version("3.3"), Version("2.27"))
+"""The first triton whose wheels are tagged for a newer glibc than 2.17 (manylinux_2_27), and that glibc."""
 
 _PLAIN = """\
 #:schema ./{schema}
@@ -71,20 +75,27 @@ class Begun:
 
 
 def init(
-    context: Context, name: str | None, extends: str | None, torch: str | None = None, *, companions: bool = False
+    context: Context,
+    name: str | None,
+    extends: str | None,
+    torch: str | None = None,
+    *,
+    companions: bool = False,
+    pytorch: str = "",
 ) -> Begun:
     """Write the manifest of a new target in the project, or in the working folder, which becomes a project.
 
     Args:
         context: The context of the verb.
-        name: The target's name; None for that of the folder.
+        name: The target's name; None for the folder's.
         extends: The parent target; None for none.
         torch: The torch that its toolkit follows, as `tenv.verbs.torch_target.torch_request` takes it; None for none.
         companions: Whether it has torchvision and torchaudio, too.
+        pytorch: The PyTorch to which it narrows its parent, as `find_source` takes it; empty for none.
 
     Raises:
-        UsageError: The name is not valid for a target, an empty target would hide another one of that name, or there is
-            no such torch.
+        UsageError: The name is not valid for a target, an empty target would hide another one of that name, there is
+            no such torch or PyTorch, or the parent does not build it.
         UnknownTargetError: The target in `extends` does not exist.
         FileExistsAlreadyError: The manifest exists.
     """
@@ -117,13 +128,50 @@ def init(
     schema = manifest.with_name(SCHEMA_FILE)
     if torch is None:
         text = _EXTENDING if extends else _PLAIN
-        filled = text.format(name=target, parent=extends, platform=platform, schema=SCHEMA_FILE)
+        more = _for_pytorch(context, extends, pytorch) if extends and pytorch else ""
+        filled = text.format(name=target, parent=extends, platform=platform, schema=SCHEMA_FILE, more=more)
     else:
         filled = _of_torch(context, torch, target, platform, beside=companions)
     write_atomic(schema, schema_text(), within=folder)
     write_atomic(manifest, filled, within=folder)
     repository = any((parent / ".git").exists() for parent in (folder, *folder.parents))
-    return Begun(target, manifest, schema, _ignore(folder), repository, hidden)
+    return Begun(target, manifest, schema, ignore_environments(folder), repository, hidden)
+
+
+def _for_pytorch(context: Context, parent: str, pytorch: str) -> str:
+    """Return the lines that narrow a child to a minor version of PyTorch: its Pythons, and the triton of its wheels.
+
+    Raises:
+        UsageError: There is no such PyTorch, or the parent does not build it.
+    """
+    from tenv.checks.before_create import Surroundings, unfit_pythons  # late: only with that option
+    from tenv.checks.pytorch_source import find_source
+    from tenv.host.report import HostReport
+    from tenv.project.user_facts import user_facts
+
+    facts, target = user_facts(context), context.places.find(parent)
+    source, manifest = find_source(pytorch, facts), target.manifest
+    if source is None or (manifest.pytorch and str(source.release) not in manifest.pytorch):
+        revision = source.version.value if source else pytorch
+        hint = f"`tenv check auto --pytorch {pytorch}` finds a target for it"
+        raise UsageError(f"`{parent}` builds PyTorch {manifest.pytorch}, not {revision}", hint=hint)
+    release = source.release
+    lines = [f'pytorch     = ">={release.major_minor},<{release.major}.{release.minor + 1}"']
+    if unfit := unfit_pythons(target, Surroundings(HostReport.unknown(), source, facts)):
+        fit = [Version(minor) for minor in manifest.python_minors() if minor not in unfit]
+        lines.append(f'python      = ">={fit[0]},<{fit[-1].major}.{fit[-1].minor + 1}"')
+    row = facts.pytorch_build.companions_of(source.version.value)
+    if row is None or not (pin := row.triton.removeprefix("~=")):
+        return "\n".join([*lines, ""])
+    glibc = manifest.requirements.glibc
+    if Version(pin) >= _TRITON_GLIBC[0] and glibc is not None and glibc < _TRITON_GLIBC[1]:
+        lines += ["", "[requirements]", f'glibc = "{_TRITON_GLIBC[1]}"                        # triton {pin} needs it']
+    for name, part in {"": manifest, **manifest.features}.items():
+        for platform in manifest.platforms:
+            if "triton" in part.on(platform).wheels:
+                section = f"{f'feature.{name}.' if name else ''}platform.{platform}.pypi-dependencies"
+                lines += ["", f"[{section}]", f'triton = "{pin}"                       # as torch {row.torch} requires']
+    return "\n".join([*lines, ""])
 
 
 def _of_torch(context: Context, torch: str, target: str, platform: str, *, beside: bool) -> str:
@@ -134,7 +182,7 @@ def _of_torch(context: Context, torch: str, target: str, platform: str, *, besid
     return manifest_text(request, facts, name=target, platform=platform, schema=SCHEMA_FILE, beside=beside)
 
 
-def _ignore(folder: Path) -> Path | None:
+def ignore_environments(folder: Path) -> Path | None:
     """Add the folder of environments to ``.gitignore``; return the file where a line was added."""
     file = folder / ".gitignore"
     text = read_text(file) if file.is_file() else ""

@@ -16,7 +16,7 @@ from tenv.core.toml_reader import nearest
 from tenv.locks.lock import Lock, from_manifest
 from tenv.locks.lock_features import divide, take
 from tenv.locks.lock_file import parse_lock, render_lock
-from tenv.project.context import Context
+from tenv.project.context import Context, without_beside
 from tenv.sources.interface import Chosen, Problem, SolveOptions, differences, package_names, sources
 from tenv.targets.manifest import Manifest, with_features
 from tenv.targets.search import Target
@@ -61,7 +61,16 @@ def check_target_lock(target: Target) -> Locked:
         LockMissingError, LockCorruptError: The lock is missing or can't be read.
         LockStaleError: The lock does not satisfy the manifest.
     """
+    _require_torch(target)
     return Locked(judge_lock(target).require(target), target.lock_file, changed=False)
+
+
+def _require_torch(target: Target) -> None:
+    """Raise TorchError where a target is beside an environment without a torch that a toolkit can be made for."""
+    if target.manifest.beside:
+        from tenv.targets.torch_beside import require_beside  # late: few targets are beside another environment
+
+        require_beside(Path(target.manifest.beside))
 
 
 def lock_target(
@@ -91,6 +100,8 @@ def lock_target(
         NoSolutionError: No set of files satisfies the manifest, or the found set violates a rule.
         NetworkError: An index or a channel does not respond.
     """
+    _require_torch(target)
+    context = without_beside(context, target)
     home = path or target.lock_home
     limits = limits or SolveOptions()
     # With `--exclude-newer`, files of the existing lock may be too new.
@@ -112,9 +123,9 @@ def lock_target(
     if old and not stale and upgrade == ():
         lock, text = old, old.text
     else:
-        above = _lock_above(context, target) if old is None and upgrade == () else None
+        kept = _lock_above(context, target) if old is None and upgrade == () else old
         afresh = replace(limits, afresh=start is not None)
-        _, text = solve(Problem(context, target.manifest, old, upgrade, afresh, above))
+        _, text = solve(Problem(context, target.manifest, kept, upgrade, afresh))
         lock = parse_lock(text, str(path), target.name)
     findings = _judge(lock)
     if outside and old and old.text == text and not path.exists():
@@ -127,7 +138,7 @@ def lock_target(
 
 
 def _lock_above(context: Context, target: Target) -> Lock | None:
-    """Return the lock of the nearest parent of a target that has one; None without one."""
+    """Return the lock of the nearest parent of a target that has one, whose files a child keeps; None without one."""
     from tenv.locks.lock_file import read_lock  # late: only for a target without a lock
 
     for file in target.files[1:]:
@@ -224,7 +235,8 @@ def _solve_together(problem: Problem) -> tuple[Lock, bytes]:
     """Select the files of a lock for a target and all of its features at once."""
     from tenv.rattler_api.lockfile import write_conda_part  # late: a lock that is up to date needs no solver
 
-    if problem.manifest.requirements.cuda_from:
+    follows = problem.manifest.requirements.cuda_from and not problem.manifest.beside
+    if follows:
         from tenv.verbs.lock_torch import following  # late: few targets follow torch
 
         problem = following(problem)
@@ -234,6 +246,10 @@ def _solve_together(problem: Problem) -> tuple[Lock, bytes]:
         source.check(together.manifest)
     for source in sources():
         source.choose(together, chosen)
+    if follows:
+        from tenv.verbs.lock_torch import check_followed  # late: few targets follow torch
+
+        check_followed(problem, chosen)
     lock = from_manifest(manifest, divide(manifest, chosen.files))
     text = render_lock(lock, write_conda_part(manifest.name, manifest.platforms, lock.channels, chosen.records))
     if manifest.features:

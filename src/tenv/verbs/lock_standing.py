@@ -18,7 +18,7 @@ from tenv.targets.search import SearchPath, find_places
 if TYPE_CHECKING:
     from tenv.locks.lock import Lock
 
-__all__ = ["LockStanding", "Standing", "note_current", "report_standing", "standing_of"]
+__all__ = ["LockStanding", "Standing", "note_current", "report_standing", "stale_by_torch", "standing_of"]
 
 _NAMED = 3
 
@@ -65,7 +65,18 @@ def standing_of(context: Context, environment: Environment, state: State) -> Loc
     be enough: copies that keep times, such as those of rsync and of layers of containers, can replace a lock by one of
     the same size and time.
     """
-    return _compare(context, environment, state, _places(context, environment))
+    found = _compare(context, environment, state, _places(context, environment))
+    if found.word is Standing.CURRENT and state.status is Status.READY and (reason := _replaced_torch(environment)):
+        return stale_by_torch(context, environment, state, reason, found.lock)
+    return found
+
+
+def stale_by_torch(
+    context: Context, environment: Environment, state: State, reason: str, lock: Path | None
+) -> LockStanding:
+    """Return the standing of an environment whose torch, in the environment beside it, is another one now."""
+    hint = f"`{_way_to_create(context, environment, state.target)}` updates it"
+    return LockStanding(Standing.STALE, reason, hint, lock)
 
 
 def note_current(context: Context, environment: Environment, state: State) -> None:
@@ -101,6 +112,8 @@ def report_standing(
     environment: Environment,
     state: State,
     say: Callable[[str], None] | None,
+    *,
+    beyond_shell: bool = False,
 ) -> LockStanding:
     """Report a stale environment in one line.
 
@@ -109,6 +122,7 @@ def report_standing(
         environment: The environment.
         state: Its state.
         say: Takes the line; None where nothing is to be said.
+        beyond_shell: Leave out a replaced torch that the stored script reports itself.
 
     Raises:
         EnvironmentStaleError: It is stale, or that is unknown, and `locked` was asked for.
@@ -118,9 +132,22 @@ def report_standing(
         return found
     if context.locked:
         raise EnvironmentStaleError(found.sentence(state.target).rpartition("; ")[0], hint=found.hint)
-    if say is not None:
+    if say is not None and not (beyond_shell and _shell_reports(environment, found)):
         say(f"warning: {found.sentence(state.target)}")
     return found
+
+
+def _shell_reports(environment: Environment, found: LockStanding) -> bool:
+    """Return whether the stored script of an environment reports itself why it is stale."""
+    return found.reason == _replaced_torch(environment) and not _replaced_torch(environment, beyond_shell=True)
+
+
+def _replaced_torch(environment: Environment, *, beyond_shell: bool = False) -> str:
+    if not (environment.meta / "system.json").is_file():
+        return ""
+    from tenv.sources.system.taken import replaced_torch  # late: most environments use no file of the system
+
+    return replaced_torch(environment, beyond_shell=beyond_shell)
 
 
 def _places(context: Context, environment: Environment) -> SearchPath:

@@ -1,24 +1,45 @@
 """Lock a target whose toolkit follows its torch: first torch, then the toolkit of its CUDA release with it."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import NoSolutionError
 from tenv.core.versions import Version
 from tenv.sources.interface import Chosen, Problem, sources
-from tenv.targets.manifest import with_features
-from tenv.targets.torch_cuda import follow, torch_cuda
+from tenv.targets.manifest import CONDA_TORCHES, with_features
+from tenv.targets.torch_cuda import conda_torch_cuda, follow, torch_cuda
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from tenv.locks.lock import CondaPackage, Wheel
 
-    from tenv.locks.lock import Wheel
-
-__all__ = ["following"]
+__all__ = ["check_followed", "following"]
 
 _WITH_TORCH = ("conda", "wheels")
 """The sources of Python packages, conda's Python among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _LockedTorch:
+    """A selected torch.
+
+    Attributes:
+        words: Its name and version; of a conda package its build string, too.
+        version: Its version.
+        platform: Its platform.
+        minor: The Python minor; empty for libtorch without Python.
+        cuda: Its CUDA release; None for a torch without CUDA.
+        conda: Whether it is a conda package.
+    """
+
+    words: str
+    version: str
+    platform: str
+    minor: str
+    cuda: Version | None
+    conda: bool
 
 
 def following(problem: Problem) -> Problem:
@@ -36,23 +57,37 @@ def following(problem: Problem) -> Problem:
     return replace(problem, manifest=follow(base, _release(problem, chosen)))
 
 
+def check_followed(problem: Problem, chosen: Chosen) -> None:
+    """Refuse a selection whose torch has another CUDA than the toolkit that was laid beside it.
+
+    Raises:
+        NoSolutionError: It has: conda-forge has torches of several CUDA releases, and the toolkit led to another one.
+    """
+    wanted, cuda = problem.manifest.requirements.cuda, _release(problem, chosen)
+    if wanted is None or cuda.major_minor == wanted.major_minor:
+        return
+    build = f"cuda{wanted.major_minor.replace('.', '')}*"
+    raise NoSolutionError(
+        f"{problem.manifest.file}: the toolkit of CUDA {wanted} leads to a torch of CUDA {cuda}",
+        hint=f'name the build of torch in [dependencies]: pytorch = {{ version = "*", build = "{build}" }}',
+    )
+
+
 def _release(problem: Problem, chosen: Chosen) -> Version:
     """Return the one CUDA release of the selected torches."""
-    file, found = problem.manifest.file, list(_releases(chosen))
-    for cuda, torch, platform, minor in found:
-        if cuda is None:
-            where = f"{torch.name} {torch.version} on {platform} with Python {minor}"
-            raise NoSolutionError(
-                f"{file}: the CUDA release follows torch, and {where} has no CUDA",
-                hint="`tenv init NAME --torch 2.9+cu126` writes a target with a torch of PyTorch's own index"
-                if len(problem.manifest.platforms) == 1
-                else f"take {platform} out of `platforms`, or ask for a torch that has CUDA there",
-            )
-    named = {cuda: f"torch {torch.version} for Python {minor}" for cuda, torch, _, minor in found}
-    releases = {cuda.major_minor: words for cuda, words in named.items() if cuda}
+    file, found = problem.manifest.file, [*_wheels(chosen), *_packages(chosen)]
+    if lacking := next((torch for torch in found if torch.cuda is None), None):
+        raise NoSolutionError(
+            f"{file}: the CUDA release follows torch, and {lacking.words} on {lacking.platform}"
+            f"{f' with Python {lacking.minor}' if lacking.minor else ''} has no CUDA",
+            hint=_without_cuda(problem, lacking),
+        )
+    releases = {torch.cuda.major_minor: torch for torch in found if torch.cuda}
+    if not releases:
+        raise NoSolutionError(f"{file}: the CUDA release follows torch, and no package of it was selected")
     if len(releases) > 1:
-        listed = ", ".join(f"{torch} has {cuda}" for cuda, torch in releases.items())
-        newest = found[-1][1].version.split(".")
+        listed = ", ".join(f"{torch.words} for Python {torch.minor} has {cuda}" for cuda, torch in releases.items())
+        newest = found[-1].version.split(".")
         raise NoSolutionError(
             f"{file}: the CUDA release follows torch, and there are several: {listed}",
             hint=f'set torch = "{".".join(newest[:2])}.*" and a `python` that has wheels of it',
@@ -60,9 +95,31 @@ def _release(problem: Problem, chosen: Chosen) -> Version:
     return Version(next(iter(releases)))
 
 
-def _releases(chosen: Chosen) -> "Iterator[tuple[Version | None, Wheel, str, str]]":
-    """Yield the torch of each platform and Python minor with its CUDA release, the oldest Python first."""
-    for platform, wheels in chosen.files["wheels"].items():
+def _without_cuda(problem: Problem, torch: _LockedTorch) -> str:
+    if torch.conda:
+        return '`pytorch = { version = "*", build = "*cuda*" }` in [dependencies] asks for a build with CUDA'
+    if len(problem.manifest.platforms) == 1:
+        return "`tenv init NAME --torch 2.9+cu126` writes a target with a torch of PyTorch's own index"
+    return f"take {torch.platform} out of `platforms`, or ask for a torch that has CUDA there"
+
+
+def _wheels(chosen: Chosen) -> Iterator[_LockedTorch]:
+    """Yield the torch of each platform and Python minor, the oldest Python first."""
+    wheels: tuple[Wheel, ...]
+    for platform, wheels in chosen.files.get("wheels", {}).items():
         rows = [(Version(minor), minor, wheel) for wheel in wheels if wheel.name == "torch" for minor in wheel.python]
         for _, minor, wheel in sorted(rows, key=itemgetter(0)):
-            yield torch_cuda(wheel.version, wheel.requires or (), platform, minor), wheel, platform, minor
+            cuda = torch_cuda(wheel.version, wheel.requires or (), platform, minor)
+            yield _LockedTorch(f"torch {wheel.version}", wheel.version, platform, minor, cuda, conda=False)
+
+
+def _packages(chosen: Chosen) -> Iterator[_LockedTorch]:
+    """Yield the torch of each platform that is a conda package, once though it is split into several."""
+    packages: tuple[CondaPackage, ...]
+    for platform, packages in chosen.files.get("conda", {}).items():
+        named = {package.name: package for package in packages}
+        python = named.get("python")
+        minor = ".".join(python.version.split(".")[:2]) if python else ""
+        if torch := next((named[name] for name in CONDA_TORCHES if name in named), None):
+            words = f"{torch.name} {torch.version} {torch.build}"
+            yield _LockedTorch(words, torch.version, platform, minor, conda_torch_cuda(torch.build), conda=True)

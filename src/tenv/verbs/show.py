@@ -71,6 +71,7 @@ class Shown:
             "origin": self.target.origin.value,
             "manifest": str(self.target.file),
             "pytorch": str(manifest.pytorch or ""),
+            "for": manifest.beside or None,
             "platforms": list(manifest.platforms),
             "asked": {platform: manifest.asked(platform) for platform in manifest.platforms},
             "activation": {platform: manifest.on(platform).variables() for platform in manifest.platforms},

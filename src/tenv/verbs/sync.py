@@ -26,7 +26,7 @@ def sync(
 
     Args:
         context: The context of the verb.
-        target: The target; where None, that of the environment in `prefix`, or the default target.
+        target: The target; where None, the one of the environment in `prefix`, or the default target.
         prefix: The environment's folder, if it is not the default one.
         tell: Receives the findings.
         features: The features to install beside those that the environment holds.

@@ -22,13 +22,13 @@ from tenv.sources.archives.store import Damage
 from tenv.sources.interface import sources
 from tenv.sources.owners import find_deep_faults, find_faults, unmanaged_files
 from tenv.sources.system.fingerprint import Drift, read_fingerprints
-from tenv.sources.system.taken import fit
+from tenv.sources.system.taken import BESIDE, fit, replaced_torch
 from tenv.sources.wheels.installed import Wheels
 from tenv.toolchain import smoke_tests as probes
 from tenv.toolchain.discover import Toolchain, discover
 from tenv.toolchain.smoke_tests import Outcome
 from tenv.verbs.activate import find_activation, find_environment
-from tenv.verbs.lock_standing import LockStanding, Standing, report_standing
+from tenv.verbs.lock_standing import LockStanding, Standing, report_standing, stale_by_torch
 
 __all__ = ["Verified", "verify"]
 
@@ -64,7 +64,7 @@ class Verified:
 
     @property
     def whole(self) -> bool:
-        """Whether every file is intact, including those of system tools."""
+        """Whether every file is intact, system tools' files too."""
         return not (self.faults.defects or self.machine or self.store or self.fault)
 
     @property
@@ -102,7 +102,7 @@ def verify(
 
     Args:
         context: The context of the verb.
-        target: The target; None for that of the only environment.
+        target: The target; None for the only environment's.
         prefix: The environment's folder; None for the default one.
         with_probes: Whether to run the smoke tests.
         with_store: Whether to verify the store of archives too.
@@ -120,7 +120,11 @@ def verify(
     if deep:
         faults |= find_deep_faults(context, environment, state, _lock_of(environment, state))
     extra = tuple(name for name in unmanaged_files(environment.prefix, state.owned) if name not in faults.defects)
-    machine = tuple(drift for source in sources() for drift in source.drifts(environment, deep=True))
+    drifts = [drift for source in sources() for drift in source.drifts(environment, deep=True)]
+    machine = tuple(drift for drift in drifts if drift.name != BESIDE)
+    if len(machine) < len(drifts) and standing.word is Standing.CURRENT:  # with its size and times unchanged
+        reason = replaced_torch(environment, deep=True)
+        standing = stale_by_torch(context, environment, state, reason, standing.lock)
     store = None
     if with_store:
         context.progress.step("verifying the store of archives")

@@ -11,9 +11,15 @@ import pytest
 
 from tenv.activation.changes import Action, Activation, Change, Watch
 from tenv.activation.shells import posix
+from tests.support.rarely import pairs_fast
 from tests.support.shells import HOSTILE, LEVELS, SPOKEN, Spoken, crowd
 
-AT_HAND = [pytest.param(shell, id=shell.name) for shell in (*SPOKEN, LEVELS) if shell.program]
+AT_HAND = [
+    pytest.param(shell, id=shell.name, marks=[pytest.mark.long] if shell.name == "xonsh" else [])
+    for shell in (*SPOKEN, LEVELS)
+    if shell.program
+]
+"""xonsh takes ten times as long to start as the others: the fast tests have it in the pairs below."""
 THINKING = [pytest.param(s, id=s.name) for s in (*SPOKEN, LEVELS) if s.program and (s.stored or s is LEVELS)]
 """The shells that compute changes by themselves, and Python."""
 PAIRS = [
@@ -218,8 +224,11 @@ DEFAULTS = (
 )
 
 
-@pytest.mark.parametrize("shell", AT_HAND)
-@pytest.mark.parametrize("own", ["2", "", "it's 8", None])
+@pytest.mark.parametrize(
+    ("shell", "own"),
+    pairs_fast([shell for shell in (*SPOKEN, LEVELS) if shell.program], ("2", "", "it's 8", None)),
+    ids=lambda value: getattr(value, "name", None),
+)
 def test_a_default_yields_to_the_user(shell: Spoken, own: str | None, tmp_path: Path) -> None:
     script, undo = store(shell, tmp_path, "cuda130", *DEFAULTS), shell.deactivate(tmp_path)
     steps = [shell.shot("before"), script, shell.shot("active"), script, shell.shot("again"), undo, shell.shot("after")]

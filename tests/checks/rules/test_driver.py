@@ -10,6 +10,7 @@ from tenv.facts.cuda_driver import CudaDriverTable
 from tenv.facts.tables import load_facts
 from tenv.host.interface import Fact, Missing
 from tests.checks.rules.cases import case, compat, found
+from tests.support.each import each
 
 TABLE = load_facts().cuda_driver
 RUNS = (Verdict.NATIVE, Verdict.MINOR_VERSION)
@@ -98,8 +99,8 @@ def releases() -> list[Version]:
     return [row.toolkit for row in TABLE.toolkits]
 
 
-@pytest.mark.parametrize("windows", [False, True], ids=["linux", "windows"])
-@pytest.mark.parametrize("cuda", releases(), ids=str)
+@each("windows", [False, True])
+@each("cuda", releases())
 def test_the_minimum_is_where_the_verdict_turns(cuda: Version, windows: bool) -> None:
     minimum, around = TABLE.minimum(cuda, windows), DriverSurroundings(windows=windows)
     assert minimum is not None

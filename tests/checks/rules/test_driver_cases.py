@@ -12,14 +12,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tenv.checks.rules.driver import judge_on_host, support
 from tenv.checks.rules.interface import Scope, decide
 from tenv.core.versions import Version
 from tenv.host.report_json import from_json
 from tests.checks.rules.cases import facts
 from tests.support.check_hosts import report
+from tests.support.each import each
 
 FILE = Path(__file__).parents[3] / "src" / "tenv" / "facts" / "data" / "cuda_driver.toml"
 GPUS: dict[str, list[tuple[str, str | None]]] = {
@@ -86,7 +85,7 @@ def test_there_are_enough_and_each_is_there_once() -> None:
     assert {case.platform for case in CASES} == {"linux-64", "win-64", "wsl"}
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@each("case", CASES)
 def test_the_row_is_in_the_table_and_the_verdict_follows_from_it(case: Case) -> None:
     section, key, column, value = case.row.split(" ")
     assert case.verdict in MEANS[case.relation, section]
@@ -105,7 +104,7 @@ def test_the_row_is_in_the_table_and_the_verdict_follows_from_it(case: Case) -> 
         assert (numbers(case.driver) >= numbers(value)) is (case.relation == ">=")
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@each("case", CASES)
 def test_the_verdict(case: Case) -> None:
     gpus = [{"name": name, "compute_capability": capability} for name, capability in GPUS[case.gpu]]
     platform = "win-64" if case.platform == "win-64" else "linux-64"

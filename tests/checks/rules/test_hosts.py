@@ -8,9 +8,10 @@ import pytest
 
 from tenv.checks.pytorch_source import SourceTree, read_source
 from tenv.checks.rules.catalogue import RULES
+from tenv.checks.rules.interface import Scope, Severity, Unknown
 from tenv.core.versions import Range, Version
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
-from tenv.host.report import Disk, Gpu, ModuleKind
+from tenv.host.report import Disk, FabricState, Gpu, ModuleKind
 from tests.checks.rules.cases import archive, case, compat, conda, found, gpu, gxx, override, toolkit, wheel
 
 GIB = 1 << 30
@@ -32,6 +33,15 @@ def test_a_revision_is_judged_by_the_row_before_it(tmp_path: Path) -> None:
             f"wheels, cuSPARSELt) is judged {told}"
         )
         assert finding.evidence == f"{version} (version.txt)"
+
+
+@pytest.mark.parametrize("state", [FabricState.NOT_STARTED, FabricState.IN_PROGRESS])
+def test_a_gpu_that_nvswitch_does_not_know_yet_leaves_running_open(state: FabricState) -> None:
+    h200 = gpu("NVIDIA H200", "9.0")
+    (finding,) = found("TE115", case(gpus=(replace(h200, fabric=state), replace(h200, fabric=FabricState.COMPLETED))))
+    assert (finding.severity, finding.unknown) == (Severity.WARNING, Unknown(Scope.RUN, "fabric"))
+    assert finding.subject == "1 NVIDIA H200"
+    assert f"NVIDIA H200: fabric {state}" in finding.evidence
 
 
 def test_a_cuda_of_which_no_driver_is_known_stands_for_none() -> None:

@@ -22,6 +22,7 @@ from tenv.core.errors import BugError
 from tenv.facts.tables import Facts
 from tenv.host.field import host_fields
 from tests.checks.rules.cases import case, found, limits_of
+from tests.support.each import each
 
 ROOT = Path(__file__).parents[3]
 OF_BUILDS = ("TE0", "TE8", "TE9")
@@ -77,7 +78,7 @@ def answer(scope: Scope) -> str:
     return "build and run" if scope is Scope.BOTH else str(scope)
 
 
-@pytest.mark.parametrize("code", CODES)
+@each("code", CODES)
 def test_both_sides_of_each_limit(code: str) -> None:
     limit = limits_of(code)
     for changes in (limit.speaks, *limit.also):
@@ -88,7 +89,7 @@ def test_both_sides_of_each_limit(code: str) -> None:
     assert [found(code, case(**changes)) for changes in limit.silent] == [[] for _ in limit.silent]
 
 
-@pytest.mark.parametrize("code", CODES)
+@each("code", CODES)
 def test_the_example_of_each_page_is_what_the_rule_says(code: str) -> None:
     page = (ROOT / "docs" / "rules" / f"{code}.md").read_text(encoding="utf-8")
     block = re.search(r"```json\n(.*?)```", page, re.DOTALL)

@@ -198,7 +198,15 @@ def test_a_header_of_thrust_that_no_longer_includes_another(cuda: str, torch: st
 
 @pytest.mark.parametrize(
     ("cuda", "torch", "noted"),
-    [("12.9", "2.5.1", True), ("12.4", "2.5.1", False), ("11.7", "2.2.2", True), ("12.4", None, False)],
+    [
+        ("12.9", "2.5.1", True),
+        ("12.4", "2.5.1", False),
+        ("11.7", "2.2.2", True),
+        ("12.4", None, False),
+        ("13.3", "2.15.0", True),  # of 2.15 the table has the wheel's CUDA alone
+        ("13.2", "2.15.0", False),
+        ("12.6", "2.15.0", False),
+    ],
 )
 def test_a_cuda_that_no_build_is_known_with_is_a_note(cuda: str, torch: str | None, noted: bool) -> None:
     findings = found("TE610", case(cuda, torch=torch))

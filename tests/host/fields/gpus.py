@@ -26,8 +26,8 @@ def windows(root: Root, _: Patch) -> Places:
 
 
 def gpu(**values: object) -> dict[str, object]:
-    nothing = {"name": "", "compute_capability": None, "memory": None, "pci_id": "", "pci_address": "", "mig": False}
-    return {**nothing, **values}
+    nothing = {"name": "", "compute_capability": None, "memory": None, "pci_id": "", "pci_address": ""}
+    return {**nothing, "mig": False, "fabric": None, **values}
 
 
 CASES = [

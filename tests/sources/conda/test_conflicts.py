@@ -146,6 +146,7 @@ def test_a_lock_that_is_there_stays_when_there_is_no_solution(project: Project, 
     assert Path(project.lock).read_bytes() == before
 
 
+@pytest.mark.long
 def test_a_solver_that_takes_too_long_tells_what_it_was_doing(
     project: Project, forge: Channels, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,7 +32,8 @@ class Server(ThreadingHTTPServer):
     block_on_close = False
     data = b""
     ranges = True
-    sent = 0
+    from_end = True
+    sent = asked = 0
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Say nothing of clients that went away."""
@@ -43,20 +44,26 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        found = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", "")) if self.server.ranges else None
-        data = self.server.data[int(found[1]) : int(found[2]) + 1] if found else self.server.data
+        found = re.fullmatch(r"bytes=(\d*)-(\d+)", self.headers.get("Range", "")) if self.server.ranges else None
+        size, data = len(self.server.data), self.server.data
+        if found and not found[1] and not self.server.from_end:
+            found = None
+        if found:
+            start = int(found[1]) if found[1] else max(0, size - int(found[2]))
+            data = data[start : int(found[2]) + 1] if found[1] else data[start:]
         if self.path.endswith(".metadata"):
             self.send_response(404)
             data = b""
         elif found:
             self.send_response(206)
-            self.send_header("Content-Range", f"bytes {found[1]}-{found[2]}/{len(self.server.data)}")
+            self.send_header("Content-Range", f"bytes {start}-{start + len(data) - 1}/{size}")
         else:
             self.send_response(200)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        self.server.sent += len(data)
-        self.wfile.write(data)
+        self.server.asked += 1
+        for start in range(0, len(data), 10_000):
+            self.server.sent += self.wfile.write(data[start : start + 10_000])
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class calls it so)
         """Write nothing to standard error."""
@@ -78,6 +85,13 @@ def test_of_a_large_wheel_only_its_end_is_fetched(server: Server) -> None:
     server.data = make(20_000_000)
     assert ask(server) == METADATA
     assert server.sent < 500_000
+    assert server.asked == 2  # for the file beside it, and for the end
+
+
+def test_a_server_without_ranges_from_the_end_sends_others(server: Server) -> None:
+    server.from_end, server.data = False, make(40_000_000)
+    assert ask(server) == METADATA
+    assert server.sent < 20_000_000
 
 
 def test_a_server_without_ranges_sends_a_small_wheel_whole(server: Server) -> None:

@@ -20,8 +20,8 @@ from tenv.core.wheel_platforms import accepted_tags
 from tenv.locks.lock import Wheel
 from tenv.sources.wheels import uv as pypi
 from tenv.sources.wheels import uv_output
-from tenv.sources.wheels.choose import choose_wheel, join, requirement
-from tenv.sources.wheels.uv_output import download_progress, uv_error
+from tenv.sources.wheels.choose import choose_wheel, join, need_builds, requirement
+from tenv.sources.wheels.uv_output import download_progress, of_build, uv_error
 from tenv.targets.manifest import WheelRequest
 from tests.support.projects import HERE
 
@@ -239,3 +239,38 @@ def test_a_python_tells_its_version_and_whether_it_has_headers(pythons: Path) ->
     assert found.version.major_minor == HERE
     assert uv.inspect(Path("/bin/true")) is None
     assert uv.inspect(Path("/nowhere")) is None
+
+
+def test_a_failed_build_is_no_conflict_of_requests() -> None:
+    """With a hint, the error is reported at once; without one, requests are solved again for a minute."""
+    for line, name in (
+        ("  Failed to build `tensorrt-cu12-libs==10.0.1`", "tensorrt-cu12-libs"),
+        ("  Failed to download and build `Sam_2 @ git+https://example.org/sam2.git`", "sam-2"),
+    ):
+        error = of_build(NoSolutionError("no set of wheels"), f"{line}\n  ├─▶ The build backend returned an error\n")
+        assert error.hint.startswith(f"another version of {name}, or an index with its wheel")
+    assert of_build(NoSolutionError("no set of wheels"), "No solution found").hint == ""
+
+
+def test_only_what_uv_names_is_built() -> None:
+    """Each resolution takes seconds: those that a lock needs are one more than the archives that uv finds in turn."""
+
+    def needed(*archives: str, named: bool = True, start: tuple[str, ...] = ()) -> tuple[list[str], int]:
+        built, asked = [*start], []
+
+        def ask() -> None:
+            asked.append([*built])
+            if missing := [name for name in archives if name not in built]:
+                hint = f"hint: Wheels are required for `{missing[0]}` because building from source is disabled"
+                raise NoSolutionError(hint if named else "No solution found")
+
+        need_builds(built, ("a", "b", "c"), ask)
+        return sorted(built), len(asked)
+
+    assert needed() == ([], 1)
+    assert needed("a") == (["a"], 2)
+    assert needed("a", "c") == (["a", "c"], 3)
+    assert needed("a", "c", start=("a", "c")) == (["a", "c"], 1)
+    assert needed("a", start=("b",)) == (["a"], 3)
+    assert needed("a", "c", named=False)[0] == ["a", "c"]
+    assert needed("d")[0] == ["a", "b", "c"]

@@ -6,6 +6,7 @@ The head of ``facts/data/build_failures.toml`` documents how a log is read.
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import chain
 
 from tenv.checks.build_log.log_lines import LogLine, Sieve, clean, literal
@@ -195,14 +196,9 @@ def diagnose(lines: Iterable[str], table: BuildFailureTable, of: str = "") -> Di
 class _Causes:
     """The causes that the lines of a log name, each with its first line."""
 
-    def __init__(self, failures: Sequence[BuildFailure]) -> None:
-        rows = [(row, one, literal(one.pattern)) for row, failure in enumerate(failures) for one in failure.patterns]
-        uses = Counter(part for _, _, plain in rows for part in _parts(plain))
+    def __init__(self, failures: tuple[BuildFailure, ...]) -> None:
         self._failures = failures
-        self._rows: dict[str, list[tuple[int, re.Pattern[str], str]]] = {}
-        for row, pattern, plain in rows:
-            rarest = min(_parts(plain), key=lambda part: uses[part], default="")
-            self._rows.setdefault(rarest, []).append((row, pattern, plain))
+        self._rows = _by_rarest_part(failures)
         self.all: dict[str, Cause] = {}
         """Of the whole log, by the names of the rows."""
         self.recent: dict[str, Cause] = {}
@@ -226,6 +222,21 @@ class _Causes:
                 for found in (self.all, self.recent):
                     found.setdefault(failure.name, Cause(failure, decisive))
                 return
+
+
+@lru_cache(maxsize=8)
+def _by_rarest_part(failures: tuple[BuildFailure, ...]) -> dict[str, list[tuple[int, re.Pattern[str], str]]]:
+    """Return the patterns with their rows and their literals, by the part of the literal that the fewest others have.
+
+    It takes longer than a short log, so that it serves all logs of a process.
+    """
+    rows = [(row, one, literal(one.pattern)) for row, failure in enumerate(failures) for one in failure.patterns]
+    uses = Counter(part for _, _, plain in rows for part in _parts(plain))
+    found: dict[str, list[tuple[int, re.Pattern[str], str]]] = {}
+    for row, pattern, plain in rows:
+        rarest = min(_parts(plain), key=lambda part: uses[part], default="")
+        found.setdefault(rarest, []).append((row, pattern, plain))
+    return found
 
 
 class _LogReader:

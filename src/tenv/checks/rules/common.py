@@ -9,8 +9,8 @@ from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis
 from tenv.facts.tables import Facts
-from tenv.host.choice import GccPair, Selection, choose_gcc, choose_toolkit
-from tenv.host.interface import Missing
+from tenv.host.choice import GccPair, Selection, choose_gcc, choose_toolkit, fitting_gcc
+from tenv.host.interface import Fact, Missing
 from tenv.host.report import Compiler, FoundBy, Gpu, HostReport, Lead, Toolkit
 from tenv.targets.manifest import Manifest
 
@@ -182,8 +182,17 @@ def taken_compiler(case: Case, cuda: bool = False) -> Compiler | None:
         pair = choice.taken
         # On Windows none: a build there does not use the g++ that a target uses on Linux.
         return next((compiler for compiler in found if compiler.path == pair.gxx), None) if pair else None
+    if pair := _beside(case):
+        return next((compiler for compiler in found if compiler.path == pair.gxx), None)
     taken = next((compiler for compiler in found if compiler.default), None)
     return _of_nvcc(case.host.compilers.value, taken) if cuda and not on_windows(case) else taken
+
+
+def _beside(case: Case) -> GccPair | None:
+    """Return the gcc that a toolkit beside another environment takes since nvcc rejects the default compiler."""
+    cuda, found = case.manifest.requirements.cuda, case.host.compilers
+    limits = case.facts.cuda_host_compiler.limits(cuda) if case.manifest.beside and cuda else None
+    return fitting_gcc(found.value, limits.gcc_min, limits.gcc_max) if limits and isinstance(found, Fact) else None
 
 
 def _of_nvcc(compilers: Iterable[Compiler], taken: Compiler | None) -> Compiler | None:

@@ -413,7 +413,7 @@ def breaks_pytorch(case: Case) -> Iterator[Finding]:
         return
     row, sure = found
     torch = source.version.value
-    says = "was not tried with" if row.untried else f"{'fails' if sure else 'failed on some days'} with"
+    says = "may fail with" if row.untried else f"{'fails' if sure else 'failed on some days'} with"
     yield Finding(
         code=PYTORCH,
         severity=Severity.ERROR if sure else Severity.WARNING,

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 
 from tenv.checks.rules.common import KnownGpu, cuda_of, doubt, known_gpus
 from tenv.checks.rules.gpu import is_served
-from tenv.checks.rules.interface import Case, Finding, Severity
+from tenv.checks.rules.interface import Case, Finding, Scope, Severity, Unknown
 from tenv.checks.rules.judged_driver import driver_of, of_windows, under_wsl
 from tenv.core.versions import Version
 from tenv.facts.gpu_driver import Generation, NeededModule
 from tenv.host.interface import Fact, Missing, OriginKind
-from tenv.host.report import DriverKind, ModuleKind
+from tenv.host.report import DriverKind, FabricState, Gpu, ModuleKind
 
 __all__ = [
     "BRANCH",
@@ -39,8 +39,9 @@ FABRIC = "TE115"
 
 _ON_NVSWITCH = re.compile(r"\b(A100|A800|H100|H800|H200|H20|B200|B300)\b")
 _ALONE = re.compile(r"PCI|NVL|Active", re.IGNORECASE)
-_BOARD = 8
-"""The GPUs of an HGX board with NVSwitch; boards of four have none."""
+_WITHOUT = 4
+"""The GPUs of the largest board without NVSwitch."""
+_UNREADY = (FabricState.NOT_STARTED, FabricState.IN_PROGRESS)
 
 _Driven = list[tuple[KnownGpu, Generation]]
 
@@ -158,23 +159,45 @@ def vgpu_license(case: Case) -> Iterator[Finding]:
 
 
 def fabric_manager(case: Case) -> Iterator[Finding]:
-    """Yield a note about the GPUs of an HGX board: CUDA starts only once the fabric manager has set up NVSwitch."""
-    names = [] if isinstance(case.host.gpus, Missing) else [gpu.name for gpu in case.host.gpus.value]
-    joined = [name for name in names if _ON_NVSWITCH.search(name) and not _ALONE.search(name)]
-    if cuda_of(case) is None or len(joined) < _BOARD:
+    """Yield a note about the GPUs of an HGX board: CUDA starts only once the fabric manager has set up NVSwitch.
+
+    It is a warning that leaves running open where the driver reports that a GPU is not registered yet: programs found
+    such GPUs and did not find them (github.com/huggingface/huggingface_hub/issues/4128).
+    """
+    gpus = () if isinstance(case.host.gpus, Missing) else case.host.gpus.value
+    joined = [gpu.name for gpu in gpus if _ON_NVSWITCH.search(gpu.name) and not _ALONE.search(gpu.name)]
+    unready = [gpu for gpu in gpus if gpu.fabric in _UNREADY]
+    registered = all(gpu.fabric is FabricState.COMPLETED for gpu in gpus)
+    if cuda_of(case) is None or not (unready or (len(joined) > _WITHOUT and not registered)):
         return
+    names = [gpu.name for gpu in unready] or joined
+    message = (
+        "are joined by NVSwitch on an HGX board: CUDA starts only while nvidia-fabricmanager of exactly the "
+        "driver's version runs (CUDA_ERROR_SYSTEM_NOT_READY, 802)"
+    )
+    if unready:
+        message = (
+            f"not registered with NVSwitch ({unready[0].fabric}): CUDA starts only once nvidia-fabricmanager of "
+            "exactly the driver's version has set it up (CUDA_ERROR_SYSTEM_NOT_READY, 802)"
+        )
     yield Finding(
         code=FABRIC,
-        severity=Severity.NOTE,
-        subject=f"{len(joined)} {joined[0]}",
-        message=(
-            "are joined by NVSwitch on an HGX board: CUDA starts only while nvidia-fabricmanager of exactly the "
-            "driver's version runs (CUDA_ERROR_SYSTEM_NOT_READY, 802)"
-        ),
-        evidence=f"{len(joined)} GPUs of one board",
+        severity=Severity.WARNING if unready else Severity.NOTE,
+        subject=f"{len(names)} {names[0]}",
+        message=message,
+        evidence=f"{_fabric(unready)} ({_origin(case)})" if unready else f"{len(joined)} GPUs of one board",
         source="docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide; github.com/wilicc/gpu-burn/issues/92",
         fix="look with `systemctl status nvidia-fabricmanager`, and install the version of the driver",
+        unknown=Unknown(Scope.RUN, "fabric") if unready else None,
     )
+
+
+def _fabric(gpus: list[Gpu]) -> str:
+    return "; ".join(dict.fromkeys(f"{gpu.name}: fabric {gpu.fabric}" for gpu in gpus))
+
+
+def _origin(case: Case) -> str:
+    return "" if isinstance(case.host.gpus, Missing) else case.host.gpus.origin
 
 
 def _refuses(row: Generation, kind: ModuleKind, driver: Version | None) -> bool:

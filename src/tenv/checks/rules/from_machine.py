@@ -164,7 +164,7 @@ def without_headers(case: Case) -> Iterator[Finding]:
     ``create`` takes the newest with headers, else the newest; where none suits, uv brings one, and that has them.
     """
     pythons, minors = case.host.pythons, case.manifest.python_minors()
-    if isinstance(pythons, Missing) or "python" in case.manifest.dependencies:
+    if isinstance(pythons, Missing) or "python" in case.manifest.dependencies or case.manifest.beside:
         return
     accepted = case.manifest.system.get(DEBUG_PYTHON)
     if accepted:

@@ -152,7 +152,6 @@ def _triton(case: Case, torch: str) -> Iterator[Finding]:
         f"{version} (Python {', '.join(sorted(names, key=Version))})" if several else version
         for version, names in minors.items()
     ]
-    target = case.lock.target if case.lock else case.manifest.name
     yield Finding(
         code=REVISION,
         severity=Severity.NOTE if feature else Severity.WARNING,
@@ -161,8 +160,19 @@ def _triton(case: Case, torch: str) -> Iterator[Finding]:
         f"torch.compile may fail{f', with the feature {feature} alone' if feature else ''}{doubt(row.basis)}",
         evidence=wrong[0].file,
         source=row.basis.source,
-        fix=f'set triton = "{pin}" in [{section}] of a target of yours (`tenv init mine --extends {target}`)',
+        fix=_paired(case, torch, f'set triton = "{pin}" in [{section}] and lock again', feature),
     )
+
+
+def _paired(case: Case, torch: str, edit: str, feature: str) -> str:
+    """Return the command that makes a target with the Triton of a revision; the edit where the target excludes it."""
+    release, name = Version.find(torch), case.manifest.name
+    accepted = case.manifest.pytorch
+    if release is None or (accepted is not None and str(release) not in accepted):
+        return edit
+    child = f"{name}-torch{release.major_minor}"
+    new, made = f"tenv init {child} --extends {name} --pytorch {release}", f"tenv create {child}"
+    return f"`{new} && {made}{f' --with {feature}' if feature else ''}`"
 
 
 def _cudnn(case: Case, library: _Locked, version: Version) -> Iterator[Finding]:

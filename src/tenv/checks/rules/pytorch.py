@@ -363,6 +363,9 @@ def _untried(case: Case, source: SourceTree, cuda: Version) -> tuple[str, str] |
     if row is not None and row.version.major_minor == source.release.major_minor:
         known |= {*row.cuda_stable, *row.cuda_experimental}
         origin = "; ".join(filter(None, (origin, row.basis.source)))
+        # Without a list of its own releases, only a newer CUDA is one that nobody is known to have built with.
+        if not known and row.wheel_cuda and row.wheel_cuda < Version(cuda.major_minor):
+            return f"its wheel of the index was made with CUDA {row.wheel_cuda.major_minor}", origin
     minors = sorted({Version(one.major_minor) for one in known})
     if not minors or minors[0] <= Version(cuda.major_minor) <= minors[-1]:
         return None

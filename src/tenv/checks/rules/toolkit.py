@@ -9,13 +9,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 
 from tenv.checks.rules.interface import Case, Finding, Scope, Severity, Unknown
 from tenv.core.names import channel_url
 from tenv.core.untrusted import whole_number
 from tenv.core.versions import Version
+from tenv.host.interface import Missing
 from tenv.locks.lock import CondaPackage, Lock, Wheel
-from tenv.targets.torch_cuda import torch_cuda
+from tenv.targets.manifest import request_for_torch
+from tenv.targets.torch_beside import find_beside
+from tenv.targets.torch_cuda import conda_torch_cuda, torch_cuda
 
 __all__ = [
     "CPU_TORCH",
@@ -102,6 +106,7 @@ def _check(lock: Lock) -> Iterator[Finding]:
     for platform, packages in lock.conda.items():
         if cuda:
             yield from _mixed_conda(platform, packages, cuda, lock.channels)
+            yield from _other_conda_torch(platform, packages, cuda)
         yield from _mixed_halves(platform, packages)
 
 
@@ -307,11 +312,47 @@ def _other_torch(platform: str, wheels: tuple[Wheel, ...], cuda: Version, target
         )
 
 
+def _without_torch(case: Case) -> Finding:
+    """Return the finding for a toolkit beside an environment whose torch is not there."""
+    found = find_beside(Path(case.manifest.beside))
+    return Finding(
+        code=WAITS,
+        severity=Severity.WARNING,
+        subject=case.manifest.beside,
+        message="has no torch that the CUDA release can follow: driver, GPUs and compilers are judged when it has one",
+        evidence=found.reason if isinstance(found, Missing) else f"`for` of {case.manifest.file}",
+        source="the manifest",
+        fix=f"install torch there, or remove the target: `tenv remove {case.manifest.name}`",
+        unknown=Unknown(Scope.BOTH, "torch_headers"),
+    )
+
+
+def _other_conda_torch(platform: str, packages: tuple[CondaPackage, ...], cuda: Version) -> Iterator[Finding]:
+    for torch in packages:
+        found = conda_torch_cuda(torch.build)
+        if torch.name != "pytorch" or (found and found.major == cuda.major) or (not found and "gpu" in torch.build):
+            continue
+        has = f"is built for CUDA {found}" if found else "is built without CUDA"
+        yield Finding(
+            code=CPU_TORCH,
+            severity=Severity.ERROR,
+            subject=f"pytorch {torch.version} {torch.build} on {platform}",
+            message=f"{has}, and the target has CUDA {cuda}",
+            evidence=torch.file,
+            source="the package's build string",
+            fix=f'[dependencies] asks for one: pytorch = {{ version = "*", build = "*cuda{cuda.major}*" }}',
+        )
+
+
 def waits_for_torch(case: Case) -> Iterator[Finding]:
     """Yield a finding for a target whose CUDA is that of a torch that is not locked yet."""
     if not case.manifest.requirements.waits:
         return
-    torch = case.manifest.wheels["torch"].version
+    if case.manifest.beside:
+        yield _without_torch(case)
+        return
+    request = request_for_torch(case.manifest)
+    torch = request.version if request else "*"
     yield Finding(
         code=WAITS,
         severity=Severity.WARNING,

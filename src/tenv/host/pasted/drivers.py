@@ -314,6 +314,9 @@ def _query(lines: Sequence[Line]) -> Iterator[PastedEntry]:
         yield PastedEntry(Item.GPUS, tuple(gpus), first)
 
 
+_FABRIC = ("not started", "in progress", "completed")
+
+
 def _query_start(lines: Sequence[Line]) -> int | None:
     """Return the start of the tree; users often omit its first lines."""
     for index, line in enumerate(lines):
@@ -336,6 +339,8 @@ def _with(gpu: PastedGpu, section: str, label: str, words: str) -> PastedGpu:
         return replace(gpu, memory=int(match[1]))
     if section == "mig mode" and label == "current" and words in ("Enabled", "Disabled"):
         return replace(gpu, mig=words == "Enabled")
+    if section == "fabric" and label == "state" and words.lower() in _FABRIC:
+        return replace(gpu, fabric=words.lower().replace(" ", "-"))
     return gpu
 
 

@@ -37,7 +37,7 @@ from tenv.host.pasted.environments import (
 )
 from tenv.host.pasted.free_text import COMPILER_OUTPUT, FREE_LIST, GPU_WARNING, OLD_DRIVER, PROMPT, SENTENCES
 from tenv.host.pasted.values import Item, PastedEntry, PastedGpu, Value
-from tenv.host.report import Compiler, FoundBy, Gpu, HostReport, Lead, Toolkit
+from tenv.host.report import Compiler, FabricState, FoundBy, Gpu, HostReport, Lead, Toolkit
 
 __all__ = ["LAYOUTS", "Clash", "Pasted", "read", "to_json", "to_report"]
 
@@ -123,6 +123,7 @@ def _completed(gpu: PastedGpu, more: PastedGpu) -> PastedGpu:
         gpu.mig if gpu.mig is not None else more.mig,
         gpu.instances or more.instances,
         gpu.pci_id or more.pci_id,
+        gpu.fabric or more.fabric,
     )
 
 
@@ -311,6 +312,7 @@ def _host_gpu(gpu: PastedGpu) -> Gpu:
         pci_address=pci_address(gpu.address),
         mig=bool(gpu.mig),
         pci_id=gpu.pci_id,
+        fabric=FabricState.read(gpu.fabric) if gpu.fabric else None,
     )
 
 

@@ -69,6 +69,7 @@ class PastedGpu:
         mig: Whether it is split into instances; None if the text does not have it.
         instances: The profiles of its listed instances.
         pci_id: Its vendor and device as printed, ``10de:2b85``, or an empty string.
+        fabric: The state of its registration with NVSwitch, a value of `FabricState`, or an empty string.
     """
 
     name: str
@@ -78,6 +79,7 @@ class PastedGpu:
     mig: bool | None = None
     instances: tuple[str, ...] = ()
     pci_id: str = ""
+    fabric: str = ""
 
     @property
     def cut(self) -> bool:

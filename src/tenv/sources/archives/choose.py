@@ -1,6 +1,6 @@
 """Selects archives for a lock, from NVIDIA's redist manifests or by URL."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
@@ -38,7 +38,10 @@ from tenv.sources.archives.version_choice import (
 )
 from tenv.targets.manifest import ArchiveRequest, Manifest
 
-__all__ = ["ArchiveChooser"]
+__all__ = ["ArchiveChooser", "Held"]
+
+Held = Mapping[str, Mapping[str, tuple[Archive, ...]]]
+"""The archives that stay as they are locked, by request and platform."""
 
 
 @dataclass(slots=True)
@@ -61,7 +64,7 @@ class ArchiveChooser:
     _manifests: dict[str, RedistManifest | None] = field(default_factory=dict)
 
     def lock(
-        self, manifest: Manifest, old: Lock | None, upgrade: Sequence[str] | None
+        self, manifest: Manifest, old: Lock | None, upgrade: Sequence[str] | None, held: Held
     ) -> dict[str, tuple[Archive, ...]]:
         """Select the archives of every platform, keeping those that still satisfy the manifest.
 
@@ -69,6 +72,7 @@ class ArchiveChooser:
             manifest: The manifest.
             old: The old lock.
             upgrade: Names to select anew; None for all.
+            held: The archives that stay as they are locked.
 
         Raises:
             NoSolutionError: No archive satisfies a request.
@@ -78,6 +82,10 @@ class ArchiveChooser:
         """
         found: dict[str, list[Archive]] = {platform: [] for platform in manifest.platforms}
         for name, request, platforms in _requests(manifest):
+            if name in held:
+                for platform in platforms:
+                    found[platform] += held[name][platform]
+                continue
             kept = old if old and upgrade is not None and name not in upgrade else None
             if request.url:
                 if request.optional and not self.trust and not _same(old, request):

@@ -133,7 +133,7 @@ def gather(
     if missing:
         noun = "archive" if len(missing) == 1 else "archives"
         if any(archive.url.startswith(NVIDIA) for archive in missing):
-            progress.say(f"files of NVIDIA, under its license ({_LICENSE}): `tenv show` names each license file")
+            progress.say(f"files of NVIDIA, under its license ({_LICENSE}): `tenv show TARGET` names each license file")
         source = f"({format_bytes(size)}) from their servers or the store" if new else "from the store"
         progress.step(f"fetching {len(missing)} {noun} {source}")
     if isinstance(progress, Joined):

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
-from tenv.core.errors import NetworkError
 from tenv.core.names import normalize
 from tenv.core.prefix import ARCHIVES
 from tenv.locks.lock import Archive, Lock, LockedFile
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
 
     from tenv.environment.installed_files import Expected
     from tenv.environment.state import Environment, State
+    from tenv.facts.tables import Facts
+    from tenv.sources.archives.choose import Held
     from tenv.sources.archives.gathering import Gathering
     from tenv.sources.archives.store import Damage
     from tenv.sources.job import Job
@@ -39,27 +40,24 @@ class ArchiveSource(Source):
         """Select the archives of every platform; raises the errors of `ArchiveChooser.lock`."""
         if not problem.wants(_KEY):
             return
-        if rows := _satisfied_by(problem, problem.above):
-            chosen.files[_KEY] = rows
-            return
+        facts, manifest = problem.access.facts(), problem.manifest
+        held = dict(_held(problem, facts))
+        asked = sorted({name for on in manifest.platforms for name in manifest.on(on).archives} - held.keys())
+        rows = self._selected(problem, facts, asked, held) if asked else _of_platforms(manifest, held)
+        chosen.files[_KEY] = rows
+
+    @staticmethod
+    def _selected(problem: Problem, facts: "Facts", asked: list[str], held: "Held") -> "dict[str, tuple[Archive, ...]]":
         from tenv.sources.archives.choose import ArchiveChooser  # late: only to select archives
         from tenv.sources.archives.gathering import fetcher_of
         from tenv.sources.archives.store import default_store
 
-        access, manifest = problem.access, problem.manifest
-        names = sorted({name for platform in manifest.platforms for name in manifest.on(platform).archives})
-        access.progress.step(f"looking up {', '.join(names)}")
+        access = problem.access
+        access.progress.step(f"looking up {', '.join(asked)}")
         trust, say = problem.limits.trust_first_use, access.progress.say
         store = default_store(say, access.unpack_limits())
-        chooser = ArchiveChooser(access.facts(), fetcher_of(access), store, trust, say)
-        try:
-            chosen.files[_KEY] = chooser.lock(manifest, problem.old, problem.upgrade)
-        except NetworkError as error:
-            moves = problem.upgrade is None or not {*problem.upgrade}.isdisjoint(map(normalize, names))
-            if moves or not (rows := _satisfied_by(problem, problem.old)):
-                raise
-            say(f"{', '.join(names)}: kept as locked, not compared with NVIDIA's list: {error.message}")
-            chosen.files[_KEY] = rows
+        chooser = ArchiveChooser(facts, fetcher_of(access), store, trust, say)
+        return chooser.lock(problem.manifest, problem.old, problem.upgrade, held)
 
     def differences(self, lock: Lock, manifest: Manifest, platform: str) -> list[str]:
         """Return why the archives of a lock do not satisfy a manifest."""
@@ -117,15 +115,38 @@ class ArchiveSource(Source):
 SOURCE: Source = ArchiveSource()
 
 
-def _satisfied_by(problem: Problem, lock: Lock | None) -> "dict[str, tuple[Archive, ...]]":
-    """Return the archives of a lock where they satisfy the target: they have addresses and digests; empty otherwise."""
-    manifest = problem.manifest
-    if lock is None or problem.limits.trust_first_use:
-        return {}
-    rows = {on: tuple(replace(row, features=()) for row in lock.archives.get(on, ())) for on in manifest.platforms}
-    lock = replace(lock, archives=rows)
-    faults = (fault for on in manifest.platforms for fault in SOURCE.differences(lock, manifest.on(on), on))
-    return rows if next(faults, None) is None else {}
+def _held(problem: Problem, facts: "Facts") -> "Iterator[tuple[str, dict[str, tuple[Archive, ...]]]]":
+    """Yield the archives that stay as locked, by request and platform: no server is asked about them.
+
+    They are those of the old lock that satisfy the manifest on every platform. Their addresses and digests are in the
+    lock. A request whose newest version is wanted is not among them.
+    """
+    from tenv.sources.archives.answers import archive_faults  # late: as above
+
+    manifest, lock = problem.manifest, problem.old
+    if lock is None or problem.upgrade is None or problem.limits.trust_first_use:
+        return
+    for name in sorted({name for on in manifest.platforms for name in manifest.on(on).archives}):
+        rows: dict[str, tuple[Archive, ...]] = {}
+        for on in manifest.platforms:
+            here = manifest.on(on)
+            alone = replace(here, archives={name: here.archives[name]} if name in here.archives else {})
+            own = tuple(replace(row, features=()) for row in lock.archives.get(on, ()) if row.answers_for(name))
+            if not alone.archives:
+                continue
+            if not own or any(archive_faults(replace(lock, archives={on: own}), alone, on, facts)):
+                break
+            rows[on] = own
+        else:
+            if normalize(name) not in problem.upgrade:
+                yield name, rows
+
+
+def _of_platforms(manifest: Manifest, held: "Held") -> "dict[str, tuple[Archive, ...]]":
+    return {
+        on: tuple(sorted((row for rows in held.values() for row in rows.get(on, ())), key=lambda row: row.name))
+        for on in manifest.platforms
+    }
 
 
 class ArchiveWork(Work):

@@ -21,6 +21,8 @@ __all__ = ["Conda", "to_package", "virtual_packages"]
 _BLAME = "searching for the conflict"
 _KERNEL = "4.18"  # the kernel of RHEL 8
 _WINDOWS = "10"
+_ANY_CUDA = "99"
+"""A driver that runs every CUDA: before torch is locked, it alone decides about the release."""
 _MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64", "win-64": "x86_64"}
 
 
@@ -32,8 +34,8 @@ def virtual_packages(platform: str, requirements: Requirements) -> dict[str, tup
     else:
         glibc = str(requirements.glibc or DEFAULT_GLIBC)
         found |= {"__unix": ("0", "0"), "__linux": (_KERNEL, "0"), "__glibc": (glibc, "0")}
-    if requirements.cuda:
-        found["__cuda"] = (str(requirements.cuda), "0")
+    if requirements.cuda or requirements.cuda_from:
+        found["__cuda"] = (str(requirements.cuda or _ANY_CUDA), "0")
     return found
 
 

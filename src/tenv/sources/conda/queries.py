@@ -11,7 +11,7 @@ from tenv.rattler_api.records import Record, fits, spec_fault
 from tenv.rattler_api.solver import Solver, SolveRequest
 from tenv.targets.manifest import CondaRequest
 
-__all__ = ["Exclusion", "Inquiry", "OutOfTimeError", "nearest_first"]
+__all__ = ["Exclusion", "Inquiry", "OutOfTimeError", "nearest_first", "newest_first"]
 
 _CHECKED = 8
 """How many differences are solved for, the likeliest first: each takes two solves."""
@@ -112,7 +112,7 @@ class Inquiry:
     def own_clash(self, name: str) -> str:
         """Return which needs of one requested package exclude each other; empty if none do directly."""
         matching = self._matching(name, replace(self.requests[name], channel="").spec(name))
-        newest = next(iter(nearest_first((record.version for record in matching), _HIGHEST)), "")
+        newest = next(iter(newest_first(record.version for record in matching)), "")
         for owner in (record for record in matching if record.version == newest):
             served = {
                 spec: found for spec in owner.depends if (found := self._matching(spec.split(maxsplit=1)[0], spec))
@@ -164,7 +164,7 @@ def _against(records: list[Record], name: str, served: list[Record]) -> tuple[Re
         if (need := next((spec for spec in needs if unserved[spec]), None)) is None:
             return None
         found[record.version] = (record, need)
-    return found[nearest_first(found, _HIGHEST)[0]]
+    return found[newest_first(found)[0]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,3 +225,8 @@ def nearest_first(versions: Iterable[str], wanted: str) -> list[str]:
         return [*(abs(a - b) for a, b in zip(mine[: same + 1], aim, strict=False)), *rest], mine
 
     return sorted(set(versions), key=key)
+
+
+def newest_first(versions: Iterable[str]) -> list[str]:
+    """Return versions, the newest first."""
+    return nearest_first(versions, _HIGHEST)

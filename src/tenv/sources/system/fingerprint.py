@@ -28,6 +28,7 @@ __all__ = [
     "read_fingerprints",
     "retimed",
     "take_fingerprint",
+    "whose",
     "write_fingerprints",
 ]
 
@@ -179,12 +180,17 @@ def describe(drifts: Sequence[Drift]) -> list[str]:
 
 
 def _describe(drifts: Sequence[Drift]) -> str:
-    what = f"{drifts[0].name} {drifts[0].version} of the system ({drifts[0].tool})"
+    what = f"{drifts[0].name} {drifts[0].version} {whose(drifts[0].name)} ({drifts[0].tool})"
     if not Path(drifts[0].tool).exists():
         return f"{what} is missing"
     files = [f"{_relative(drift)} {'is missing' if drift.gone else 'has changed'}" for drift in drifts]
     more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
     return f"{what}: {', '.join(files[:_SHOWN])}{more}"
+
+
+def whose(name: str) -> str:
+    """Return whose a tool is, in words: torch is a tool of another environment alone."""
+    return "of the environment beside" if name == "torch" else "of the system"
 
 
 def _relative(drift: Drift) -> str:

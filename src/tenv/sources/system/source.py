@@ -1,5 +1,6 @@
 """The system as a source: its tools are resolved, checked and fingerprinted, never installed."""
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tenv.environment.installed_files import NothingInstalled
 from tenv.locks.lock import Lock
 from tenv.sources.interface import Chosen, Problem, Source, Work, section_of
-from tenv.sources.system.taken import Taken, changes, fit, retime, store, take_from_machine
+from tenv.sources.system.taken import BESIDE, Taken, changes, fit, retime, store, take_from_machine
 from tenv.targets.manifest import DEBUG_PYTHON, Manifest
 from tenv.toolchain.discover import Toolchain
 
@@ -93,6 +94,11 @@ class SystemWork(Work):
     def python(self) -> Path | None:
         """Return the host's debug build of Python, where the manifest asks for it."""
         return next((Path(tool.roles["python"]) for tool in self._taken.tools if tool.name == DEBUG_PYTHON), None)
+
+    def toolkit_parts(self) -> tuple[Path, ...]:
+        """Return the folders of NVIDIA's wheels that are taken from the environment beside this one."""
+        rows = (one.roles.get("parts", "") for one in self._fingerprints if one.name == BESIDE)
+        return tuple(Path(part) for row in rows for part in row.split(os.pathsep) if part)
 
     def brings_toolkit(self) -> bool:
         """Return whether the CUDA toolkit is a system tool."""

@@ -23,13 +23,17 @@ from tenv.sources.system.fingerprint import (
     read_fingerprints,
     retimed,
     take_fingerprint,
+    whose,
     write_fingerprints,
 )
 from tenv.sources.system.interface import Tool
 from tenv.targets.manifest import Manifest
 from tenv.toolchain.discover import Toolchain
 
-__all__ = ["Taken", "alarm", "changes", "fit", "retime", "store", "take_from_machine"]
+__all__ = ["BESIDE", "Taken", "alarm", "changes", "fit", "replaced_torch", "retime", "store", "take_from_machine"]
+
+BESIDE = "torch"
+"""The name of the tool that is the torch of another environment."""
 
 _STAMPS = "system"
 _FOLDERS = ("cudnn", "cusparselt", "nccl", "mkl", "mpi")
@@ -66,7 +70,7 @@ class Taken:
         kept = {(tool.name, str(tool.path)) for tool in self.tools}
         drifts = [drift for drift in self.drifts if (drift.name, drift.tool) in kept]
         accepted = [f"accepted: {what}" for what in describe(drifts)]
-        taken = [f"{tool.name} {tool.version} of the system: {tool.path} ({tool.found_by})" for tool in self.tools]
+        taken = [f"{one.name} {one.version} {whose(one.name)}: {one.path} ({one.found_by})" for one in self.tools]
         return [*accepted, *taken, *(note for tool in self.tools for note in tool.notes)]
 
 
@@ -85,7 +89,7 @@ def take_from_machine(access: Access, manifest: Manifest, environment: Environme
         before = read_fingerprints(environment.meta)
     except EnvironmentBrokenError:  # resolved again below
         before = ()
-    if not manifest.system:
+    if not manifest.system and not manifest.beside:
         return Taken(before=before)
     from tenv.host.places import Places  # late: most targets use no system tools
     from tenv.sources.system.take import take
@@ -96,8 +100,12 @@ def take_from_machine(access: Access, manifest: Manifest, environment: Environme
         limits = facts.cuda_host_compiler.limits(Version(cuda))
         return limits.gcc_max if limits else None
 
-    kept = {one.name: one.path for one in before}
-    tools = take(manifest, Places(environ=access.environ), kept, most)
+    kept, places = {one.name: one.path for one in before}, Places(environ=access.environ)
+    tools = take(manifest, places, kept, most) if manifest.system else ()
+    if manifest.beside:
+        from tenv.sources.system.tools_beside import tools_beside  # late: few targets are beside another environment
+
+        tools = (*tools, *tools_beside(manifest, places, facts, kept))
     return Taken(tools, before, tuple(differences(before)))
 
 
@@ -153,8 +161,12 @@ def _watch(folder: Path, fingerprint: Fingerprint, target: str) -> Watch:
         if stamp.stat().st_mtime_ns != times[file]:  # a file system with coarser times would cause false warnings
             stamp.unlink()
         pairs.append((file, str(stamp)))
+    hint = _hint(folder.parent.parent, target)
     change = f"{fingerprint.name} {fingerprint.version} of the system ({fingerprint.path}) has changed or is missing"
-    return Watch(tuple(pairs), f"warning: {change}; {_hint(folder.parent.parent, target)}")
+    if fingerprint.name == BESIDE:
+        change = f"the environment `{target}` is stale: torch {fingerprint.version} in {fingerprint.path} was replaced"
+        hint = hint.replace("accepts the present files", "updates it")
+    return Watch(tuple(pairs), f"warning: {change}; {hint}")
 
 
 def _stamp(folder: Path, fingerprint: Fingerprint, number: int) -> Path:
@@ -179,6 +191,20 @@ def changes(environment: Environment, *, deep: bool = False) -> list[Drift]:
     return differences(read_fingerprints(environment.meta), deep=deep)
 
 
+def replaced_torch(environment: Environment, *, deep: bool = False, beyond_shell: bool = False) -> str:
+    """Return how the torch that an environment was made for has changed; empty if it has not, or for other ones.
+
+    Args:
+        environment: The environment.
+        deep: Read every file, even with unchanged size and times.
+        beyond_shell: Skip a change that the stored script reports itself.
+    """
+    found = [drift for drift in changes(environment, deep=deep) if drift.name == BESIDE]
+    if beyond_shell and any(_seen_by_shell(environment, drift) for drift in found):
+        return ""
+    return "; ".join(describe(found))
+
+
 def alarm(environment: Environment, target: str, *, beyond_shell: bool = False) -> Sequence[str]:
     """Return a warning for each changed system tool of an environment.
 
@@ -187,7 +213,7 @@ def alarm(environment: Environment, target: str, *, beyond_shell: bool = False) 
         target: Its target.
         beyond_shell: Skip changes that the stored script reports itself.
     """
-    found = changes(environment)
+    found = [drift for drift in changes(environment) if drift.name != BESIDE]  # the environment is stale by that
     if beyond_shell:
         _calm(environment, found)
         loud = {drift.name for drift in found if _seen_by_shell(environment, drift)}

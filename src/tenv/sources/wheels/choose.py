@@ -9,11 +9,13 @@ from tenv.core.errors import NoSolutionError
 from tenv.core.names import WheelFile, file_at, normalize
 from tenv.core.versions import Version
 from tenv.core.wheel_platforms import MACHINES
-from tenv.locks.lock import Wheel
+from tenv.locks.lock import LockedTree, Wheel
+from tenv.locks.wheel_requirement import requirement_of
+from tenv.sources.wheels.uv_output import without_wheels
 from tenv.targets.manifest import WheelRequest
 
 __all__ = ["build_words", "choose_wheel", "cpu_torch", "first_that_fits", "hashed", "install_words", "join"]
-__all__ += ["need_builds"]
+__all__ += ["known_metadata", "need_builds"]
 __all__ += ["package_files", "preferences", "requirement", "too_new", "uv_platforms", "ways_to_keep"]
 
 Rows = list[dict[str, Any]]
@@ -62,28 +64,50 @@ def build_words(names: Iterable[str]) -> list[str]:
 
 
 def need_builds(built: list[str], permitted: Iterable[str], ask: Callable[[], object]) -> None:
-    """Add the packages to `built` that a solution needs built from source archives: the last way, which runs code.
+    """Add the packages to `built` that a solution needs built from source archives, which runs code.
+
+    uv names those that it found no wheel of. Where it names none, all that are left are tried, and then each without.
 
     Args:
-        built: The packages to build, which `ask` reads.
+        built: The packages to build, which `ask` reads; it holds those of the old lock, which stay if they fit.
         permitted: The packages that may be built.
         ask: Resolves the requests; raises NoSolutionError.
     """
-    if not (names := sorted(permitted)) or _is_solved(ask):
+    if built and not _fault(ask):
         return
-    built += names
-    for name in names if len(names) > 1 else ():  # one that has a wheel needs no build
+    built.clear()
+    left = set(permitted)
+    while left and (fault := _fault(ask)):
+        named = sorted(left & without_wheels(fault.message))
+        if not named:
+            break
+        built += named
+        left -= set(named)
+    else:
+        return
+    built += sorted(left)
+    for name in sorted(left) if len(left) > 1 else ():  # one that has a wheel needs no build
         built.remove(name)
-        if not _is_solved(ask):
+        if _fault(ask):
             built.append(name)
 
 
-def _is_solved(ask: Callable[[], object]) -> bool:
+def known_metadata(rows: Iterable[Wheel | LockedTree]) -> dict[str, Any]:
+    """Return uv's setting with the requirements of source archives, for which it then runs no build backend."""
+    found = []
+    for row in rows:
+        extras = {extra for text in row.requires or () if (one := requirement_of(text)) for extra in one.named}
+        known = {"name": row.name, "version": row.version, "requires-dist": list(row.requires or ())}
+        found.append({**known, "provides-extra": sorted(extras)})
+    return {"dependency-metadata": found} if found else {}
+
+
+def _fault(ask: Callable[[], object]) -> NoSolutionError | None:
     try:
         ask()
-    except NoSolutionError:
-        return False
-    return True
+    except NoSolutionError as error:
+        return error
+    return None
 
 
 def choose_wheel(package: Mapping[str, Any], tags: Mapping[Any, int], python: str) -> tuple[str, tuple[Wheel, str]]:

@@ -15,7 +15,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.http_settings import HttpSettings, Login, Patience, origin_of
 from tenv.core.truth_words import is_true
 
-__all__ = ["Keyring", "connections", "index_urls"]
+__all__ = ["Keyring", "bare_url", "connections", "index_urls"]
 
 _SECONDS = 30.0
 _ONE_URL = ("UV_DEFAULT_INDEX", "UV_INDEX_URL")
@@ -116,7 +116,7 @@ class Keyring:
         ]
         users = [user for name, index in indexes if (user := _login(name, index, self.environment)[0])]
         user = next(iter(users), "") or unquote(urlsplit(url).username or "")
-        for service in dict.fromkeys(_bare(service) for service in (*(index for _, index in indexes), url)):
+        for service in dict.fromkeys(bare_url(service) for service in (*(index for _, index in indexes), url)):
             if found := self._stored(service, user) or self._kept(service, user):
                 return found
         return self._kept(urlsplit(url).netloc.rpartition("@")[2], user)
@@ -144,7 +144,7 @@ class Keyring:
         return (lines[0], lines[1]) if len(lines) > 1 else None
 
 
-def _bare(url: str) -> str:
+def bare_url(url: str) -> str:
     """Return a URL without credentials."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()

@@ -6,6 +6,7 @@ only pip. So if nothing names an index for uv, uv gets pip's.
 
 import configparser
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,7 +20,7 @@ from tenv.core.toml_reader import read_toml
 from tenv.core.truth_words import is_true
 from tenv.sources.wheels.connections import connections
 
-__all__ = ["UvSettings", "pip_settings", "uv_settings"]
+__all__ = ["UvSettings", "index_rows", "pip_settings", "uv_settings"]
 
 _UV_KEPT = (
     "UV_CACHE_DIR",
@@ -191,3 +192,28 @@ def _for_uv(pip: Mapping[str, str]) -> dict[str, str]:
     if proxy := pip.get("proxy"):
         found["ALL_PROXY"] = proxy
     return found
+
+
+def index_rows(variables: Mapping[str, str], configuration: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the indexes of variables and configuration as rows of ``[[index]]``, in the order in which uv asks.
+
+    Source: `IndexArgs` and `IndexLocations` of uv 0.13. Of several rows with one name, and of several default ones, uv
+    takes the first. `extra-index-url` of a configuration stays where it is, behind all rows.
+    """
+    last = variables.get("UV_INDEX_URL") or str(configuration.get("index-url", ""))
+    rows = [_row(word) | {"default": True} for word in variables.get("UV_DEFAULT_INDEX", "").split()]
+    rows += [_row(word) for word in variables.get("UV_INDEX", "").split()]
+    rows += [dict(row) for row in configuration.get("index", ()) if isinstance(row, dict) and "url" in row]
+    rows += [_row(word) for word in variables.get("UV_EXTRA_INDEX_URL", "").split()]
+    rows += [_row(last) | {"default": True}] if last else []
+    found: list[dict[str, Any]] = []
+    for row in rows:
+        named = "name" in row and any(row["name"] == other.get("name") for other in found)
+        if not named and not (row.get("default") and any(other.get("default") for other in found)):
+            found.append(row)
+    return found
+
+
+def _row(word: str) -> dict[str, Any]:
+    name, separator, url = word.partition("=")
+    return {"name": name, "url": url} if separator and re.fullmatch(r"[\w.-]+", name) else {"url": word}

@@ -1,18 +1,24 @@
 """The metadata of a wheel: read from the file beside it (PEP 658), else from the wheel with range requests."""
 
 import contextlib
+import hashlib
 import io
+import json
 import zipfile
+from collections.abc import Sequence
+from pathlib import Path
 from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
 from tenv.core.damaged_archives import DAMAGED_ZIP
-from tenv.core.errors import CertificateError, NetworkError
+from tenv.core.errors import CertificateError, NetworkError, StorageError
+from tenv.core.file_stamps import stamps_folder
+from tenv.core.files import read_regular, write_atomic
 from tenv.core.http import Http, Interrupted, Unanswered
 from tenv.core.names import METADATA
 from tenv.core.untrusted import whole_number
 
-__all__ = ["from_file", "from_index", "open_wheel"]
+__all__ = ["from_file", "from_index", "note_requirements", "noted_requirements", "open_wheel"]
 
 _BLOCK = 1 << 16
 _UNREAD: tuple[type[Exception], ...] = (NetworkError, Unanswered, Interrupted, StopIteration, *DAMAGED_ZIP)
@@ -59,6 +65,30 @@ def _metadata(file: str | IO[bytes]) -> bytes:
         return wheel.read(next(name for name in wheel.namelist() if name.endswith(METADATA)))
 
 
+def _note(url: str, sha256: str) -> Path:
+    """Return the file of a note. The address is a part of its name: an index may give any file any digest."""
+    key = hashlib.sha256(f"{url} {sha256}".encode()).hexdigest()
+    return stamps_folder() / f"requires-{key}.json"
+
+
+def noted_requirements(url: str, sha256: str) -> tuple[str, ...] | None:
+    """Return the noted requirements of a wheel; None where none were noted or can be read.
+
+    A wheel never changes under its digest. A wrong note has the effect of a wrong answer of the index.
+    """
+    with contextlib.suppress(OSError, ValueError, RecursionError):
+        rows = json.loads(read_regular(_note(url, sha256)))
+        if isinstance(rows, list) and all(isinstance(row, str) for row in rows):
+            return tuple(rows)
+    return None
+
+
+def note_requirements(url: str, sha256: str, requires: Sequence[str]) -> None:
+    """Note the requirements of a wheel, if possible; without the note the index is asked again."""
+    with contextlib.suppress(StorageError, OSError):
+        write_atomic(_note(url, sha256), json.dumps(requires))
+
+
 _NO_RANGES = "the server has no range requests, and the wheel is too large to fetch for its metadata"
 
 
@@ -68,25 +98,30 @@ def open_wheel(http: Http, url: str) -> IO[bytes]:
     Raises:
         OSError: The server has no range requests, or not the file.
     """
-    with http.get(url, {"Range": "bytes=0-0"}) as answer:
-        if not answer.ok:
-            raise FileNotFoundError(url)
-        if answer.status == 206:  # noqa: PLR2004 (partial content)
-            size = whole_number(answer.headers.get("Content-Range", "").rpartition("/")[2])
-            if size is None:
-                raise OSError(_NO_RANGES)
-            return io.BufferedReader(_Remote(http, url, size), _BLOCK)
-        length = whole_number(answer.headers.get("Content-Length", ""))
-        if length is not None and length < _WHOLE:
-            return io.BytesIO(answer.content())
+    # The end of a wheel holds its list of files, and mostly its metadata. Some servers know no range from the end.
+    for asked in (f"bytes=-{_BLOCK}", "bytes=0-0"):
+        with http.get(url, {"Range": asked}) as answer:
+            if answer.status == 416:  # noqa: PLR2004 (the wheel is shorter)
+                continue
+            if not answer.ok:
+                raise FileNotFoundError(url)
+            if answer.status == 206:  # noqa: PLR2004 (partial content)
+                size = whole_number(answer.headers.get("Content-Range", "").rpartition("/")[2])
+                if size is None:
+                    raise OSError(_NO_RANGES)
+                end = answer.content() if asked != "bytes=0-0" else b""
+                return io.BufferedReader(_Remote(http, url, size, end), _BLOCK)
+            length = whole_number(answer.headers.get("Content-Length", ""))
+            if length is not None and length < _WHOLE:
+                return io.BytesIO(answer.content())
     raise OSError(_NO_RANGES)
 
 
 class _Remote(io.RawIOBase):
     """A file on a server with range requests."""
 
-    def __init__(self, http: Http, url: str, size: int) -> None:
-        self.http, self.url, self.size, self.place = http, url, size, 0
+    def __init__(self, http: Http, url: str, size: int, end: bytes = b"") -> None:
+        self.http, self.url, self.size, self.end, self.place = http, url, size, end, 0
 
     def readable(self) -> bool:
         return True
@@ -106,11 +141,13 @@ class _Remote(io.RawIOBase):
         last = min(self.place + len(view), self.size) - 1
         if last < self.place:
             return 0
-        headers = {"Range": f"bytes={self.place}-{last}"}
-        with self.http.get(self.url, headers) as answer:
-            if not answer.ok:
-                raise FileNotFoundError(self.url)
-            data = answer.content()[: len(view)]
+        if (known := self.place - self.size + len(self.end)) >= 0:
+            data = self.end[known : known + len(view)]
+        else:
+            with self.http.get(self.url, {"Range": f"bytes={self.place}-{last}"}) as answer:
+                if not answer.ok:
+                    raise FileNotFoundError(self.url)
+                data = answer.content()[: len(view)]
         view[: len(data)] = data
         self.place += len(data)
         return len(data)

@@ -19,6 +19,7 @@ __all__ = [
     "ProjectMetadata",
     "build_system",
     "name_of_project",
+    "noted_requirements",
     "parse_core_metadata",
     "read_project",
     "requirement_lines",
@@ -127,6 +128,31 @@ def parse_core_metadata(raw: bytes, where: str) -> ProjectMetadata:
         }
         extras = tuple(normalize(extra) for extra in found.get("provides_extra", []))
         return replace(_metadata(project), extras=extras, dynamic=True)
+
+
+def noted_requirements(raw: bytes | None, where: str) -> tuple[str, ...]:
+    """Return the requirements in the ``requires.txt`` that setuptools writes into a source archive.
+
+    The lines below ``[EXTRA:MARKER]`` are those of an extra, or under a marker; both parts may be empty:
+    https://setuptools.pypa.io/en/latest/deprecated/python_eggs.html#requires-txt.
+
+    Args:
+        raw: The file; None for an archive without one, which requires nothing.
+        where: The archive, for messages.
+
+    Raises:
+        NoSolutionError: A line is not a requirement.
+    """
+    found: list[str] = []
+    with _valid(f"{where}: its requires.txt"):
+        extra = marker = ""
+        for line in (raw or b"").decode("utf-8").splitlines():
+            text = line.strip()
+            if text.startswith("["):
+                extra, _, marker = text.strip("[]").partition(":")
+            elif text:
+                found += _lines([f"{text} ; {marker}" if marker else text], extra)
+    return tuple(found)
 
 
 def _table(raw: bytes | None, where: str, name: str) -> dict[str, Any] | None:

@@ -1,7 +1,8 @@
 """Resolves the wheels of a lock with uv, for each platform and each Python minor."""
 
+import contextlib
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +14,14 @@ from tenv.core.http import Http, Unanswered
 from tenv.core.names import file_at, is_wheel
 from tenv.core.progress import Progress
 from tenv.core.untrusted import whole_number
+from tenv.core.versions import Version
 from tenv.locks.lock import CondaPackage, Lock, LockedTree, Wheel
 from tenv.locks.wheel_answers import python_packages
 from tenv.sources.interface import Problem
+from tenv.sources.wheels.ask_ahead import CachedUv, NotCachedError, ask_all, ask_names, ask_new, unasked
 from tenv.sources.wheels.choose import join
 from tenv.sources.wheels.trees import Trees, stand_ins
+from tenv.sources.wheels.uv import Uv
 from tenv.targets.manifest import Manifest
 
 __all__ = ["resolve_wheels"]
@@ -27,7 +31,11 @@ _WORKERS = 4
 
 _CONNECTIONS = 8
 
-Resolved = Mapping[str, list[dict[str, tuple[Wheel, str]]]]
+Case = tuple[str, str]
+"""A platform and a Python minor."""
+Answer = dict[str, tuple[Wheel, str]]
+"""The wheels of a case and their URLs, by name."""
+Resolved = Mapping[str, list[Answer]]
 
 
 def resolve_wheels(
@@ -65,53 +73,137 @@ def _without_sdists(resolved: Resolved) -> Resolved:
 
 def _resolve(problem: Problem, conda: Mapping[str, Sequence[CondaPackage]]) -> Resolved:
     """Select wheels for each platform and Python minor; the order of the results is fixed."""
-    access, manifest, old = problem.access, problem.manifest, problem.old
+    access, manifest = problem.access, problem.manifest
     uv = access.uv()
     cases = _wheel_cases(manifest, conda)
     if cases:
         access.progress.step(f"resolving {manifest.name}", len(cases))
-
-    def one(case: tuple[str, str]) -> dict[str, tuple[Wheel, str]]:
-        platform, minor = case
-        here = manifest.on(platform)
-        kept = _kept(old, platform) if old else ()
-        given = python_packages(conda.get(platform, ()))
-        limits = problem.limits
-        chosen = uv.resolve(
-            here, platform, minor, kept, problem.upgrade, given, limits.exclude_newer, builds=limits.ask_backends
-        )
-        access.progress.advance()
-        return chosen
-
-    resolved: dict[str, list[dict[str, tuple[Wheel, str]]]] = {platform: [] for platform in manifest.platforms}
-    pool = ThreadPoolExecutor(_WORKERS)
-    answers = [pool.submit(one, case) for case in cases]
-    failed: tuple[str, str, NoSolutionError] | None = None
+    ahead = len(cases) > _WORKERS and not uv.offline  # so few cases ask at the same time anyway
+    oldest = min((minor for _, minor in cases), key=Version, default="")
+    refresh = problem.upgrade != ()
+    asked = _ask_new(problem, uv, cases, oldest) if ahead else None
+    if ahead and asked is None:
+        asked = ask_all(uv, manifest, oldest, refresh=refresh)
     try:
-        for (platform, minor), answer in zip(cases, answers, strict=True):
+        return _answers(problem, conda, cases, uv, asked)
+    except _UnsolvedError as unsolved:
+        if ahead and not refresh:  # a page that is fresh by its headers may lack a release of this minute
+            asked = ask_all(uv, manifest, oldest, refresh=True)
+            with contextlib.suppress(_UnsolvedError):
+                return _answers(problem, conda, cases, uv, asked)
+        error = unsolved.error
+        # A hint names its cause: a held file that no index has.
+        explained = problem.limits.explain and not error.hint
+        raise (_explained(problem, conda, *unsolved.case, error) if explained else error) from None
+
+
+class _UnsolvedError(Exception):
+    """A case without a solution.
+
+    Attributes:
+        case: The platform and the Python minor.
+        error: The error of uv.
+    """
+
+    def __init__(self, case: Case, error: NoSolutionError) -> None:
+        super().__init__()
+        self.case = case
+        self.error = error
+
+
+def _ask_new(problem: Problem, uv: Uv, cases: Sequence[Case], oldest: str) -> set[str] | None:
+    """Ask the indexes for new requests alone; return None where more than those may be new."""
+    old = problem.old
+    if old is None or problem.upgrade != () or problem.limits.exclude_newer:
+        return None
+    return ask_new(uv, problem.manifest, oldest, old) if all(old.wheels_for(*case) for case in cases) else None
+
+
+def _answers(
+    problem: Problem,
+    conda: Mapping[str, Sequence[CondaPackage]],
+    cases: Sequence[Case],
+    uv: Uv,
+    asked: set[str] | None,
+) -> Resolved:
+    """Select wheels for each case, from uv's cache where that is sure to give what the indexes give.
+
+    Args:
+        problem: The problem.
+        conda: The conda packages by platform.
+        cases: The platforms and Python minors.
+        uv: uv with the user's settings.
+        asked: The packages whose pages this command has asked for; None to ask the indexes in each case.
+
+    Raises:
+        _UnsolvedError: A case has no solution.
+    """
+    manifest, old, limits = problem.manifest, problem.old, problem.limits
+    found: dict[Case, Answer] = {}
+    lacking: set[str] = set()
+
+    def ask(case: Case, uv: Uv) -> Answer:
+        platform, minor = case
+        kept = _kept(old, platform) if old else ()
+        given, newest = python_packages(conda.get(platform, ())), limits.exclude_newer
+        here, upgrade = manifest.on(platform), problem.upgrade
+        return uv.resolve(here, platform, minor, kept, upgrade, given, newest, builds=limits.ask_backends)
+
+    def look(case: Case) -> None:
+        with contextlib.suppress(NotCachedError, NoSolutionError, NetworkError):
+            cached = CachedUv(uv)
+            chosen = ask(case, cached)
+            kept = [wheel for wheel in (_kept(old, case[0]) if old else ()) if case[1] in wheel.python]
+            more = unasked(cached.pages, [wheel for wheel, _ in chosen.values()], kept, asked or ())
+            lacking.update(more or ())
+            if more == set():
+                settle(case, chosen)
+
+    def settle(case: Case, chosen: Answer) -> None:
+        found[case] = chosen
+        problem.access.progress.advance()
+
+    first = list({platform: (platform, minor) for platform, minor in cases}.values())  # one of each platform
+    for batch in (first, cases) if asked is not None else ():
+        _for_each(look, [case for case in batch if case not in found])
+        if batch is first and asked is not None and lacking - asked:
+            asked |= ask_names(uv, manifest, min((minor for _, minor in cases), key=Version), lacking - asked)
+        elif not found:  # the cache lacks metadata, or there is no solution
+            break
+    _for_each(lambda case: settle(case, ask(case, uv)), [case for case in cases if case not in found])
+    return {platform: [found[case] for case in cases if case[0] == platform] for platform in manifest.platforms}
+
+
+def _for_each(work: Callable[[Case], None], cases: Sequence[Case]) -> None:
+    """Call a function for each case, in threads; the first error in the order of the cases ends all work.
+
+    Raises:
+        _UnsolvedError: A case has no solution.
+    """
+    pool = ThreadPoolExecutor(_WORKERS)
+    answers = [pool.submit(work, case) for case in cases]
+    try:
+        for case, answer in zip(cases, answers, strict=True):
             while not answer.done():
                 wait([answer], timeout=0.1)  # handles a signal that arrives just as the wait begins
             try:
-                resolved[platform].append(answer.result())
+                answer.result()
             except NoSolutionError as error:
-                failed = platform, minor, error
-                break
+                raise _UnsolvedError(case, error) from error
     finally:  # after Ctrl-C or an error, cancel waiting work and stop running work
         pool.shutdown(wait=False, cancel_futures=True)
         while any(answer.running() for answer in answers):
             process.end_all()
             time.sleep(0.02)
-    if failed is not None and failed[-1].hint:  # it names its cause: a held file that no index has
-        raise failed[-1]
-    if failed is not None:
-        raise _explained(problem, conda, *failed) if problem.limits.explain else failed[-1]
-    return resolved
 
 
 def _kept(old: Lock, platform: str) -> tuple[Wheel, ...]:
     """Return the wheels of a lock, and its source archives as if they were wheels: their versions stay, too."""
     archives = (tree for tree in old.trees.get(platform, ()) if tree.file)
-    rows = (Wheel(tree.name, tree.version, tree.file, tree.digest, tree.size, tree.python) for tree in archives)
+    rows = (
+        Wheel(tree.name, tree.version, tree.file, tree.digest, tree.size, tree.python, tree.requires)
+        for tree in archives
+    )
     return (*old.wheels.get(platform, ()), *rows)
 
 

@@ -5,26 +5,44 @@ built wheels is not used: it knows neither the environment of a build nor its va
 """
 
 import hashlib
+import io
 import json
 import os
 import re
 import shutil
+import tarfile
 import tempfile
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tenv.core import process
-from tenv.core.errors import EnvironmentBrokenError
+from tenv.core.damaged_archives import DAMAGED_ZIP
+from tenv.core.errors import EnvironmentBrokenError, LockStaleError, NoSolutionError
 from tenv.core.files import storage_errors
 from tenv.core.names import WheelFile, is_wheel, pure_wheel
 from tenv.core.user_folders import user_cache
-from tenv.core.versions import same_release
+from tenv.core.versions import Range, same_release
+from tenv.core.wheel_platforms import marker_values
+from tenv.host.machine import current_platform
 from tenv.locks.lock import LockedTree, Wheel
+from tenv.locks.wheel_answers import LockedWheel, wheels_brought
+from tenv.locks.wheel_requirement import requirement_of
 from tenv.sources.interface import Access
+from tenv.sources.wheels.installed import Wheels
+from tenv.sources.wheels.project_metadata import build_system
 from tenv.sources.wheels.uv import Uv
+from tenv.targets.manifest import WheelRequest
 from tenv.toolchain.discover import python_program
 
-__all__ = ["build_sdist", "built_folder", "forget_built"]
+__all__ = ["NOTED", "asked_by_build", "build_sdist", "built_folder", "forget_built", "member"]
+
+NOTED = ".egg-info/requires.txt"
+"""How the path of the requirements ends that setuptools notes in an archive."""
+_DEEPEST = 4
+_MOST = 1 << 28
+"""The most bytes of a file in an archive that is read into memory."""
+_UNREAD: tuple[type[Exception], ...] = (tarfile.TarError, EOFError, OSError, *DAMAGED_ZIP)
 
 _PROGRAMS = (
     *("cc", "c++", "gcc", "g++", "clang", "clang++", "gfortran", "ld", "as", "make", "cmake", "ninja", "nvcc"),
@@ -73,6 +91,7 @@ def build_sdist(
     Raises:
         EnvironmentBrokenError: It can't be built, or becomes another package.
         NetworkError: The archive or what its build needs can't be fetched.
+        LockStaleError: The row has other wheels for the build than the archive asks for.
     """
     variables = {name: access.environ[name] for name in _VARIABLES if access.environ.get(name)}
     place = built_folder() / _key(row, python, variables)
@@ -81,11 +100,12 @@ def build_sdist(
     access.progress.step(f"building {row.file}")
     with tempfile.TemporaryDirectory(prefix="tenv-") as name:
         folder = Path(name)
-        own = _environment(access, uv, python, row, folder / "environment")
-        path = os.pathsep.join(filter(None, (str(own.parent), variables.get("PATH"))))
-        places = {name: access.environ[name] for name in _PLACES if access.environ.get(name)}
         archive, out = folder / row.file, folder / "out"
         write(archive)
+        own = _environment(access, uv, python, row, folder / "environment")
+        _require_asked(Wheels(folder / "environment"), row, archive.read_bytes())
+        path = os.pathsep.join(filter(None, (str(own.parent), variables.get("PATH"))))
+        places = {name: access.environ[name] for name in _PLACES if access.environ.get(name)}
         done = uv.build(own, archive, out, {**places, **variables, **_FIXED, "PATH": path})
         if done.status:
             raise _failure(row, done.stderr, so)
@@ -110,6 +130,28 @@ def _environment(access: Access, uv: Uv, python: Path, row: LockedTree, folder: 
     if wheels:
         uv.install(own, wheels, (), access.progress)
     return own
+
+
+def _require_asked(there: Wheels, row: LockedTree, raw: bytes) -> None:
+    """Refuse wheels that the build of an archive does not need: they run in it, and the manifest names none of them.
+
+    Raises:
+        LockStaleError: The row in the lock has such a wheel, or lacks one.
+    """
+    values = marker_values(current_platform(), row.python[0])
+    asked = asked_by_build(raw, row.file, values)
+    rows = {name: LockedWheel(version, there.requirements(name)) for name, version in there.versions().items()}
+    faults = [f"{name} is not in the lock" for name in asked if name not in rows]
+    faults += [
+        f"{name} {rows[name].version} is locked, its [build-system] asks for {request.version}"
+        for name, request in asked.items()
+        if name in rows and rows[name].version not in request.version
+    ]
+    if faults := [*faults, *wheels_brought(rows, asked, {}, values)]:
+        raise LockStaleError(
+            f"{row.file}: of the wheels for its build, {faults[0]}",
+            hint=f"`tenv update TARGET {row.name}` locks those that its [build-system] asks for",
+        )
 
 
 def _key(row: LockedTree, python: Path, variables: Mapping[str, str]) -> str:
@@ -163,3 +205,51 @@ def _failure(row: LockedTree, output: str, so: str) -> EnvironmentBrokenError:
     elif "ModuleNotFoundError" in output:
         hint = f"its [build-system] does not name all that its build needs: {row.name} has to be built by hand"
     return EnvironmentBrokenError(f"{row.file} can't be built{so}:{shown}", hint=hint)
+
+
+def asked_by_build(raw: bytes, file: str, values: Mapping[str, str]) -> dict[str, WheelRequest]:
+    """Return the requests of the ``[build-system]`` of a source archive.
+
+    Args:
+        raw: The archive.
+        file: Its name.
+        values: The values of the marker environment.
+
+    Raises:
+        NoSolutionError: It can't be read, or a request is not for a release.
+    """
+    requires, *_ = build_system(member(raw, file, "pyproject.toml"), file)
+    asked = {}
+    for text in requires:
+        found = requirement_of(text)
+        if found is None or "@" in text.partition(";")[0]:
+            raise NoSolutionError(f"{file}: its build needs `{text}`, which is no request for a release")
+        if found.holds(values, ""):
+            asked[found.name] = WheelRequest(Range(str(found.specifier) or "*"), found.extras)
+    return asked
+
+
+def member(raw: bytes, file: str, name: str) -> bytes | None:
+    """Return a file in the top folder of an archive, or the note of setuptools in it; None if it is not there.
+
+    Raises:
+        NoSolutionError: The archive can't be read.
+    """
+    try:
+        if file.endswith(".zip"):
+            with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+                found = [one for one in archive.infolist() if _is_at_top(one.filename, name)]
+                return archive.read(found[0]) if found and found[0].file_size < _MOST else None
+        with tarfile.open(fileobj=io.BytesIO(raw)) as tar:
+            for member in tar:
+                if _is_at_top(member.name, name) and member.isreg() and member.size < _MOST:
+                    opened = tar.extractfile(member)
+                    return opened.read() if opened else None
+    except _UNREAD as error:
+        raise NoSolutionError(f"{file} ({hashlib.sha256(raw).hexdigest()[:12]}) can't be read: {error}") from error
+    return None
+
+
+def _is_at_top(path: str, name: str) -> bool:
+    parts = path.removeprefix("./").split("/")
+    return path.endswith(NOTED) and len(parts) <= _DEEPEST if name == NOTED else parts[1:] == [name]

@@ -4,37 +4,27 @@ Where the archive's ``PKG-INFO`` holds its requirements (Metadata 2.2, PEP 643),
 else the archive is built once when it is locked, which the manifest permits by name.
 """
 
-import hashlib
-import io
 import sys
-import tarfile
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from tenv.core.damaged_archives import DAMAGED_ZIP
-from tenv.core.errors import NoSolutionError
 from tenv.core.names import METADATA, is_wheel, normalize
-from tenv.core.versions import Range, Version
+from tenv.core.versions import Version
 from tenv.core.wheel_platforms import marker_values
 from tenv.host.machine import current_platform
 from tenv.locks.lock import LockedTree, Wheel
-from tenv.locks.wheel_requirement import requirement_of
 from tenv.sources.archives.download import Fetcher, RemoteFile
 from tenv.sources.interface import Problem
-from tenv.sources.wheels.project_metadata import build_system, parse_core_metadata
-from tenv.sources.wheels.sdist_builds import build_sdist
-from tenv.targets.manifest import Manifest, WheelRequest
+from tenv.sources.wheels.project_metadata import noted_requirements, parse_core_metadata
+from tenv.sources.wheels.sdist_builds import NOTED, asked_by_build, build_sdist, member
+from tenv.targets.manifest import Manifest
 
-__all__ = ["locked_sdists"]
+__all__ = ["locked_sdists", "read_sdist"]
 
 Choices = list[dict[str, tuple[Wheel, str]]]
-
-_UNREAD: tuple[type[Exception], ...] = (tarfile.TarError, EOFError, OSError, *DAMAGED_ZIP)
-_MOST = 1 << 28
-"""The most bytes of a file in an archive that is read into memory."""
 
 
 def locked_sdists(problem: Problem, resolved: Mapping[str, Choices]) -> dict[str, tuple[LockedTree, ...]]:
@@ -47,6 +37,26 @@ def locked_sdists(problem: Problem, resolved: Mapping[str, Choices]) -> dict[str
     """
     reader = _Reader(problem)
     return {platform: tuple(reader.rows(platform, choices)) for platform, choices in resolved.items()}
+
+
+def read_sdist(problem: Problem, platform: str, row: LockedTree, *, known: bool) -> list[LockedTree]:
+    """Return the rows of a source archive that another tool has locked, with the wheels that its build needs.
+
+    Args:
+        problem: The problem.
+        platform: The platform.
+        row: The archive, with its index; no address of it counts.
+        known: Whether it has its requirements.
+
+    Raises:
+        NoSolutionError: The archive can't be read, or what its build needs has no solution.
+        NetworkError: No index in use has it.
+    """
+    url = problem.access.uv().sdist_urls([row])[row.digest]
+    archive = Wheel(row.name, row.version, row.file, row.digest, row.length, row.python, index=row.index)
+    choices = [{row.name: (replace(archive, python=(minor,)), url)} for minor in row.python]
+    found = _Reader(problem).rows(platform, choices)
+    return [replace(one, requires=row.requires) if known else one for one in found]
 
 
 class _Reader:
@@ -70,7 +80,17 @@ class _Reader:
                 found[key] = replace(row, python=tuple(sorted(minors, key=Version)))
         yield from (found[key] for key in sorted(found))
 
+    def _kept(self, archive: Wheel, platform: str) -> LockedTree | None:
+        """Return the row of the old lock for an archive that is not to be selected anew."""
+        problem, minor = self._problem, archive.python[0]
+        if problem.old is None or problem.upgrade is None or archive.name in problem.upgrade:
+            return None
+        rows = problem.old.trees.get(platform, ())
+        return next((row for row in rows if row.digest == archive.sha256 and minor in row.python), None)
+
     def _row(self, archive: Wheel, url: str, platform: str) -> LockedTree:
+        if kept := self._kept(archive, platform):
+            return replace(kept, python=archive.python, features=(), index=archive.index)
         raw = self._fetched(archive, url)
         row = LockedTree(
             archive.name,
@@ -100,14 +120,7 @@ class _Reader:
 
     def _pins(self, raw: bytes, file: str, platform: str, minor: str) -> tuple[str, ...]:
         """Return the wheels that the build backend of an archive needs on a platform."""
-        requires, *_ = build_system(_member(raw, file, "pyproject.toml"), file)
-        values, asked = marker_values(platform, minor), dict[str, WheelRequest]()
-        for text in requires:
-            found = requirement_of(text)
-            if found is None or "@" in text.partition(";")[0]:
-                raise NoSolutionError(f"{file}: its build needs `{text}`, which is no request for a release")
-            if found.holds(values, ""):
-                asked[found.name] = WheelRequest(Range(str(found.specifier) or "*"), found.extras)
+        asked = asked_by_build(raw, file, marker_values(platform, minor))
         manifest = self._problem.manifest.on(platform)
         backend = Manifest(f"the build of {file}", file, wheels=asked, requirements=manifest.requirements)
         newest = self._problem.limits.exclude_newer
@@ -115,14 +128,20 @@ class _Reader:
         return tuple(sorted(f"{name}=={row.version} sha256:{row.sha256}" for name, (row, _) in rows.items()))
 
     def _metadata(self, row: LockedTree, raw: bytes) -> tuple[str, ...]:
-        """Return the requirements of an archive: its own, the old lock's, or those of the wheel that it becomes."""
-        info = _member(raw, row.file, "PKG-INFO")
+        """Return the requirements of an archive: its own, the old lock's, or those of the wheel that it becomes.
+
+        A command that runs no build backend takes those that setuptools noted when it packed the archive. `create`
+        compares them with the wheel.
+        """
+        info, problem = member(raw, row.file, "PKG-INFO"), self._problem
         if info and _is_static(info):
             return parse_core_metadata(info, row.file).requires
-        old = self._problem.old
+        old = problem.old if problem.upgrade is not None and row.name not in problem.upgrade else None
         for known in (known for trees in old.trees.values() for known in trees) if old else ():
             if known.digest == row.digest:
                 return known.requires
+        if not problem.limits.ask_backends:
+            return noted_requirements(member(raw, row.file, NOTED), row.file)
         access, minor = self._problem.access, row.python[0]
         access.progress.say(f"{row.file} is built now, since only its build backend has its requirements")
         python = next((one.path for one in access.uv().interpreters([minor])), Path(sys.executable))
@@ -141,28 +160,3 @@ def _is_static(info: bytes) -> bool:
     dynamic = {normalize(word) for word in found.get("dynamic", [])}
     version = found.get("metadata_version", "1.0")
     return Version(version) >= Version("2.2") and dynamic.isdisjoint(("requires-dist", "provides-extra"))
-
-
-def _member(raw: bytes, file: str, name: str) -> bytes | None:
-    """Return a file in the top folder of an archive; None if it is not there.
-
-    Raises:
-        NoSolutionError: The archive can't be read.
-    """
-    try:
-        if file.endswith(".zip"):
-            with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-                found = [one for one in archive.infolist() if _is_at_top(one.filename, name)]
-                return archive.read(found[0]) if found and found[0].file_size < _MOST else None
-        with tarfile.open(fileobj=io.BytesIO(raw)) as tar:
-            for member in tar:
-                if _is_at_top(member.name, name) and member.isreg() and member.size < _MOST:
-                    opened = tar.extractfile(member)
-                    return opened.read() if opened else None
-    except _UNREAD as error:
-        raise NoSolutionError(f"{file} ({hashlib.sha256(raw).hexdigest()[:12]}) can't be read: {error}") from error
-    return None
-
-
-def _is_at_top(path: str, name: str) -> bool:
-    return path.removeprefix("./").split("/")[1:] == [name]

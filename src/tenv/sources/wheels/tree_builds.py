@@ -3,26 +3,22 @@
 uv runs the build backend that a tree names, with the rights of the user. Its requirements come from the index in use.
 """
 
-import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tenv.core.errors import EnvironmentBrokenError
-from tenv.core.names import normalize
 from tenv.locks.lock import LockedTree
 from tenv.locks.wheel_requirement import requirement_of
 from tenv.sources.wheels.git_trees import git_environment
 from tenv.sources.wheels.installed import Wheels
 from tenv.sources.wheels.trees import requirement_line
 from tenv.sources.wheels.uv import Uv
+from tenv.sources.wheels.uv_output import failed_builds
 from tenv.targets.tree_request import TreeRequest
 from tenv.toolchain.discover import python_program
 
 __all__ = ["build_trees", "require_as_locked", "try_builds"]
-
-_FAILED = re.compile(r"[Ff]ailed to (?:download and )?build `([\w.-]+?)(?: @|==|`)")
-"""The package that uv could not build, in its output."""
 
 Builds = Sequence[tuple[LockedTree, TreeRequest]]
 """Rows of the lock, each with the request of the manifest."""
@@ -57,7 +53,7 @@ def build_trees(uv: Uv, python: Path, trees: Builds, *, tried: bool = False, so:
         **git_environment({}),
     )
     if done.status:
-        failed = [name for name in names if name in map(normalize, _FAILED.findall(done.stderr))] or names
+        failed = [name for name in names if name in failed_builds(done.stderr)] or names
         raise uv.error(done.stderr, f"{', '.join(failed)} can't be built{so}", EnvironmentBrokenError)
 
 

@@ -55,7 +55,7 @@ def check_directories(uv: "Uv", wheels: Sequence[Wheel], progress: "Progress") -
     except NetworkError:  # uv reports it
         return
 
-    def ask(wheel: Wheel) -> tuple[Wheel, tuple[int, int] | None]:
+    def ask(wheel: Wheel) -> tuple[Wheel, tuple[int, int, int] | None]:
         found = _volume(uv, urls[wheel.sha256]) if wheel.sha256 in urls else None
         progress.advance()
         return wheel, found
@@ -64,8 +64,8 @@ def check_directories(uv: "Uv", wheels: Sequence[Wheel], progress: "Progress") -
     try:
         for wheel, found in pool.map(ask, unknown):
             if found:
-                limits.check(wheel.file, wheel.size or 0, *found)
-                note_stamps(_key(wheel), {wheel.file: (*found, 0)})
+                limits.check(wheel.file, wheel.size or found[2], *found[:2])
+                note_stamps(_key(wheel), {wheel.file: found})
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -82,7 +82,7 @@ def _unknown_directories(wheels: Sequence[Wheel], limits: UnpackLimits) -> list[
         if size * _DEFLATE <= limits.most(size):
             continue
         if noted := noted_stamps(_key(wheel)).get(wheel.file):
-            limits.check(wheel.file, size, *noted[:2])
+            limits.check(wheel.file, wheel.size or noted[2] or size, *noted[:2])
         else:
             unknown.append(wheel)
     return unknown
@@ -92,8 +92,12 @@ def _key(wheel: Wheel) -> str:
     return f"unpacked-{wheel.sha256}"
 
 
-def _volume(uv: "Uv", url: str) -> tuple[int, int] | None:
-    """Return the bytes and the number of files that the directory of a wheel lists; None if it can't be read."""
+def _volume(uv: "Uv", url: str) -> tuple[int, int, int] | None:
+    """Return the bytes and the number of files that the directory of a wheel lists, and the wheel's own bytes.
+
+    Returns:
+        None if it can't be read.
+    """
     import zipfile  # late: only here
 
     from tenv.core.damaged_archives import DAMAGED_ZIP
@@ -105,9 +109,10 @@ def _volume(uv: "Uv", url: str) -> tuple[int, int] | None:
     try:
         with zipfile.ZipFile(unquote(urlsplit(url).path) if local else open_wheel(uv.http, url)) as wheel:
             members = wheel.infolist()
+            packed = wheel.fp.seek(0, os.SEEK_END) if wheel.fp else 0  # a lock of another tool may have no size
     except unread:
         return None
-    return sum(member.file_size for member in members), len(members)
+    return sum(member.file_size for member in members), len(members), packed
 
 
 @contextlib.contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit
 
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import NetworkError
@@ -17,7 +17,8 @@ from tenv.core.versions import Version
 from tenv.core.wheel_platforms import DEFAULT_GLIBC
 from tenv.locks.lock import Wheel
 from tenv.sources.wheels.choose import uv_platforms
-from tenv.sources.wheels.metadata import from_file, from_index
+from tenv.sources.wheels.connections import bare_url
+from tenv.sources.wheels.metadata import from_file, from_index, note_requirements, noted_requirements
 from tenv.sources.wheels.uv import Uv
 
 __all__ = ["FoundWheel", "find_wheels", "requirements_at", "wheel_urls"]
@@ -79,7 +80,7 @@ def find_wheels(
     plain = next((wheel for wheel in wanted.values() if not wheel.origin), None)
     in_use = uv.index_urls(f"{plain.name}=={plain.version}", min(plain.python, key=Version)) if plain else ()
     own = sorted({wheel.index.address for wheel in wanted.values() if wheel.index})
-    return found, tuple(dict.fromkeys((*map(_bare, in_use), *own)))
+    return found, tuple(dict.fromkeys((*map(bare_url, in_use), *own)))
 
 
 def requirements_at(uv: Uv, urls: Mapping[str, str], progress: Progress) -> dict[str, tuple[str, ...] | None]:
@@ -90,8 +91,12 @@ def requirements_at(uv: Uv, urls: Mapping[str, str], progress: Progress) -> dict
         urls: The URL of each wheel.
         progress: Receives progress.
     """
-    found = _metadata(uv, urls, progress)
-    return {digest: row.requires_dist if row.known else None for digest, row in found.items()}
+    noted = {digest: noted_requirements(bare_url(url), digest) for digest, url in urls.items()}
+    found = _metadata(uv, {digest: url for digest, url in urls.items() if noted[digest] is None}, progress)
+    for digest, row in found.items():
+        if row.known:
+            note_requirements(row.url, digest, row.requires_dist)
+    return {**noted, **{digest: row.requires_dist if row.known else None for digest, row in found.items()}}
 
 
 def wheel_urls(uv: Uv, wheels: Iterable[Wheel]) -> dict[str, str]:
@@ -143,20 +148,14 @@ def _url(file: Mapping[str, Any]) -> str:
     return str(file["url"]) if "url" in file else Path(file["path"]).absolute().as_uri()
 
 
-def _bare(url: str) -> str:
-    """Return a URL without credentials, since an exported file is shared."""
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-
-
 def _metadata(uv: Uv, urls: Mapping[str, str], progress: Progress | None) -> dict[str, FoundWheel]:
     """Return the wheels at URLs by sha256; without `progress`, their requirements are not read."""
     if progress is None:
-        return {digest: FoundWheel(_bare(url), (), "") for digest, url in urls.items()}
+        return {digest: FoundWheel(bare_url(url), (), "") for digest, url in urls.items()}
 
     def read(url: str) -> FoundWheel:
         local = urlsplit(url).scheme == "file"
-        wheel = _parse(_bare(url), from_file(url) if local else None if uv.offline else from_index(uv.http, url))
+        wheel = _parse(bare_url(url), from_file(url) if local else None if uv.offline else from_index(uv.http, url))
         progress.advance()
         return wheel
 

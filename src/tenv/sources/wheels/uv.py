@@ -5,6 +5,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -26,6 +27,7 @@ from tenv.sources.wheels.choose import (
     cpu_torch,
     first_that_fits,
     install_words,
+    known_metadata,
     need_builds,
     preferences,
     too_new,
@@ -41,6 +43,7 @@ from tenv.sources.wheels.uv_output import (
     ended_by_itself,
     index_urls,
     mismatched,
+    of_build,
     unusable,
 )
 from tenv.sources.wheels.uv_program import UvProgram
@@ -49,8 +52,8 @@ from tenv.targets.wheel_origin import Index
 
 __all__ = ["Uv"]
 
+_BESIDE = " beside the conda packages"
 _ROUNDS = 30  # resolutions without releases whose wheels need a newer glibc than the target
-
 
 _OF_CACHE = re.compile(r"[a-z][a-z-]*-v\d+|CACHEDIR\.TAG|\.git|\.gitignore|\.lock|\.tmp\w*")
 """The names in uv's cache folder (uv 0.9 to 0.13)."""
@@ -87,7 +90,8 @@ class Uv(UvProgram):
             given: The versions of Python packages from other sources, by name: no wheel replaces one, and
                 requirements on it must accept that version.
             exclude_newer: Ignore files that were uploaded later.
-            builds: Whether source archives may be chosen whose build the manifest permits.
+            builds: Whether build backends may run, for the requirements of source archives whose build the manifest
+                permits; else these have the version of the old lock.
 
         Returns:
             The wheel or source archive and its URL on the index, by name.
@@ -100,28 +104,29 @@ class Uv(UvProgram):
         tags, names = accepted_tags(platform, python, glibc), uv_platforms(platform, glibc)
         elsewhere = {*map(normalize, given or ()), *(name for name, asked in manifest.wheels.items() if asked.tree)}
         fixed = [f"{name}=={version}" for name, version in (given or {}).items() if is_release(version)]
-        pins = [] if upgrade is None else [w for w in kept if w.name not in upgrade and python in w.python]
-        pins = [wheel for wheel in pins if not wheel.url and not wheel.path]
-
-        what = f"no set of wheels for {manifest.name} on {platform} with Python {python}"
-        what += " beside the conda packages" if given else ""
-
-        built: list[str] = []
+        mine = [row for row in kept if python in row.python]
+        pins = [row for row in mine if upgrade is not None and row.name not in upgrade and not row.url and not row.path]
+        sdists = [row for row in mine if not is_wheel(row.file) and row.name in manifest.builds]
+        built, older = list[str](), list[str]()
+        what = f"no set of wheels for {manifest.name} on {platform} with Python {python}{_BESIDE if given else ''}"
         has_cuda = bool(manifest.requirements.cuda or manifest.requirements.cuda_from)
 
         def ask(name: str, *constraints: str) -> list[dict[str, Any]]:
-            limits = (*fixed, *constraints)
+            asked = partial(self._choose, name, manifest, python, newest=exclude_newer, what=what)
+            choose = partial(asked, built=built, sdists=sdists)
             ways = ways_to_keep(pins, together=upgrade == ())
-            choose = partial(self._choose, name, manifest, python, newest=exclude_newer, what=what, built=built)
-            rows = first_that_fits(ways, lambda held, kept: choose((*limits, *held), kept))
+            rows = first_that_fits(ways, lambda held, kept: choose((*fixed, *constraints, *held), kept))
             if has_cuda and (cpu := cpu_torch(rows)):  # `2.13.0+cpu` of another index is newer than 2.13.0
                 return ask(name, *constraints, f"torch!={cpu}")
             self._require_held(rows, pins, name, python, manifest)
             return [row for row in rows if normalize(row["name"]) not in elsewhere]
 
+        built += [row.name for row in sdists if upgrade is not None and row.name not in upgrade]
         if builds:
             need_builds(built, manifest.builds, lambda: ask(names[-1]))
-        older: list[str] = []
+        else:
+            built[:] = [row.name for row in sdists]
+            fixed += [f"{row.name}=={row.version}" for row in sdists]
         for _ in range(_ROUNDS if len(names) > 1 else 0):
             try:
                 rows = ask(names[0], *older)
@@ -157,7 +162,7 @@ class Uv(UvProgram):
                 limits = Path(folder) / "constraints.txt"
                 limits.write_text(held)
                 words = ("--no-deps", "--no-annotate", "--emit-index-annotation", "--constraints", str(limits))
-                done = self._compile(platform, IndexedRequests(tuple(pins), {}), python, words, variables, built)
+                done = self.compile(platform, IndexedRequests(tuple(pins), {}), python, words, variables, built)
             if done.status:
                 raise self.error(done.stderr, f"can't ask which index serves the wheels of {manifest.name}")
             origins = read_origins(done.stdout)
@@ -191,6 +196,7 @@ class Uv(UvProgram):
         newest: dt.datetime | None,
         what: str,
         built: Sequence[str],
+        sdists: Sequence[Wheel],
     ) -> list[dict[str, Any]]:
         """Return uv's solution for one of its platform names, as rows of a pylock."""
         asked = IndexedRequests.of_manifest(manifest)
@@ -202,32 +208,35 @@ class Uv(UvProgram):
             if pins:  # uv keeps these versions unless a request excludes them
                 chosen.write_text(preferences(pins))
             words = ("--format", "pylock.toml", "--output-file", str(chosen), "--constraints", str(limits), *day)
-            done = self._compile(platform, asked, python, words, variables, built)
+            known = known_metadata(row for row in sdists if row.name in built)
+            done = self.compile(platform, asked, python, words, variables, built, known)
             if done.status:
-                error = self.error(done.stderr, what)
+                error = of_build(self.error(done.stderr, what), done.stderr)
                 raise (isinstance(error, NoSolutionError) and asked.refusal(self.http, self.users)) or error
             return list(tomli.loads(chosen.read_text()).get("packages", []))
 
-    def _compile(
+    def compile(
         self,
         platform: str,
         asked: IndexedRequests,
         python: str,
         words: Sequence[str],
         variables: Mapping[str, str],
-        built: Sequence[str],
+        built: Sequence[str] = (),
+        settings: Mapping[str, Any] = MappingProxyType({}),
     ) -> process.Completed:
+        """Resolve requests for one of uv's platform names; for all platforms at once where that is empty."""
         with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
             return self.run(
                 *("pip", "compile", "-", *asked.write(Path(folder), python, self.users), "--quiet"),
-                *("--python-platform", platform, *build_words(built)),
-                *("--python-version", python, "--no-header", "--no-python-downloads"),
+                *(("--python-platform", platform) if platform else ("--universal",)),
+                *("--python-version", python, *build_words(built), "--no-header", "--no-python-downloads"),
                 # uv requires some Python, without using it; tenv's own always exists.
                 *("--resolution", "highest", "--python", sys.executable, *words),
                 *self.indexes(),
                 text=asked.text,
                 backends=bool(built),
-                settings={},
+                settings=settings,
                 **variables,
             )
 
@@ -269,8 +278,7 @@ class Uv(UvProgram):
         """
         urls: dict[str, str] = {}
         for row in rows:
-            # With these, uv asks neither the archive nor its build backend for its requirements.
-            known = {"dependency-metadata": [{"name": row.name, "version": row.version, "requires-dist": []}]}
+            known = known_metadata([replace(row, requires=())])
             done = self._pinned(
                 [f"{row.name}=={row.version}"],
                 min(row.python, key=Version),

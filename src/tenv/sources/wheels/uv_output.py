@@ -19,7 +19,8 @@ from tenv.core.names import normalize
 from tenv.core.progress import Progress, Transfer
 from tenv.locks.lock import Wheel
 
-__all__ = ["CHECK_INDEX", "download_progress", "ended_by_itself", "index_urls", "mismatched", "unusable", "uv_error"]
+__all__ = ["CHECK_INDEX", "download_progress", "ended_by_itself", "failed_builds", "index_urls", "mismatched"]
+__all__ += ["of_build", "unusable", "uv_error", "without_wheels"]
 
 _BAR = re.compile(r"(?P<name>[\w.-]+) +[-━╸]{10,} +(?P<done>[\d.]+ ?[KMGT]?i?B)/(?P<total>[\d.]+ ?[KMGT]?i?B)")
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
@@ -148,6 +149,28 @@ def mismatched(output: str) -> str:
     """Return the package whose file uv refused for its hash; an empty string where there is none."""
     match = _MISMATCH.search(output)
     return normalize(match[1]) if match else ""
+
+
+_FAILED = re.compile(r"[Ff]ailed to (?:download and )?build `([\w.-]+?)(?: @|==|`)")
+
+
+def failed_builds(output: str) -> list[str]:
+    """Return the packages that uv could not build, normalized."""
+    return list(map(normalize, _FAILED.findall(output)))
+
+
+def of_build(error: TenvError, output: str) -> TenvError:
+    """Return an error with a hint if a build backend failed while uv asked it: no requests are in conflict then."""
+    if names := failed_builds(output):
+        hint = f"another version of {names[0]}, or an index with its wheel (`index = …`), needs no build"
+        error.hint = error.hint or hint
+    return error
+
+
+def without_wheels(output: str) -> frozenset[str]:
+    """Return the packages that uv would have to build, by its hint (uv 0.9 to 0.13), normalized."""
+    flat = " ".join(output.split())
+    return frozenset(map(normalize, re.findall(r"Wheels are required for `([\w.-]+)`", flat)))
 
 
 _UNUSABLE = re.compile(r"Failed to install:\s+\S+\s+\(([A-Za-z0-9][\w.-]*)==")

@@ -35,6 +35,7 @@ class UvProgram:
         http: The client for tenv's own requests to the indexes.
         limits: The limits on the unpacked size of a wheel; a caller that knows the user's settings sets them.
         users: The named indexes of the user.
+        configuration: The settings in the user's files of uv.
     """
 
     def __init__(self, environment: Mapping[str, str], home: Path, *, offline: bool = False) -> None:
@@ -44,7 +45,7 @@ class UvProgram:
         self.environment = settings.environment
         self.offline = offline or settings.offline
         self.limits = UnpackLimits()
-        self._configuration = settings.configuration
+        self.configuration = settings.configuration
         self._program = find_uv_bin()
         self.users = UserIndexes.of(settings.environment, settings.configuration)
         self._searched: dict[tuple[str, ...], list[Interpreter]] = {}
@@ -71,13 +72,13 @@ class UvProgram:
         with tempfile.TemporaryDirectory(prefix="tenv-") as name:
             folder = Path(name)
             environment = {**self.environment, **self.http.settings.authorities.variables(folder)}
-            if not self._configuration and not settings:
+            if not self.configuration and not settings:
                 yield folder, {**environment, "UV_NO_CONFIG": "1"}
                 return
             import tomlkit  # late: 22 ms, only for users with a configuration of uv
 
             file = folder / "uv.toml"
-            file.write_text(tomlkit.dumps({**self._configuration, **settings}))
+            file.write_text(tomlkit.dumps({**self.configuration, **settings}))
             yield folder, {**environment, "UV_CONFIG_FILE": str(file)}
 
     def _output(self, *arguments: str) -> str:

@@ -24,6 +24,7 @@ from tenv.core.wheel_platforms import (
 )
 from tenv.locks.lock import Wheel
 from tenv.sources.wheels.choose import choose_wheel
+from tenv.sources.wheels.uv_output import without_wheels
 from tenv.targets.manifest import Manifest, WheelRequest
 from tenv.targets.wheel_origin import Index
 
@@ -84,7 +85,7 @@ def explain(case: WheelCase, error: NoSolutionError) -> NoSolutionError:
         case: The request.
         error: The error with uv's output.
     """
-    search = _WheelSearch(case)
+    search = _WheelSearch(case, without_wheels(error.message))
     try:
         found = search.single() or search.beside() or search.clash()
     except (_SearchEndedError, TenvError):
@@ -97,8 +98,9 @@ def explain(case: WheelCase, error: NoSolutionError) -> NoSolutionError:
 
 
 class _WheelSearch:
-    def __init__(self, case: WheelCase) -> None:
+    def __init__(self, case: WheelCase, archives: frozenset[str]) -> None:
         self.case = case
+        self._archives = archives
         self._end = time.monotonic() + _SECONDS
 
     def rows(
@@ -236,6 +238,8 @@ class _WheelSearch:
         if not rows:
             index = self.case.manifest.bound_indexes().get(name)
             what = f"the index {index} has no wheel" if index else "no index in use has a wheel"
+            if name in self._archives:
+                return f"{what} of {name} for {self.case.platform}, only a source archive", _permit(name, wheels)
             return f"{what} of {name} for {self.case.platform}", _or_remove(name, index) if name in wheels else ""
         version = rows[name][0].version
         message = f"no release of {name} is {request.version}; the newest with a wheel is {version}"
@@ -313,6 +317,15 @@ class _WheelSearch:
                     asked = Requirement(line)
                     if asked.marker is None or evaluated(asked.marker, values):
                         yield f"{name} {wheel.version}", asked
+
+
+def _permit(name: str, wheels: Mapping[str, WheelRequest]) -> str:
+    """Return the edit that permits the build of a source archive."""
+    if name not in wheels:
+        return f'`sdists = ["{name}"]` at the top permits its build, which runs its code'
+    index = f', index = "{wheels[name].index}"' if wheels[name].index else ""
+    line = f'{name} = {{ version = "{wheels[name].version}"{index}, build = true }}'
+    return f"`{line}` permits its build, which runs its code"
 
 
 def _or_remove(name: str, index: Index | None) -> str:

@@ -1,0 +1,123 @@
+"""Measure `lock`, `add`, `drop` and `update --dry-run` beside `uv lock`, and print the seconds as a table.
+
+    python benchmarks/lock_speed.py --rounds 3
+
+Run it on a quiet machine, with the interpreter of tenv's environment. The target is the built-in `cpu` by the name
+`mine`, without its lock; the project of uv has the same requests. *Cold* is with empty caches; *stale* is with what the
+round before has left, asked again (`uv lock --refresh`, and tenv, which asks for each page once in each command);
+*fresh* is `uv lock --offline` and `tenv … --offline`. Each round compares the bytes of a lock with those that
+resolutions without a question ahead give.
+"""
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import tomli
+from uv import find_uv_bin
+
+TENV = (sys.executable, "-m", "tenv")
+SLOWLY = (
+    "import sys; from tenv.sources.wheels import resolve; resolve._WORKERS = 99; from tenv.cli import main; "
+    "main._main(sys.argv[1:])"
+)
+"""tenv with as many processes as cases, so that each asks the index for itself."""
+WORK = ("uv lock", "lock", "add", "drop", "update --dry-run")
+UV = ("uv lock",)
+
+
+def seconds(words: Sequence[str], folder: Path, environment: dict[str, str]) -> float:
+    """Return the seconds of a command that must succeed."""
+    started = time.perf_counter()
+    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return time.perf_counter() - started
+
+
+def write_projects(folder: Path, manifest: Path) -> tuple[Path, Path]:
+    """Write the project of tenv and the one of uv."""
+    mine, theirs = folder / "mine", folder / "theirs"
+    (mine / "manifests").mkdir(parents=True)
+    theirs.mkdir()
+    (mine / "tenv.toml").touch()
+    (mine / "manifests" / "mine.toml").write_text(manifest.read_text())
+    data = tomli.loads(manifest.read_text())
+    parts = [data, *data.get("feature", {}).values()]
+    names = {name for part in parts for name in part.get("pypi-dependencies", {})}
+    lines = "\n".join(f'    "{name}",' for name in sorted(names))
+    text = f'[project]\nname = "theirs"\nversion = "0"\nrequires-python = ">=3.11"\ndependencies = [\n{lines}\n]\n'
+    (theirs / "pyproject.toml").write_text(text)
+    return mine, theirs
+
+
+def one_round(folder: Path, manifest: Path) -> dict[tuple[str, str], float]:
+    """Return the seconds of each work in each state."""
+    mine, theirs = write_projects(folder, manifest)
+    lock = mine / "locks" / "mine.lock"
+    caches = {"UV_CACHE_DIR": str(folder / "uv"), "TENV_CACHE_DIR": str(folder / "tenv")}
+    environment, found = {**os.environ, **caches}, {}
+
+    def run(work: str, state: str, *words: str, where: Path = mine) -> None:
+        found[work, state] = seconds(words, where, environment)
+
+    def anew(state: str, *more: str) -> None:
+        lock.unlink(missing_ok=True)
+        run("lock", state, *TENV, "lock", "mine", *more)
+
+    own = {**environment, "UV_CACHE_DIR": str(folder / "uv of uv")}
+    for state, more in (("cold", ()), ("stale", ("--refresh",)), ("fresh", ("--offline",))):
+        (theirs / "uv.lock").unlink(missing_ok=True)
+        found["uv lock", state] = seconds([find_uv_bin(), "lock", "-q", *more], theirs, own)
+    anew("cold")
+    text = lock.read_bytes()
+    anew("stale")
+    assert lock.read_bytes() == text
+    lock.unlink()
+    seconds([sys.executable, "-c", SLOWLY, "lock", "mine"], mine, environment)
+    assert lock.read_bytes() == text, "a lock without a question ahead has other bytes"
+    anew("fresh", "--offline")
+    assert lock.read_bytes() == text
+    run("add", "stale", *TENV, "add", "mine", "attrs")
+    run("drop", "stale", *TENV, "drop", "mine", "attrs")
+    assert lock.read_bytes() == text
+    run("add", "fresh", *TENV, "add", "mine", "attrs", "--offline")
+    run("drop", "fresh", *TENV, "drop", "mine", "attrs", "--offline")
+    run("update --dry-run", "stale", *TENV, "update", "mine", "--dry-run")
+    run("update --dry-run", "fresh", *TENV, "update", "mine", "--dry-run", "--offline")
+    return found
+
+
+def main() -> None:
+    """Measure and print the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--manifest", type=Path, default=Path(__file__).parents[1] / "manifests" / "cpu.toml")
+    options = parser.parse_args()
+    rows: list[dict[tuple[str, str], float]] = []
+    for _ in range(options.rounds):
+        folder = Path(tempfile.mkdtemp(prefix="lock-speed-"))
+        try:
+            rows.append(one_round(folder, options.manifest))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        print(f"load {os.getloadavg()[0]:.1f}", file=sys.stderr)
+    states = ("cold", "stale", "fresh")
+    print("| work | " + " | ".join(states) + " |\n|---|" + "--:|" * len(states))
+    for work in WORK:
+        cells = []
+        for state in states:
+            times = [row[work, state] for row in rows if (work, state) in row]
+            spread = f"{statistics.median(times):.2f} ({min(times):.2f} to {max(times):.2f})" if times else ""
+            cells.append(spread)
+        print(f"| {work if work in UV else f'tenv {work}'} | " + " | ".join(cells) + " |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,248 @@
+"""The published versions of a package on the indexes and channels in use, and the newest ones of a lock's packages."""
+
+import re
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from tenv.core.dataclass import dataclass
+from tenv.core.errors import NetworkError, UsageError
+from tenv.core.names import channel_urls, channel_word, normalize
+from tenv.core.versions import Version, fits, is_release
+from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags
+from tenv.locks.lock import Lock
+from tenv.locks.lock_file import read_lock
+from tenv.project.context import Context
+from tenv.sources.interface import sources
+from tenv.targets.manifest import PLATFORMS, Manifest, with_features
+from tenv.targets.search import Target
+from tenv.verbs.lock import lock_target
+
+__all__ = ["CHANNEL", "Outdated", "Published", "find_outdated", "search_package"]
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tenv.sources.wheels.pages import PublishedWheel
+
+CHANNEL = "conda-forge"
+"""The channel that is asked without a target."""
+
+_PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+"""The Pythons that wheels without a target are looked at for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A published version of a package.
+
+    Attributes:
+        name: The package.
+        kind: ``wheel`` or ``conda``.
+        version: The version.
+        source: The address of the index, or the channel.
+        platforms: The platforms of the target that it serves with every Python of the target.
+        fits: Whether it serves all of them and the target accepts this version.
+    """
+
+    name: str
+    kind: str
+    version: str
+    source: str
+    platforms: tuple[str, ...]
+    fits: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {**{name: getattr(self, name) for name in self.__slots__}, "platforms": list(self.platforms)}
+
+
+def search_package(
+    context: Context, name: str, target: Target | None, channels: "Sequence[str]" = ()
+) -> list[Published]:
+    """Return the published versions of a package, wheels first, the newest first.
+
+    Args:
+        context: The context of the verb.
+        name: The package.
+        target: The target whose indexes, channels, platforms and Pythons count; None for all platforms and `CHANNEL`.
+        channels: More channels to ask.
+
+    Raises:
+        UsageError: No index and no channel has the package.
+        NetworkError: An index does not respond, or no channel does.
+    """
+    manifest = with_features(target.manifest) if target else None
+    found = _wheels(context, manifest, name)
+    try:
+        found += _conda(context, manifest, name, channels)
+    except NetworkError as error:
+        if not found:
+            raise
+        context.progress.say(f"warning: {error.message}")
+    if not found:
+        label = shlex.join(["tenv", "search", name, *([target.name] if target else [])])
+        hint = f"`{label} --channel NAME` asks another channel"
+        raise UsageError(f"no index and no channel in use has a package `{name}`", hint=hint)
+    return found
+
+
+def _wheels(context: Context, manifest: Manifest | None, name: str) -> list[Published]:
+    from packaging.version import Version  # late: 15 ms
+
+    from tenv.sources.wheels.pages import PublishedWheel, published_wheels  # late: as in all verbs
+
+    context.progress.step(f"asking the indexes for {name}")
+    by_version: dict[tuple[str, str], list[PublishedWheel]] = {}
+    for wheel in published_wheels(context.uv(), manifest, name):
+        if is_release(wheel.file.version):
+            by_version.setdefault((wheel.file.version, wheel.index), []).append(wheel)
+    platforms = manifest.platforms if manifest else PLATFORMS
+    found = []
+    for (version, index), wheels in by_version.items():
+        served = tuple(on for on in platforms if _serves(wheels, manifest, on))
+        asked = [manifest.on(on).wheels.get(normalize(name)) for on in served] if manifest else []
+        accepted = all(version in row.version for row in asked if row) and not Version(version).is_prerelease
+        found.append(Published(name, "wheel", version, index, served, accepted and served == (*platforms,)))
+    return sorted(found, key=lambda row: Version(row.version), reverse=True)
+
+
+def _serves(wheels: "Iterable[PublishedWheel]", manifest: Manifest | None, platform: str) -> bool:
+    """Return whether wheels of one release serve a platform with all Pythons of a target; without one, with any."""
+    glibc = (manifest.on(platform).requirements.glibc if manifest else None) or DEFAULT_GLIBC
+
+    def with_python(minor: str) -> bool:
+        tags = accepted_tags(platform, minor, glibc)
+        files = [wheel.file for wheel in wheels if _accepts(wheel.pythons, minor)]
+        return any(tag in tags for file in files for tag in file.all_tags())
+
+    minors = manifest.python_minors() if manifest else ()
+    return all(map(with_python, minors)) if minors else any(map(with_python, _PYTHONS))
+
+
+def _accepts(pythons: str, minor: str) -> bool:
+    """Return whether a `requires-python` accepts a minor; one that can't be read accepts all, as for uv."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # late: 15 ms
+
+    try:
+        return not pythons or fits(SpecifierSet(pythons), f"{minor}.99")
+    except InvalidSpecifier:
+        return True
+
+
+def _conda(context: Context, manifest: Manifest | None, name: str, channels: "Sequence[str]") -> list[Published]:
+    words = (*(manifest.channels if manifest else (CHANNEL,)), *channels)
+    if not words:
+        return []
+    from tenv.rattler_api.records import fits as fits_spec  # late: heavy
+    from tenv.rattler_api.solver import Solver
+    from tenv.sources.conda.queries import newest_first
+
+    platforms = manifest.platforms if manifest else PLATFORMS
+    context.progress.step(f"asking {', '.join(words)} for {name}")
+    solver = Solver(context.network())
+    served: dict[str, dict[str, set[str]]] = {}
+    accepted: set[tuple[str, str]] = set()
+    for platform in platforms:
+        asked = manifest.on(platform).dependencies.get(name) if manifest else None
+        for url in dict.fromkeys(url for word in words for url in channel_urls(word, platform)):
+            for record in solver.candidates([url], platform, name.lower()):
+                channel = channel_word(url)
+                served.setdefault(channel, {}).setdefault(record.version, set()).add(platform)
+                if asked is None or fits_spec(asked.spec(name), record):
+                    accepted.add((channel, record.version))
+    found = []
+    for channel, versions in served.items():
+        for version in newest_first(versions):
+            here = tuple(platform for platform in platforms if platform in versions[version])
+            whole = here == (*platforms,) and (channel, version) in accepted
+            found.append(Published(name, "conda", version, channel, here, whole))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Outdated:
+    """A package of a lock with a newer version.
+
+    Attributes:
+        name: The package.
+        kind: Its kind, as in `tenv packages`.
+        locked: Its versions in the lock: several where platforms or Pythons differ.
+        allowed: Its versions in a lock of today, which `tenv update` writes; empty where it would not be in it.
+        newest: The newest published version; None if unknown.
+    """
+
+    name: str
+    kind: str
+    locked: tuple[str, ...]
+    allowed: tuple[str, ...]
+    newest: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return {**values, "locked": [*self.locked], "allowed": [*self.allowed]}
+
+
+def find_outdated(context: Context, target: Target) -> list[Outdated]:
+    """Return the packages of a lock that have newer versions, allowed by the manifest or not.
+
+    Raises:
+        LockMissingError, LockCorruptError: There is no lock, or none that can be read.
+        NoSolutionError: No set of files satisfies the manifest today.
+        NetworkError: An index or a channel does not respond.
+    """
+    old = read_lock(target.lock_file, target.name)
+    new = lock_target(context, target, upgrade=None, dry_run=True).lock
+    manifest = with_features(target.manifest)
+    before, after = _versions(old), _versions(new)
+    newest = _newest_wheels(context, manifest, old) | _newest_conda(context, manifest, old)
+    found = []
+    for (kind, name), locked in sorted(before.items(), key=lambda row: (row[0][1], row[0][0])):
+        allowed, latest = after.get((kind, name), ()), newest.get((kind, name))
+        if locked != allowed or (latest and latest not in locked):
+            found.append(Outdated(name, kind, locked, allowed, latest))
+    return found
+
+
+def _versions(lock: Lock) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Return the versions of each package of a lock, by kind and name."""
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for source in sources():
+        for platform in lock.platforms if source.section.noun else ():
+            for file in lock.files(source.section.key, platform):
+                found.setdefault((source.section.kind, file.name), {})[file.version] = None
+    return {key: tuple(sorted(versions, key=_numbers)) for key, versions in found.items()}
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part[:18]) for part in re.findall(r"\d+", version))
+
+
+def _newest_wheels(context: Context, manifest: Manifest, lock: Lock) -> dict[tuple[str, str], str]:
+    """Return the newest release of each wheel of a lock for a Python of the target, by kind and name."""
+    rows = [wheel for wheels in lock.wheels.values() for wheel in wheels if not wheel.url and not wheel.path]
+    if not rows or context.offline:
+        return {}
+    python = min((minor for wheel in rows for minor in wheel.python), key=Version)
+    context.progress.step("asking the indexes for newer versions")
+    indexes = {wheel.name: wheel.index for wheel in rows if wheel.index}
+    names = sorted({wheel.name for wheel in rows})
+    found = context.uv().releases(names, python, indexes=indexes, manifest=manifest)
+    return {("wheel", normalize(row["name"])): str(row.get("version", "")) for row in found}
+
+
+def _newest_conda(context: Context, manifest: Manifest, lock: Lock) -> dict[tuple[str, str], str]:
+    """Return the newest version of each conda package of a lock, by kind and name."""
+    names = sorted({package.name for packages in lock.conda.values() for package in packages})
+    if not names:
+        return {}
+    from tenv.rattler_api.solver import Solver  # late: heavy
+    from tenv.sources.conda.queries import newest_first
+
+    context.progress.step("asking the channels for newer versions")
+    solver = Solver(context.network())
+    versions: dict[str, set[str]] = {}
+    for platform in manifest.platforms:
+        for record in solver.candidates(manifest.on(platform).sources(platform), platform, *names):
+            versions.setdefault(record.name, set()).add(record.version)
+    return {("conda", name): newest_first(found)[0] for name, found in versions.items()}
