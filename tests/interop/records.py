@@ -5,7 +5,17 @@ from pathlib import Path
 
 from tests.interop.lock_index import Release
 
-__all__ = ["CONDA_LOCK", "LOCKS", "OLD_PIXI", "PIXI", "WHEELS", "write_conda_lock", "write_old_pixi", "write_pixi"]
+__all__ = [
+    "CONDA_LOCK",
+    "LOCKS",
+    "OLD_PIXI",
+    "PIXI",
+    "SOURCE_ONLY",
+    "WHEELS",
+    "write_conda_lock",
+    "write_old_pixi",
+    "write_pixi",
+]
 
 HOME = "https://conda.anaconda.org/conda-forge"
 SHA = {
@@ -242,6 +252,9 @@ package:
     sha256: {SHA["beta"]}
   category: main
   optional: false
+"""
+
+SOURCE_ONLY = f"""\
 - name: source-only
   version: '3.0'
   manager: pip
@@ -253,6 +266,7 @@ package:
   category: main
   optional: false
 """
+"""A package of `CONDA_LOCK` that only a source archive has."""
 
 
 def _writer(name: str, text: str) -> Callable[[Path], Path]:

@@ -177,7 +177,8 @@ def write_random(rng: random.Random) -> None:
     names = [f"p{number}" for number in range(rng.randint(3, 14))]
     depends = {name: rng.sample(names[:place], rng.randint(0, min(3, place))) for place, name in enumerate(names)}
     target, debug, test = (rng.sample(names, rng.randint(1, 3)) for _ in range(3))
-    own = {platform: [name for name in rng.sample(names, 2) if name not in target] for platform in PLATFORMS}
+    shared = {*target, *debug, *test}
+    own = {platform: [name for name in rng.sample(names, 2) if name not in shared] for platform in PLATFORMS}
     features = {"debug": [name for name in debug if name not in target], "test": [n for n in test if n not in target]}
     lines = [
         f"platforms = {json.dumps(PLATFORMS)}",
@@ -194,7 +195,7 @@ def write_random(rng: random.Random) -> None:
     manifest = read_manifest("random", file, Path, "random.toml", file.parent.absolute())
     rows_of, packages = {}, {}
     for platform in PLATFORMS:
-        there = sorted(conda_reached({*target, *debug, *test, *own[platform]}, depends))
+        there = sorted(conda_reached({*shared, *own[platform]}, depends))
         rows_of[platform] = tuple(conda_row(name, depends[name], platform) for name in there)
         packages[platform] = tuple(
             CondaPackage(name, "1.0", "0", platform, HOME, row["conda"], row["sha256"], depends=tuple(row["depends"]))

@@ -5,6 +5,7 @@ Two targets have all parts between them. Each is exported here to each format th
 
 import re
 import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,9 +30,9 @@ BEGIN, END = "<!-- exported:begin -->\n", "<!-- exported:end -->"
 
 WRITTEN = [name for name in FORMATS if find_format(name).read and find_format(name).export]
 GIT, COMMIT = "https://example.org/tree", "a1" * 20
-PYTHON = "3.12"
+PYTHON = f"3.{sys.version_info.minor}"  # so that the tools of this Python take what is written
 
-HEAD = """
+HEAD = f"""
 platforms = ["linux-64"]
 channels = ["conda-forge"]
 pytorch = ">=2.9,<2.12"
@@ -39,7 +40,7 @@ pytorch = ">=2.9,<2.12"
 cuda = "12.8"
 glibc = "2.28"
 [dependencies]
-python = "3.12.*"
+python = "{PYTHON}.*"
 bzip2 = "1.*"
 """
 WHOLE = """
@@ -122,7 +123,7 @@ def conda(name: str, version: str) -> dict[str, Any]:
 
 ROWS = (
     conda("bzip2", "1.0.8"),
-    conda("python", "3.12.11"),
+    conda("python", f"{PYTHON}.1"),
     conda("tzdata", "2025b"),
 )
 

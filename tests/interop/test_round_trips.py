@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.records import LOCKS, write_conda_lock, write_pixi
+from tests.interop.records import LOCKS, SOURCE_ONLY, write_conda_lock, write_pixi
 from tests.interop.round_trip import (
     Trip,
     public_locks,
@@ -68,8 +68,21 @@ def test_all_of_a_pixi_lock_can_be_held(tmp_path: Path) -> None:
 
 def test_what_of_a_conda_lock_can_not_be_held_is_told(tmp_path: Path) -> None:
     trip = conda_lock_trip(write_conda_lock(tmp_path))
-    assert [name for _, _, name in trip.left] == ["source-only"]
+    assert not trip.left
     assert "a target has no categories: packages in dev are imported with the rest" in trip.lost
+
+
+def test_a_source_archive_that_no_index_has_leaves_the_manifest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:9/simple")
+    file = write_conda_lock(tmp_path)
+    file.write_text(file.read_text() + SOURCE_ONLY)
+    ended = call("import", str(file), "--name", "trip")
+    assert ended.status == 0, ended.err
+    assert "not imported: its lock, since tenv can't lock source-only, and " in ended.err
+    assert "source-only = { version" in Path("manifests/trip.toml").read_text()
+    assert not Path("locks/trip.lock").exists()
 
 
 @pytest.mark.parametrize("form", ["pixi", "conda-lock"])

@@ -209,7 +209,7 @@ def test_add_writes_a_request_and_pixi_keeps_it(project: Project, tree: Path) ->
         f'it = {{ git = "{tree.as_uri()}", branch = "main" }}\nfile = {{ path = "it-1.0.whl" }}\n'
     )
     lost = project.ok("import", "pixi.toml", "--name", "theirs", "--json").data["lost"]
-    assert any("`file` has a request that tenv can't express" in line for line in lost)
+    assert "`file`, since there is no `it-1.0.whl`" in lost
     text = (project.folder / "manifests" / "theirs.toml").read_text()
     assert 'vision = { path = "../vision", editable = true, extras = ["test"] }' in text
     assert f'it     = {{ git = "{tree.as_uri()}", branch = "main" }}' in text

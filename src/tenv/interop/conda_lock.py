@@ -200,7 +200,15 @@ def _read(source: GivenFile) -> Imported:
     draft = _asked_for(source, found.metadata.sources, draft, held) or draft
     rows = _pixi_rows(conda, lost)
     unread = frozenset(tree.name for found in trees.values() for tree in found)
-    part = ForeignLock(tuple(map(channel_url, draft.channels)), rows, wheels, trees=trees, unread=unread)
+    requirers = {
+        normalize(needed): f"{package.name} {package.version}"
+        for packages in pip.values()
+        for package in packages
+        for needed in package.dependencies
+        if normalize(needed) in unread
+    }
+    channels = tuple(map(channel_url, draft.channels))
+    part = ForeignLock(channels, rows, wheels, trees=trees, unread=unread, requirers=requirers)
     if gap := _gap(pip, held):
         lost.append(f"its lock, since tenv can't lock {gap}: `tenv lock` writes one")
     draft = replace(draft, sdists=sdists_of(part))

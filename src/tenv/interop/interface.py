@@ -302,6 +302,7 @@ class ForeignLock:
             wheels that their build needs.
         left: The packages that a lock of tenv can't have, each with the reason.
         unread: The names of the packages of `trees` whose requirements the file does not have.
+        requirers: A package that requires each of some packages of `trees`, where the wheels have no requirements.
         origins: The index of each wheel that the lock names one for, by the wheel's sha256.
         faults: Why the other tool itself does not take the lock for its requests, one sentence each.
     """
@@ -313,6 +314,7 @@ class ForeignLock:
     trees: Mapping[str, tuple[LockedTree, ...]] = field(default_factory=dict)
     left: Mapping[str, str] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()
+    requirers: Mapping[str, str] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
 

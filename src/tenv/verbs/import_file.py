@@ -227,7 +227,8 @@ class _Trial:
         if added := _with_unrequired(draft, asked, made, more):
             asked = self.manifest(added)[1]
             draft, made = added, self.lock(asked, part)
-        faults = [*part.faults, *differences(made, asked)]
+        gaps = [f"{part.requirers[name]} requires {name}" for name in sorted(part.left) if name in part.requirers]
+        faults = [*part.faults, *differences(made, asked), *gaps]
         if faults and part.left:
             names, why = ", ".join(sorted(part.left)), faults[0]
             lost.append(f"its lock, since tenv can't lock {names}, and {why}: `tenv lock {self.name}` writes one")
