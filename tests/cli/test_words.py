@@ -37,7 +37,6 @@ def test_a_word_of_another_tool_leads_to_the_command_of_tenv(words: tuple[str, .
         ("pip freeze", "tenv run tiny -- sh -c 'python -m ensurepip && python -m pip install PACKAGE'"),
         ("pip install scipy", "tenv run tiny -- sh -c 'python -m ensurepip && python -m pip install scipy'"),
         ("why alpha", "tenv tree tiny --invert alpha"),
-        ("search 'cu.*'", "tenv packages tiny 'cu.*'"),
         ("--json sync", "tenv create tiny"),
         ("env remove other", "tenv remove other"),
         ("config set sync true", "tenv config sync true"),

@@ -11,6 +11,8 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "default": ("tenv default cuda130", "tenv default"),
     "lock": ("tenv lock cuda130", "tenv lock --check"),
     "update": ("tenv update cuda130 --dry-run", "tenv update cuda130 numpy"),
+    "outdated": ("tenv outdated cuda130", "tenv outdated --json"),
+    "search": ("tenv search numpy", "tenv search magma cuda126 --channel conda-forge"),
     "diff": ("tenv diff cuda130 cuda132", "tenv diff locks/mine.lock"),
     "tree": ("tenv tree cuda130", "tenv tree cuda130 --invert numpy"),
     "packages": ("tenv packages cuda130 --sort size", "tenv packages cuda130 '^nvidia-'"),
