@@ -75,7 +75,7 @@ def test_equal_machines_are_one_column_and_a_filter_leaves_those_that_match(brow
     search = browser.find_element("id", "search")
     search.send_keys("v100")
     assert heads(browser) == ["2 machines"]
-    assert browser.find_element("id", "counted").text == "2 machines in 1 columns of equal machines"
+    assert browser.find_element("id", "counted").text == "2 machines in 1 column of equal machines"
     search.clear()
     search.send_keys("old1 te")
     assert heads(browser) == ["old1 and 1 equal"]

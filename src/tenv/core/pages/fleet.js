@@ -103,8 +103,8 @@ function draw() {
 function columnOf(column) {
   const node = make("div", "column");
   const head = make("button", "head");
-  const many = column.machines.length;
-  head.append(make("b", "", many === 1 ? column.machines[0] : found(column) || `${many} machines`));
+  const single = column.machines.length === 1;
+  head.append(make("b", "", single ? column.machines[0] : found(column) || many(column.machines.length, "machine")));
   head.append(make("small", "", column.gpus.join(", ") || "no GPU"), make("small", "", `driver ${column.driver}`));
   head.title = column.machines.slice(0, 30).join("\n");
   head.addEventListener("click", () => open(column, null, head));
@@ -120,6 +120,10 @@ function columnOf(column) {
   return node;
 }
 
+function many(number, name) {
+  return `${number} ${name}${number === 1 ? "" : "s"}`;
+}
+
 // Return the first machine that the search names, and how many equal ones there are.
 function found(column) {
   const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -132,8 +136,8 @@ function open(column, row, button) {
   chosen = button;
   button.classList.add("chosen");
   detail.hidden = false;
-  const many = column.machines.length;
-  const who = many === 1 ? column.machines[0] : `${many} equal machines`;
+  const single = column.machines.length === 1;
+  const who = single ? column.machines[0] : `${column.machines.length} equal machines`;
   detail.replaceChildren(make("h2", "", row === null ? who : `${data.targets[row]} on ${who}`));
   detail.append(make("p", "", `${column.gpus.join(", ") || "no GPU"}; driver ${column.driver}`));
   if (row !== null) {
@@ -142,7 +146,7 @@ function open(column, row, button) {
     if (!cell.findings.length) detail.append(make("p", "faint", "no findings"));
     for (const number of cell.findings) detail.append(findingOf(data.findings[number]));
   }
-  if (many > 1 || row === null) {
+  if (!single || row === null) {
     detail.append(make("h2", "", "Machines"));
     const list = make("div", "machines");
     for (const name of column.machines) list.append(make("div", "", name));
@@ -167,7 +171,7 @@ function filter() {
   shown = data.columns.filter((column) => words.every((word) => column.text.includes(word)) &&
     (!answer.value || rows.some((row) => data.cells[column.cells[row]].kind === answer.value)));
   const machines = shown.reduce((sum, column) => sum + column.machines.length, 0);
-  counted.textContent = `${machines} machines in ${shown.length} columns of equal machines`;
+  counted.textContent = `${many(machines, "machine")} in ${many(shown.length, "column")} of equal machines`;
   scroll.scrollLeft = 0;
   space.replaceChildren();
   drawn.clear();
