@@ -12,7 +12,7 @@ import pytest
 from tenv.debugging.python_processes import read_rights, starting
 from tests.integration.bench import Bench, check
 from tests.support.debug_adapter import Adapter, Gdb
-from tests.support.vs_code import read_settings
+from tests.support.vs_code import expanded, read_settings
 
 pytestmark = [
     pytest.mark.real,
@@ -59,7 +59,7 @@ def test_both_breakpoints_are_hit(bench: Bench, tmp_path: Path) -> None:
     (work / "main.py").write_text(PYTHON)
     headers = bench.run(prefix, "python", "-c", "import sysconfig; print(sysconfig.get_path('include'))")
     check(["g++", "-O0", "-g", "-shared", "-fPIC", f"-I{headers.strip()}", "-o", "one.so", "one.cpp"], work)
-    launch, tasks = (read_settings(work / ".vscode" / f"{name}.json") for name in ("launch", "tasks"))
+    launch, tasks = (expanded(read_settings(work / ".vscode" / f"{name}.json"), work) for name in ("launch", "tasks"))
     entries = {entry["name"]: entry for entry in launch["configurations"]}
     native, python = (entries[name] for name in launch["compounds"][0]["configurations"])
 

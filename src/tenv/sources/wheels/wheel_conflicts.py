@@ -242,8 +242,13 @@ class _WheelSearch:
                 return f"{what} of {name} for {self.case.platform}, only a source archive", _permit(name, wheels)
             return f"{what} of {name} for {self.case.platform}", _or_remove(name, index) if name in wheels else ""
         version = rows[name][0].version
-        message = f"no release of {name} is {request.version}; the newest with a wheel is {version}"
-        return message, _edit(name, request, version) if name in wheels else ""
+        edit = _edit(name, request, version) if name in wheels else ""
+        if name in self._archives:
+            message = f"{name} {request.version} has no wheel, only a source archive"
+            edit = ", or ".join(filter(None, (_permit(name, wheels), edit)))
+        else:
+            message = f"no release of {name} is {request.version}"
+        return f"{message}; the newest with a wheel is {version}", edit
 
     def beside(self) -> Found | None:
         """Find a conda package that a wheel's requirement excludes."""
