@@ -32,7 +32,8 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _command(name: str, command: click.Command) -> Iterator[str]:
-    context = click.Context(command, info_name=f"tenv {name}")
+    # A command keeps the first help option that it is asked for, so this one has the program's own names.
+    context = click.Context(command, info_name=f"tenv {name}", help_option_names=["-h", "--help"])
     usage = " ".join(command.collect_usage_pieces(context))
     yield from (f".SS {text_of(name)}", ".PP", f"\\fBtenv {text_of(name)}\\fR {text_of(usage)}")
     yield from _paragraphs(_MARKS.sub("", command.help or ""))

@@ -12,7 +12,9 @@ from uv import find_uv_bin
 
 from tenv.builds import build_environ
 from tenv.builds.build_environ import OPTIONS
+from tenv.builds.build_job import BuildJob, Done
 from tenv.builds.configure_step import flag_words, same_code
+from tenv.core.errors import StorageError
 from tests.builds.conftest import Workshop, codes, step
 from tests.support.fakes import make_wheel
 from tests.support.projects import Project, call
@@ -39,6 +41,7 @@ def test_a_checkout_becomes_a_torch_that_computes(workshop: Workshop) -> None:
     shown = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
     assert [row["name"] for row in shown["steps"]] == STEPS
     assert {"BinaryOps.cpp.o", "Module.cpp.o", "Scalar.cpp.o"} <= {Path(task[0]).name for task in shown["tasks"]}
+    assert shown["ended"]
     assert shown["largest"] > 1 << 20
     assert "http" not in page.partition('id="data">')[0].replace("http-equiv", "")
     kept = json.loads((workshop.checkout / ".tenv/builds/tiny/processor-times.json").read_text())
@@ -60,6 +63,20 @@ def test_a_checkout_becomes_a_torch_that_computes(workshop: Workshop) -> None:
     assert json.loads(kept.read_text()) == notes
     constraint = (workshop.prefix / "tenv-meta" / "built-torch.txt").read_text()
     assert constraint == "torch==2.9.0a0\ntorchvision==0.24.*\ntorchaudio==2.9.*\ntriton==3.5.*\n"
+
+
+def test_the_page_of_a_build_that_an_error_stops_reports_no_good_end(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_job: BuildJob) -> Done:
+        raise StorageError("the disk is full")
+
+    monkeypatch.setattr("tenv.verbs.build.configure", full)
+    assert call("build", "tiny", "--pytorch", str(workshop.checkout)).status != 0
+    page = (workshop.checkout / ".tenv/builds/tiny/report.html").read_text()
+    shown = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    assert not shown["ended"]
+    assert all(row["ok"] for row in shown["steps"])
 
 
 @pytest.mark.long

@@ -85,7 +85,7 @@ def test_the_examples_are_what_the_command_takes(name: str) -> None:
         inner = line.partition("$(")[2].rpartition(")")[0] or line.partition(" | ")[0]
         words = shlex.split(inner.removeprefix("git bisect run "))
         assert words[:2] == ["tenv", name]
-        with click.Context(click.Command("tenv")) as above:
+        with click.Context(click.Command("tenv"), help_option_names=["-h", "--help"]) as above:
             command_of(name).make_context(name, words[2:], parent=above)
 
 

@@ -6,7 +6,7 @@
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -134,7 +134,7 @@ def test_reports_that_can_not_be_read_are_listed(browser: "WebDriver", fleet: Pa
 
 def test_a_build_shows_its_tasks_and_why_it_failed(browser: "WebDriver", tmp_path: Path) -> None:
     finding = {"code": "TE961", "severity": "error", "subject": HOSTILE, "message": "m", "evidence": "e", "source": "s"}
-    data = {
+    data: dict[str, Any] = {
         "target": "t",
         "checkout": "/c",
         "folder": "/c/build",
@@ -160,3 +160,6 @@ def test_a_build_shows_its_tasks_and_why_it_failed(browser: "WebDriver", tmp_pat
     assert [bar.get_attribute("y") for bar in bars] == ["4", "16", "16"]
     rows = [row.text for row in browser.find_elements("css selector", "table:last-of-type tr")]
     assert rows[-3:] == ["9 s a.cpp.o", "4 s b.cpp.o", "1 s c.cpp.o"]
+    page.write_text(render_page("build", "tenv build t", {**data, "ended": False, "steps": data["steps"][:1]}))
+    browser.get(page.as_uri())
+    assert browser.find_element("id", "state").text.startswith("it did not end: ")

@@ -17,13 +17,14 @@ _TASKS = 6000
 """The longest tasks that the time line shows; a build of PyTorch has as many."""
 
 
-def write_report(job: BuildJob, steps: Sequence[StepReport], tasks: Mapping[str, LogRow]) -> str:
+def write_report(job: BuildJob, steps: Sequence[StepReport], tasks: Mapping[str, LogRow], *, ended: bool) -> str:
     """Write the page of a build and return its path; a disk that does not take it fails no build.
 
     Args:
         job: The build.
         steps: The steps that were taken.
         tasks: The rows of Ninja's log that are new.
+        ended: Whether no error and no signal stopped it between two steps.
     """
     facts: dict[str, Any] = {}
     for step in steps:
@@ -34,6 +35,7 @@ def write_report(job: BuildJob, steps: Sequence[StepReport], tasks: Mapping[str,
         "target": job.target.name,
         "checkout": str(job.checkout),
         "folder": str(job.folder),
+        "ended": ended,
         "steps": [
             {"name": step.name.value, "ok": step.ok, "seconds": round(step.seconds, 1), "lines": [*step.done.lines]}
             for step in steps

@@ -122,10 +122,10 @@ def create(
             if dry_run and begun.text:
                 return Result({"target": target, "for": begun.to_json(), "changed": True}, summary=_next(begun))
         if target_from_report:
-            taken, options = _from_report(context, target, options, progress)
+            taken = taken_from_report(context, target, options, progress.say)
         elif target is None:
             target = context.default_target()
-        context, options, around, choice = _judged(context, target, pytorch, options, progress)
+        context, around, choice = _judged(context, target, pytorch, taken.options if taken else options, progress)
         name = choice.target if choice else taken.target if taken else str(target)
         request = workflow.CreateRequest(
             name, prefix, mode, lock_file, python, exact, not no_wait, not no_check, around, repair, anew, named
@@ -137,17 +137,10 @@ def create(
     return Result(data, summary=_summary(made, prefix), findings=[finding.to_json() for finding in made.findings])
 
 
-def _from_report(
-    context: "Context", target: str | None, options: "HostOptions", progress: Terminal
-) -> "tuple[FromReport, HostOptions]":
-    taken = taken_from_report(context, target, options, progress.say)
-    return taken, taken.options
-
-
 def _judged(
     context: "Context", target: str | None, pytorch: str, options: "HostOptions", progress: Terminal
-) -> "tuple[Context, HostOptions, Surroundings | None, TargetChoice | None]":
-    """Return the context and the options with the host that they name, its surroundings, and what `auto` takes."""
+) -> "tuple[Context, Surroundings | None, TargetChoice | None]":
+    """Return the context with the host that options name, its surroundings, and the choice of `auto`."""
     from tenv.checks.host_options import HostOptions
     from tenv.targets.search import AUTO  # late: loads the manifests
 
@@ -158,7 +151,7 @@ def _judged(
         around, choice = _look(context, pytorch, options, progress.say if target == AUTO else None)
     if choice:
         progress.say("\n".join(choice.lines()))
-    return context, options, around, choice
+    return context, around, choice
 
 
 def _require_plain(*, target_from_report: bool, pytorch: str) -> None:

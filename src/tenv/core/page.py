@@ -24,8 +24,9 @@ def render_page(name: str, title: str, data: Any) -> str:
     import jinja2  # late: 40 ms, for few commands
 
     folder = files("tenv.core") / "pages"
-    style, script = ((folder / file).read_text("utf-8") for file in ("page.css", f"{name}.js"))
-    template = (folder / "page.html").read_text("utf-8")
+    names = ("page.html", "page.css", "page.js", f"{name}.js")
+    template, style, shared, own = ((folder / file).read_text("utf-8") for file in names)
+    script = shared + own
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
     return environment.from_string(template).render(
         title=title,

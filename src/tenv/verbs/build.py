@@ -126,14 +126,15 @@ def build(context: Context, request: BuildRequest, say: Say) -> Built:
     if request.only:  # one target of Ninja is all that is asked for
         after = after[:-1]
     steps: list[StepReport] = []
-    report = ""
+    report, ended = "", False
     if _take(job, before, steps, say):
         with _hold(job):
             log = read_log(job.folder)
             try:
                 _take(job, _fitting(job, after), steps, say)
+                ended = True
             finally:
-                report = write_report(job, steps, run_of(log, read_log(job.folder), 0).rows)
+                report = write_report(job, steps, run_of(log, read_log(job.folder), 0).rows, ended=ended)
     return replace(_built(job, steps), report=report)
 
 

@@ -1,15 +1,5 @@
-"use strict";
 // A build: its steps, Ninja's tasks on a time line, the slowest files, and the findings. Names are set as text.
-const data = JSON.parse(document.getElementById("data").textContent);
-const page = document.getElementById("page");
 const SVG = "http://www.w3.org/2000/svg";
-
-function make(tag, className, text) {
-  const node = document.createElement(tag);
-  if (className) node.className = className;
-  if (text !== undefined) node.textContent = text;
-  return node;
-}
 
 function seconds(number) {
   if (number < 60) return `${Math.round(number * 10) / 10} s`;
@@ -66,7 +56,8 @@ function timeline(tasks) {
 
 const failed = data.steps.find((step) => !step.ok);
 const total = data.steps.reduce((sum, step) => sum + step.seconds, 0);
-const facts = [failed ? `failed in step ${failed.name}` : "all steps ended well", `took ${seconds(total)}`];
+const end = data.ended ? "all steps ended well" : "it did not end: it was interrupted, or an error that it printed stopped it";
+const facts = [failed ? `failed in step ${failed.name}` : end, `took ${seconds(total)}`];
 if (data.cache) facts.push(`compile cache: ${data.cache.hits} hits, ${data.cache.misses} misses`);
 if (data.largest) facts.push(`largest process: ${(data.largest / 2 ** 30).toFixed(1)} GiB`);
 const state = make("p", "", facts.join("; "));
@@ -77,16 +68,7 @@ if (data.findings.length) {
   const node = make("section", "detail");
   node.id = "findings";
   node.append(make("h2", "", failed ? "Why it failed" : "Findings"));
-  for (const finding of data.findings) {
-    const one = make("div", "finding");
-    one.append(make("b", "", `${finding.severity} ${finding.code}`), ` ${finding.subject}: ${finding.message}`);
-    const list = make("dl");
-    for (const key of ["evidence", "source", "fix"]) {
-      if (finding[key]) list.append(make("dt", "", key), make("dd", "", finding[key]));
-    }
-    one.append(list);
-    node.append(one);
-  }
+  for (const finding of data.findings) node.append(findingOf(finding));
   if (data.log) node.append(make("p", "faint", `log: ${data.log}`));
   page.append(node);
 }

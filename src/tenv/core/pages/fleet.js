@@ -1,15 +1,5 @@
-"use strict";
 // The machines of a fleet: targets down, equal machines across. Only the columns in view exist, so that 10,000 of them
 // scroll and filter at once. Every text of a report is set as text, never as markup.
-const data = JSON.parse(document.getElementById("data").textContent);
-const page = document.getElementById("page");
-
-function make(tag, className, text) {
-  const node = document.createElement(tag);
-  if (className) node.className = className;
-  if (text !== undefined) node.textContent = text;
-  return node;
-}
 
 function field(label, control) {
   const node = make("label", "", label);
@@ -152,17 +142,6 @@ function open(column, row, button) {
     for (const name of column.machines) list.append(make("div", "", name));
     detail.append(list);
   }
-}
-
-function findingOf(finding) {
-  const node = make("div", "finding");
-  node.append(make("b", "", `${finding.severity} ${finding.code}`), ` ${finding.subject}: ${finding.message}`);
-  const list = make("dl");
-  for (const key of ["evidence", "source", "fix"]) {
-    if (finding[key]) list.append(make("dt", "", key), make("dd", "", finding[key]));
-  }
-  node.append(list);
-  return node;
 }
 
 function filter() {
