@@ -125,3 +125,23 @@ def test_an_interrupted_build_has_the_time_to_put_its_files_away(notes: Path) ->
     parent.send_signal(signal.SIGINT)
     parent.wait(30)
     assert (notes / "away").read_text() == "away\n"
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_signal_beside_the_start_of_the_program_leaves_the_callers_group_alone(when: str) -> None:
+    """The id of a program that is not yet known is 0, and a signal to 0 ended the script that had called tenv."""
+    fork = {"before": "stop(); return fork()", "after": "pid = fork(); pid and stop(); return pid"}[when]
+    code = (
+        "import os, signal, sys\n"
+        "from tenv.core import supervisor\n"
+        "fork, stop = os.fork, lambda: os.kill(os.getpid(), signal.SIGTERM)\n"
+        f"def slow():\n    {fork}\n"
+        "os.fork = slow\n"
+        "supervisor._main(str(os.getppid()), 'none', '/bin/sleep', '60')\n"
+    )
+    script = ["/bin/sh", "-c", '"$0" -c "$1"; echo "the script goes on: $?"', PYTHON, code]
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    done = subprocess.run(
+        script, env=environment, capture_output=True, text=True, check=False, timeout=50, start_new_session=True
+    )
+    assert done.stdout == "the script goes on: 143\n", done.stderr

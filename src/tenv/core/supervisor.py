@@ -57,6 +57,8 @@ class _Supervisor:
         prctl = ctypes.CDLL(None).prctl
         prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
+        # None is handled before the child's id is known: id 0 is the whole process group, its caller's script too.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
         for number in numbers:
             signal.signal(number, self._end)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the program hears it too
@@ -65,7 +67,9 @@ class _Supervisor:
             for number in (*numbers, signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
                 signal.signal(number, signal.SIG_DFL)
             prctl(_SET_PARENT_DEATH_SIGNAL, int(signal.SIGKILL), 0, 0, 0)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             _become(words)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         prctl(_SET_PARENT_DEATH_SIGNAL, int(signal.SIGTERM), 0, 0, 0)
         if self._is_orphan():  # since before that call
             self._end()
