@@ -18,6 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import certifi
 import pytest
 from hypothesis import settings
 
@@ -25,6 +26,7 @@ from tenv.checks import before_create as precheck
 from tenv.checks.host_options import HostOptions
 from tenv.checks.host_options import report as look_at_machine
 from tenv.core import process
+from tenv.core.certificates import Authorities
 from tenv.host.report import HostReport
 from tenv.install import make
 from tenv.locks import lock_file
@@ -100,6 +102,8 @@ def _isolated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, h
     monkeypatch.setattr(socket.socket, "connect", _connect)
     if request.path.name != "test_process.py":  # a fork copies the tables of all cases' memory; its tests have it
         monkeypatch.setattr(process, "_binding", lambda **_: contextlib.nullcontext({}))
+    if request.path.name != "test_certificates.py":
+        monkeypatch.setattr(Authorities, "variables", _few_authorities)
     if request.path.name != "test_power_loss.py":  # a busy disk takes its time, and no test here loses power
         monkeypatch.setattr(make, "flush", lambda _: None)
     monkeypatch.setattr(lock_file, "parse_lock", _parse_lock)
@@ -156,6 +160,19 @@ def _parse_lock(raw: bytes, path: str, target: str = "") -> Lock:
 
 _LARGE = 1 << 14
 """Bytes; the locks that tests make have fewer."""
+
+_variables = Authorities.variables
+
+
+def _few_authorities(self: Authorities, folder: Path) -> dict[str, str]:
+    """Name one authority to uv and rattler, which read 300 files at each start where none is named."""
+    if (found := _variables(self, folder)) or self.system:
+        return found
+    first = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----\n")
+    (folder / "first.pem").write_text(first[0] + first[1])
+    (folder / "none").mkdir(exist_ok=True)
+    return {"SSL_CERT_FILE": str(folder / "first.pem"), "SSL_CERT_DIR": str(folder / "none")}
+
 
 _machines: dict[tuple[str, ...], HostReport] = {}
 

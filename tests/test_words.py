@@ -5,8 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
+from tests.support.each import each
 from tests.support.wording import PATTERNS, SEVERAL, comments, kinds_of_text, rates
 
 ROOT = Path(__file__).parent.parent
@@ -73,7 +72,7 @@ def rows_of(path: Path) -> Iterator[tuple[int, str]]:
     return docstrings(text) if path in TESTS else prose(text)
 
 
-@pytest.mark.parametrize("paths", [SOURCES, TESTS, PAGES], ids=["sources", "tests", "pages"])
+@each("paths", [SOURCES, TESTS, PAGES])
 def test_no_banned_word(paths: list[Path]) -> None:
     assert paths
     found = [fault for path in paths for fault in faults(str(path.relative_to(ROOT)), rows_of(path))]

@@ -13,6 +13,7 @@ from tenv.host.machine import BuildResources
 from tenv.targets.manifest import Manifest
 from tenv.targets.variable_requests import VariableRequest
 from tenv.toolchain.discover import Toolchain
+from tests.support.each import each
 
 GIB = 1 << 30
 PREFIX = Path("/env")
@@ -86,8 +87,8 @@ def test_the_manifest_wins_and_says_what_it_replaced() -> None:
     assert found["USE_MPI"].reason == "set by the manifest of cuda130 ([activation.env]); a value of yours stays"
 
 
-@pytest.mark.parametrize(
-    ("cores", "memory", "cuda", "expected"),
+@each(
+    "cores, memory, cuda, expected",
     [
         (16, 64 * GIB, True, 14),
         (16, 72 * GIB, True, 16),
@@ -141,8 +142,8 @@ def test_a_damaged_activation_is_a_broken_environment(tmp_path: Path, text: str 
     assert raised.value.hint == "`tenv create TARGET --repair` creates it again"
 
 
-@pytest.mark.parametrize(
-    ("toolchain", "flags"),
+@each(
+    "toolchain, flags",
     [
         (WHOLE, "-Xlinker=-rpath -Xlinker=/env/cuda/lib64"),
         (replace(WHOLE, cuda=PREFIX, nvcc=PREFIX / "bin/nvcc"), "-Xlinker=-rpath -Xlinker=/env/lib"),
@@ -297,9 +298,7 @@ def test_the_value_of_an_activation_is_none_of_the_user() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("conda", "virtual", "wanted"), [(True, False, "1"), (True, True, None), (False, True, None), (False, False, None)]
-)
+@each("conda, virtual, wanted", [(True, False, "1"), (True, True, None), (False, True, None), (False, False, None)])
 def test_packages_of_the_home_folder_are_hidden_from_a_python_that_would_see_them(
     conda: bool, virtual: bool, wanted: str | None
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from tenv.activation.changes import Action, Activation, Change
 from tenv.activation.levels import activated, deactivated, edits, without_active_lists
 from tenv.activation.shells import posix
+from tests.support.each import each
 
 LISTS = ("PATH", "CMAKE_PREFIX_PATH", "LDFLAGS", "MANPATH")
 
@@ -63,7 +64,7 @@ def test_what_the_user_added_since_stays(tmp_path: Path) -> None:
     assert (found["PATH"], found["CMAKE_PREFIX_PATH"]) == (f"/mine:{os.defpath}:/late", "/mine")
 
 
-@pytest.mark.parametrize("odd", [{"TENV_LEVEL": "x"}, {"TENV_LEVEL": "2"}, {"_TENV_NAMES_1": "PATH"}])
+@each("odd", [{"TENV_LEVEL": "x"}, {"TENV_LEVEL": "2"}, {"_TENV_NAMES_1": "PATH"}])
 def test_what_no_activation_wrote_changes_nothing(odd: dict[str, str]) -> None:
     environ = {"PATH": "/usr/bin", **odd}
     assert without_active_lists(environ) == environ

@@ -11,6 +11,7 @@ import pytest
 from tenv.audits.library import CODES
 from tenv.audits.on_host import tags_of_name
 from tests.audits.made import CUBIN, PTX, fatbin, library, wheel
+from tests.support.each import each
 from tests.support.projects import Project, call
 
 ROOT = Path(__file__).parents[2]
@@ -326,7 +327,7 @@ def test_a_damaged_member_of_any_packing_is_a_finding(packing: int, tmp_path: Pa
     assert (status, set(found)) == (1, {("error", "TE001")})
 
 
-@pytest.mark.parametrize("number", ["²", "9" * 5000])
+@each("number", ["²", "9" * 5000])
 def test_a_tag_without_a_number_of_usual_size_is_none(number: str) -> None:
     assert tags_of_name(f"a-1-py3-none-manylinux_2_{number}_x86_64.whl") == ()
 

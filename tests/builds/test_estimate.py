@@ -18,6 +18,7 @@ from tenv.builds.logged_run import run_logged
 from tenv.builds.ninja_plan import CompileWatch, compiles_elsewhere, keep_times, measured, read_log, run_of, served
 from tenv.builds.task_costs import Task, TaskKind
 from tenv.core.progress import Silent
+from tests.support.each import each
 
 COST = 12.0
 """Seconds of the table for a source of ATen."""
@@ -277,9 +278,8 @@ def test_a_cache_that_served_the_canary_counts_and_both_times_are_named() -> Non
     assert half.uncached / 2 < half.seconds < half.uncached * 0.52
 
 
-@pytest.mark.parametrize(
-    ("shown", "why"),
-    [(tried(3, 0), "they are too few"), (tried(101, 1, ["Blas.cpp"]), "Blas.cpp did not come out of it")],
+@each(
+    "shown, why", [(tried(3, 0), "they are too few"), (tried(101, 1, ["Blas.cpp"]), "Blas.cpp did not come out of it")]
 )
 def test_a_cache_of_which_too_little_is_known_does_not_count(shown: Tried, why: str) -> None:
     found = forecast(REST, 1, {}, jobs=2, cores=2, tried=shown)

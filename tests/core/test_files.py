@@ -12,6 +12,7 @@ import pytest
 
 from tenv.core import files
 from tenv.core.errors import EnvironmentBusyError, ForeignFolderError, StorageError
+from tests.support.each import each
 from tests.support.projects import SOURCE, held
 
 
@@ -80,8 +81,8 @@ def test_a_failed_write_leaves_the_old_file_and_no_rest(tmp_path: Path, monkeypa
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
 
-@pytest.mark.parametrize(
-    ("number", "hint"),
+@each(
+    "number, hint",
     [
         (errno.ENOSPC, "free some space (`tenv clean` shows what the caches hold), then run the same command again"),
         (errno.EDQUOT, "the disk quota is used up: free some space, then run the same command again"),

@@ -8,6 +8,7 @@ from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.loader import Library, Loader, parse_cache
 from tenv.host.report import Compat, LibcudaKind
 from tests.host.builders import places, program, put, text
+from tests.support.each import each
 
 DRIVER = Fact(Version("535.183.01"), "NVML", OriginKind.NVML)
 NOWHERE = Missing("the loader finds no libx.so.1", ReasonKind.NONE)
@@ -125,8 +126,8 @@ def test_names() -> None:
     assert parse_name("libcuda.so.1.1") is None
 
 
-@pytest.mark.parametrize(
-    ("path", "kind"),
+@each(
+    "path, kind",
     [
         ("/usr/local/cuda-12.8/compat/libcuda.so.1", LibcudaKind.CUDA_COMPAT),
         ("/usr/lib/wsl/lib/libcuda.so.1", LibcudaKind.WSL),

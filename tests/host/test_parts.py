@@ -12,6 +12,7 @@ from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.loader import Loader
 from tenv.host.report import Libstdcxx
 from tests.host.builders import library, needs_compiler, places, put
+from tests.support.each import each
 
 SYSTEM, VARIABLE = OriginKind.SYSTEM, OriginKind.VARIABLE
 NO_CONTAINER = Missing("no sign of a container", ReasonKind.NONE)
@@ -104,8 +105,8 @@ def test_no_libstdcxx(tmp_path: Path) -> None:
     assert libstdcxx.probe(Loader(places(tmp_path))) == Missing("the loader finds no libstdc++.so.6", ReasonKind.NONE)
 
 
-@pytest.mark.parametrize(
-    ("folder", "kind"),
+@each(
+    "folder, kind",
     [
         ("/", "ext4"),
         ("/homestead", "ext4"),

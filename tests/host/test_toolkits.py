@@ -11,6 +11,7 @@ from tenv.host.report import ProblemKind, Toolkit, ToolkitProblem
 from tenv.host.toolkit_ways import parse_dryrun
 from tenv.host.toolkits import parse_nvcc, parse_version_json, probe
 from tests.host.builders import places, program, put, text
+from tests.support.each import each
 from tests.support.found_by import led
 from tests.support.machine_trees import make_debian, make_toolkit
 
@@ -55,7 +56,7 @@ def test_parse_version_json() -> None:
     assert (found["cuda"], found["libcublas"]) == ("11.8.0", "11.11.3.6")
 
 
-@pytest.mark.parametrize("garbage", ["", "[]", "1", '{"cuda": {}}', "{", "[" * 20_000])
+@each("garbage", ["", "[]", "1", '{"cuda": {}}', "{", "[" * 20_000])
 def test_parse_version_json_garbage(garbage: str) -> None:
     assert isinstance(parse_version_json(garbage), Missing)
 

@@ -248,7 +248,7 @@ def test_the_page_on_editors_explains_as_the_schema_does() -> None:
     assert {row[-1] for row in rows} <= meanings
 
 
-@pytest.mark.parametrize("row", [*recorded("What is marked")], ids=lambda row: row[0])
+@each("row", [*recorded("What is marked")])
 def test_the_page_on_editors_marks_what_is_wrong(row: list[str]) -> None:
     text = "\n".join(re.findall(r"`([^`]+)`", row[0]))
     assert faults(text + "\n")

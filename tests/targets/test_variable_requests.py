@@ -165,7 +165,7 @@ def test_what_may_be_named_is_what_tenv_sets() -> None:
     assert not missing
 
 
-@pytest.mark.parametrize("text", ["$HOME", "$$", "a$b", "`x`"])
+@each("text", ["$HOME", "$$", "a$b", "`x`"])
 def test_a_literal_stays_as_it_is(text: str) -> None:
     request = VariableRequest.literal("X", text)
     assert (request.text, request.names()) == (text, ())

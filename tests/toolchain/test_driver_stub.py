@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from tenv.toolchain.driver_stub import STUB_ERROR, ProcessorFamily, declared_functions, stub_library
+from tests.support.each import each
 
 SONAME = "libcuda.so.1"
 PAGE = 0x10000
@@ -143,8 +144,8 @@ def test_the_error_is_that_of_a_stub_library() -> None:
     assert STUB_ERROR == 34
 
 
-@pytest.mark.parametrize(
-    ("machine", "digest"),
+@each(
+    "machine, digest",
     [
         (ProcessorFamily.X86_64, "15db24c37645c5d7e6007c5ea035ada8cb28d06bf7fdeca52be3f8cd2839824d"),
         (ProcessorFamily.AARCH64, "e81331d55feef7c105d17a48487cddf262a00fd079c0a6ca6483c0d30f663ec7"),
@@ -164,8 +165,8 @@ def test_order_and_repetition_do_not_matter() -> None:
     assert exported(data) == sorted(names)
 
 
-@pytest.mark.parametrize(
-    ("machine", "number", "code"),
+@each(
+    "machine, number, code",
     [
         (ProcessorFamily.X86_64, 62, bytes.fromhex("b822000000c3")),
         (ProcessorFamily.AARCH64, 183, bytes.fromhex("40048052c0035fd6")),

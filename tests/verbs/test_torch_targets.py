@@ -14,6 +14,7 @@ from tenv.targets.manifest_file import read_manifest
 from tenv.targets.nearest_cuda import HostDriver
 from tenv.targets.torch_cuda import follow, torch_cuda
 from tenv.verbs.torch_target import NEWEST, manifest_text, torch_request
+from tests.support.each import each
 from tests.support.fakes import MINORS, make_wheel
 from tests.support.projects import Project, call
 from tests.support.redist import Server
@@ -124,8 +125,8 @@ def test_add_names_the_torch_of_the_target_s_cuda_and_its_edits(torches: Project
     assert "the default index has no torch with CUDA 12.9" in said
 
 
-@pytest.mark.parametrize(
-    ("version", "requires", "platform", "cuda"),
+@each(
+    "version, requires, platform, cuda",
     [
         ("2.15.0", ["cuda-toolkit[cublas]==13.2.2; platform_system == 'Linux'"], "linux-64", "13.2"),
         ("2.15.0", ["cuda-toolkit[cublas]==13.2.2; platform_system == 'Linux'"], "win-64", None),
@@ -153,8 +154,8 @@ def test_a_target_of_conda_takes_the_parts_of_conda_forge() -> None:
     assert follow(found, None) == open_
 
 
-@pytest.mark.parametrize(
-    ("word", "platform", "torch", "python", "label"),
+@each(
+    "word, platform, torch, python, label",
     [
         ("2.14", "linux-64", "2.14.*", ">=3.10,<3.15", ""),
         ("2.14.1", "linux-aarch64", "2.14.1", ">=3.10,<3.15", ""),

@@ -13,6 +13,7 @@ from tenv.sources.system.take import check_names, take
 from tenv.targets.manifest import Manifest
 from tenv.targets.manifest_file import read_manifest
 from tests.host.builders import places, program, put
+from tests.support.each import each
 from tests.support.machine_trees import add_library, make_debian, make_gcc, make_mpi, make_toolkit
 
 CUDNN = {"CUDNN_MAJOR": 9, "CUDNN_MINOR": 1, "CUDNN_PATCHLEVEL": 0}
@@ -246,8 +247,8 @@ def test_takes_mkl(tmp_path: Path) -> None:
     assert (taken(tmp_path, mkl="2024.*")["mkl"].path, taken(tmp_path, mkl="*")["mkl"].version) == (root, "2024.2.1")
 
 
-@pytest.mark.parametrize(
-    ("text", "version"),
+@each(
+    "text, version",
     [
         ("mpirun (Open MPI) 4.1.4\n\nReport bugs to http://www.open-mpi.org/\n", "4.1.4"),
         ("HYDRA build details:\n    Version:                                 4.0.2\n", "4.0.2"),
