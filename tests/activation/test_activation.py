@@ -130,9 +130,7 @@ def test_an_activation_reads_back_as_it_was_written(tmp_path: Path) -> None:
     assert read_activation(tmp_path / "activation.json") == activation
 
 
-@pytest.mark.parametrize(
-    "text", [None, "", "{}", "[]", "[" * 200_000, '{"changes": [1]}', '{"changes": [{"name": "A"}]}']
-)
+@each("text", [None, "", "{}", "[]", "[" * 200_000, '{"changes": [1]}', '{"changes": [{"name": "A"}]}'])
 def test_a_damaged_activation_is_a_broken_environment(tmp_path: Path, text: str | None) -> None:
     path = tmp_path / "activation.json"
     if text is not None:
@@ -240,7 +238,7 @@ def test_what_the_manifest_says_of_options_replaces_them() -> None:
     assert made.apply({"LDFLAGS": "-L/opt/u"})["LDFLAGS"] == "-L/opt/u"
 
 
-@pytest.mark.parametrize("separator", [" ", ":"])
+@each("separator", [" ", ":"])
 def test_a_change_is_stored_with_its_separator(separator: str, tmp_path: Path) -> None:
     change = Change("A", Action.APPEND, "1", "why", separator)
     made = Activation("t", PREFIX, (change,))

@@ -1,5 +1,6 @@
 """The lists of an activated shell are as they were before it."""
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -42,14 +43,16 @@ def active(before: dict[str, str], folder: Path, *prefixes: str, then: str = ":"
     return dict(row.split("=", 1) for row in said.split("\0") if "=" in row)
 
 
-@pytest.mark.parametrize(
-    "before",
-    [
-        {"PATH": os.defpath},
-        {"PATH": "/odd one:/usr/bin", "CMAKE_PREFIX_PATH": "/opt/a:/opt/b", "LDFLAGS": "-L/opt/u", "MANPATH": ""},
-    ],
+@each(
+    "before, prefixes",
+    itertools.product(
+        [
+            {"PATH": os.defpath},
+            {"PATH": "/odd one:/usr/bin", "CMAKE_PREFIX_PATH": "/opt/a:/opt/b", "LDFLAGS": "-L/opt/u", "MANPATH": ""},
+        ],
+        [("/one",), ("/one", "/one"), ("/one", "/two words")],
+    ),
 )
-@pytest.mark.parametrize("prefixes", [("/one",), ("/one", "/one"), ("/one", "/two words")])
 def test_the_lists_are_as_before(before: dict[str, str], prefixes: tuple[str, ...], tmp_path: Path) -> None:
     seen = active(before, tmp_path, *prefixes)
     assert "/one/bin" in seen["PATH"]

@@ -126,7 +126,7 @@ def test_the_commands_print_what_the_shell_says(created: Project, monkeypatch: p
         assert "tenv" in created.ok("hook", name).out
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_awkward_values_are_quoted(name: str, tmp_path: Path) -> None:
     quoted, shell = dialect_of(name).quoted, find_shell(name)
     assert sorted(quoted) == sorted(AWKWARD)

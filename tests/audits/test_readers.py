@@ -35,8 +35,8 @@ def test_what_the_loader_reads(tmp_path: Path) -> None:
     assert read(library(tmp_path / "b.so", rpath="/y"))[0].rpath == ("/y",)
 
 
-@pytest.mark.parametrize(
-    ("symbols", "abi"),
+@each(
+    "symbols, abi",
     [
         (["_ZN3c105ErrorC1ENS_14SourceLocationESs"], CxxAbi.OLD),
         (["_ZNSs6assignEPKc"], CxxAbi.OLD),

@@ -133,7 +133,7 @@ def test_who_will_not_wait_is_told_for_whom(tmp_path: Path) -> None:
         pass
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "[" * 200_000])
+@each("text", ["{", "[]", "[" * 200_000])
 def test_an_owner_that_can_not_be_read_is_no_obstacle(tmp_path: Path, text: str) -> None:
     with held(tmp_path / "env"):
         (tmp_path / ".env.owner").write_text(text)

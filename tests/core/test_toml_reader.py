@@ -90,8 +90,8 @@ def test_nearest_says_nothing_where_nothing_is_near() -> None:
     assert nearest("qqqq", ["cuda130"]) == ""
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
+@each(
+    "content, message",
     [
         (b"\xff", "m.toml: not UTF-8 text (byte 0)"),
         (b"a = ", "m.toml: not TOML: Invalid value (at end of document)"),

@@ -21,7 +21,7 @@ def test_a_file_that_once_failed_is_refused_or_read(path: Path) -> None:
     assert play(kind, "/".join(name), path.read_bytes()) == ""
 
 
-@pytest.mark.parametrize("kind", READERS)
+@each("kind", READERS)
 def test_every_example_of_a_kind_is_read(kind: str, tmp_path: Path) -> None:
     """Else the rounds would change what is refused already."""
     examples = READERS[kind].examples()

@@ -135,7 +135,7 @@ def test_errors(words: tuple[str, ...], code: str, said: str) -> None:
     assert "hint: " in ended.err
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"[]", b'{"schema": 3, "tenv": "9.9"}'])
+@each("content", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"[]", b'{"schema": 3, "tenv": "9.9"}'])
 def test_reports_that_can_not_be_read(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "bad.json"
     path.write_bytes(content)

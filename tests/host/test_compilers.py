@@ -1,7 +1,5 @@
 from pathlib import Path
 
-import pytest
-
 from tenv.host.compilers import parse_kind, parse_version, probe
 from tenv.host.report import Compiler, Lead
 from tests.host.builders import places, program, text
@@ -64,8 +62,8 @@ def test_all_versions_on_path(tmp_path: Path) -> None:
     assert (len(started), len(set(started))) == (5, 4)  # the g++ twice: for its version, and for what it links
 
 
-@pytest.mark.parametrize(
-    ("variables", "taken", "leads"),
+@each(
+    "variables, taken, leads",
     [
         ({}, "gcc", (Lead.PATH,)),
         ({"CXX": "g++-13", "CC": "gcc-13"}, "gcc", (Lead.PATH,)),

@@ -14,8 +14,8 @@ def libcuda(root: Path, body: str) -> Path:
     return library(root / "usr/lib64/libcuda.so.1", source)
 
 
-@pytest.mark.parametrize(
-    ("said", "expected"),
+@each(
+    "said, expected",
     [
         ("12.4", Fact(Version("12.4"), "CONDA_OVERRIDE_CUDA", OriginKind.OVERRIDE)),
         ("12", Fact(Version("12"), "CONDA_OVERRIDE_CUDA", OriginKind.OVERRIDE)),

@@ -90,8 +90,8 @@ def test_this_machine_gives_an_answer() -> None:
     assert isinstance(probe(), Fact | Missing)
 
 
-@pytest.mark.parametrize(
-    ("path", "recorded", "version"),
+@each(
+    "path, recorded, version",
     [
         ("sys/module/nvidia/version", "sys", "570.133.20"),
         ("proc/driver/nvidia/version", "proc-closed", "535.183.01"),
@@ -150,8 +150,8 @@ def test_a_failed_smi_leaves_it_to_the_files(tmp_path: Path) -> None:
     assert probe(places(tmp_path)) == Fact(Version("570.133.20"), "/sys/module/nvidia/version", OriginKind.KERNEL)
 
 
-@pytest.mark.parametrize(
-    ("script", "said"),
+@each(
+    "script, said",
     [
         ("echo ERR!", "nvidia-smi: no driver version in `ERR!`;"),
         ("echo 'No devices were found'; exit 6", "no driver version in `No devices were found` (exit status 6);"),
@@ -221,8 +221,8 @@ def test_nvml_that_is_no_library(tmp_path: Path) -> None:
     assert "NVML: NVML Shared Library Not Found;" in reason(probe(places(tmp_path, library=str(library))))
 
 
-@pytest.mark.parametrize(
-    ("release", "expected"),
+@each(
+    "release, expected",
     [
         ("5.15.167.4-microsoft-standard-WSL2\n", True),
         ("4.4.0-19041-Microsoft\n", True),

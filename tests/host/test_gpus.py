@@ -1,7 +1,5 @@
 from pathlib import Path
 
-import pytest
-
 from tenv.core.versions import Version
 from tenv.host.gpus import parse_proc, parse_tegra, probe
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
@@ -38,7 +36,7 @@ def test_no_bus_is_not(tmp_path: Path) -> None:
     assert found.kind is ReasonKind.HIDDEN
 
 
-@pytest.mark.parametrize("device", ["", "0x", "2182", "0xzzzz", "ffff" * 99])
+@each("device", ["", "0x", "2182", "0xzzzz", "ffff" * 99])
 def test_odd_devices_are_left_aside(tmp_path: Path, device: str) -> None:
     pci(tmp_path, "0000:01:00.0", device)
     assert probe(places(tmp_path)) == Fact((), "/sys/bus/pci/devices", OriginKind.PCI)

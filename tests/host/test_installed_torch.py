@@ -4,12 +4,11 @@ import json
 import os
 from pathlib import Path
 
-import pytest
-
 from tenv.core.versions import Version
 from tenv.host.installed_torch import InstalledTorch, TorchKind, read_torch, torch_from_label
 from tenv.host.interface import Fact, Missing
 from tenv.host.torch_files import TorchPlace
+from tests.support.each import each
 from tests.support.torches import ERROR_OLD, make_base, make_torch, make_torch_wheel, make_venv, torch_files
 
 
@@ -44,8 +43,8 @@ def test_each_value_has_its_file(tmp_path: Path) -> None:
     json.dumps(found.to_json())
 
 
-@pytest.mark.parametrize(
-    ("files", "kind", "version"),
+@each(
+    "files, kind, version",
     [
         (torch_files("2.15.0+cpu", cuda=None), TorchKind.CPU, "2.15.0+cpu"),
         (torch_files("2.9.1+rocm6.4", cuda=None, hip="6.4.43482"), TorchKind.ROCM, "2.9.1+rocm6.4"),
@@ -75,7 +74,7 @@ Each is a version, its kind, the value that is set, and the names that are None 
 """
 
 
-@pytest.mark.parametrize(("version", "kind", "name", "value_of_it", "empty"), RECORDED)
+@each("version, kind, name, value_of_it, empty", RECORDED)
 def test_recorded_version_files(
     tmp_path: Path, version: str, kind: TorchKind, name: str, value_of_it: str, empty: str
 ) -> None:
@@ -173,7 +172,7 @@ def test_an_editable_torch_is_found_through_its_link(tmp_path: Path) -> None:
     assert read(tmp_path / "venv").place == str(tmp_path / "pytorch/torch")
 
 
-@pytest.mark.parametrize("elsewhere", [False, True])
+@each("elsewhere", [False, True])
 def test_an_editable_torch_of_scikit_build_core_lies_in_two_folders(tmp_path: Path, elsewhere: bool) -> None:
     """Its finder maps Python files to the checkout; ``version.py``, ``_C``, headers and libraries are installed."""
     site = make_venv(tmp_path / "venv", make_base(tmp_path / "base"))

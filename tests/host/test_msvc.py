@@ -161,8 +161,8 @@ def test_a_vswhere_that_fails_is_told(script: str, said: str, tmp_path: Path, mo
     assert said in found.origin
 
 
-@pytest.mark.parametrize(
-    ("name", "why"),
+@each(
+    "name, why",
     [
         ("14.50.1", "it has no cl.exe for x64"),
         ("latest", "its name is not a toolset version (14.NN)"),

@@ -149,7 +149,7 @@ TYPOS = [
 ]
 
 
-@pytest.mark.parametrize(("right", "wrong", "place"), TYPOS, ids=[f"{n}-{row[2]}" for n, row in enumerate(TYPOS)])
+@each("right, wrong, place", TYPOS)
 def test_a_typo_is_found_where_it_stands_and_the_reader_refuses_it(
     right: str, wrong: str, place: str, tmp_path: Path
 ) -> None:

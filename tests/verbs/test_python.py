@@ -167,9 +167,7 @@ def make_python(folder: Path, name: str, version: str, *, headers: bool) -> Path
     return program
 
 
-@pytest.mark.parametrize(
-    ("newer_has_headers", "expected"), [(True, "3.97.1"), (False, "3.96.2")], ids=["newer", "with headers"]
-)
+@each("newer_has_headers, expected", [(True, "3.97.1"), (False, "3.96.2")])
 def test_the_search_prefers_the_highest_minor_with_headers(
     tmp_path: Path, newer_has_headers: bool, expected: str
 ) -> None:

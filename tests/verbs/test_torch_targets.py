@@ -171,7 +171,7 @@ def test_the_torch_that_a_word_means(word: str, platform: str, torch: str, pytho
     assert (found.version, found.python, found.label) == (torch, python, label)
 
 
-@pytest.mark.parametrize("word", ["2.1", "2.9+cpu", "2.9+rocm6.4", "nothing/here"])
+@each("word", ["2.1", "2.9+cpu", "2.9+rocm6.4", "nothing/here"])
 def test_a_word_that_means_no_torch_with_cuda(word: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         torch_request(word, FACTS, "linux-64", tmp_path)
@@ -201,7 +201,7 @@ def test_a_target_has_the_torch_of_an_environment(tmp_path: Path) -> None:
         torch_request(".venv", FACTS, "linux-64", tmp_path)
 
 
-@pytest.mark.parametrize("version", ["2.16.0a0+git1234567", "2.16.0.dev20261101+cu132"])
+@each("version", ["2.16.0a0+git1234567", "2.16.0.dev20261101+cu132"])
 def test_a_torch_that_no_index_has_can_t_be_asked_for(version: str, tmp_path: Path) -> None:
     site = make_venv(tmp_path / ".venv", make_base(tmp_path / "base"))
     make_torch(site, torch_files(version, cuda="13.2"))
