@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from pathlib import Path
 
 from tenv.core.versions import Version
@@ -206,6 +207,32 @@ def test_hostile_files_end_as_missing_values(tmp_path: Path) -> None:
     for name in ("version", "cuda", "cxx11_abi", "compiler", "least_cxx", "default_cxx", "bounds"):
         assert isinstance(getattr(found, name), Missing), name
         assert getattr(found, name).reason, name
+
+
+def test_files_of_blanks_and_loops_take_no_time(tmp_path: Path) -> None:
+    """Some of them took a pattern hours, and some lead in a circle. The limit is of processor time."""
+    site = make_venv(tmp_path / "venv", make_base(tmp_path / "base"))
+    package = make_torch(site)
+    info = next(site.glob("torch-*.dist-info"))
+    (package / "utils/cpp_extension.py").write_bytes(b"\n" * 4_000_000)
+    (package / "version.py").write_bytes(b"cuda" + b"\n" * 120_000 + b"hip =" + b" " * 120_000)
+    (package / "include/ATen/cuda/CUDAConfig.h").write_bytes(b'#define NVCC_FLAGS_EXTRA "' + b"code=sm_9" * 25_000)
+    (package / "include/ATen/ATen.h").write_bytes(b"__cplusplus < 202002L " * 11_000)
+    (info / "METADATA").write_bytes((b"Requires-Dist: nvidia-" + b" " * 380 + b"x\r\n") * 10_000)
+    (info / "WHEEL").write_bytes(b"Tag:" + b"\n" * 200_000)
+    (tmp_path / "venv/pyvenv.cfg").write_bytes(b"home =" + b"\n" * 60_000 + b"x=" + b" " * 4000)
+    (site / "loop").symlink_to("loop")
+    (site / "self.pth").symlink_to("self.pth")
+    (site / "up.pth").write_text(f"{tmp_path / 'venv/lib'}\n" * 200)
+    began = time.process_time()
+    found = read(tmp_path / "venv")
+    assert time.process_time() - began < 5
+    for name in ("version", "cuda", "hip", "default_cxx", "bounds", "gpu_code", "least_cxx"):
+        assert isinstance(getattr(found, name), Missing), name
+    package.rename(site / "elsewhere")
+    package.symlink_to("torch")
+    assert isinstance(read_torch(tmp_path / "venv"), Missing)
+    assert isinstance(read_torch(package), Missing)
 
 
 def test_paths_that_lead_to_no_torch_have_a_reason(tmp_path: Path) -> None:
