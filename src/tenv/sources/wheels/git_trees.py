@@ -80,8 +80,12 @@ class GitTree:
         return done.stdout
 
     @contextlib.contextmanager
-    def files(self, commit: str) -> Iterator[Path]:
-        """Yield the folder of the package at a commit, without submodules; it is removed afterwards.
+    def files(self, commit: str, *, submodules: bool = False) -> Iterator[Path]:
+        """Yield the folder of the package at a commit; it is removed afterwards.
+
+        Args:
+            commit: The commit.
+            submodules: Whether the submodules are there, too, at the commits that this one pins.
 
         Raises:
             NetworkError: The files can't be fetched.
@@ -92,10 +96,20 @@ class GitTree:
             done = _git(self._folder, self._environ, "worktree", "add", "--quiet", "--detach", str(place), commit)
             if done.status:
                 raise NetworkError(f"{self._request.git}: git can't check {commit} out: {_reason(done.stderr)}")
+            if submodules and (place / ".gitmodules").is_file():
+                self._fetch_submodules(place)
             inside = (place / self._request.subdirectory).resolve()
             if not inside.is_dir() or not inside.is_relative_to(place):
                 raise NoSolutionError(f"{self._request.git} has no folder `{self._request.subdirectory}` at {commit}")
             yield inside
+
+    def _fetch_submodules(self, place: Path) -> None:
+        environ = dict(self._environ)
+        if not self._request.git.startswith("file:"):  # git's own default: a repository names no folder of the user
+            environ["GIT_ALLOW_PROTOCOL"] = "https:ssh"
+        done = _git(place, environ, "submodule", "--quiet", "update", "--init", "--recursive", "--depth=1")
+        if done.status:
+            raise NetworkError(f"{self._request.git}: git can't fetch its submodules: {_reason(done.stderr)}")
 
     def _references(self) -> tuple[str, ...]:
         wanted = self._request
