@@ -301,6 +301,9 @@ def test_beside_a_conda_prefix_the_toolkit_is_of_conda_packages(conda: Conda, tm
     assert "release 13.0" in subprocess.check_output([str(found["nvcc"])], text=True)
     assert deactivated(active) == before
     assert project.ok("create", "forge", "--json").data["changed"] is False
+    read = call("check", "--torch", str(forge), "--build-only", "--json").data["torch"]
+    assert (read["where"], read["prefix"], read["version"]["value"]) == ("conda", str(forge), "2.11.0")
+    assert (read["cxx11_abi"]["value"], read["least_cxx"]["value"], read["gpu_code"]["value"]) == (True, 17, ["sm_90"])
     next((forge / "conda-meta").glob("pytorch-*.json")).unlink()
     assert [row["state"] for row in project.ok("list", "--json").data] == ["stale"]
 
