@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from tenv.targets.search import find_places
 from tests.support.conda_project import Conda
 from tests.support.fakes import MINORS, make_wheel
 from tests.support.projects import Project, call, write_config
-from tests.support.redist import Server
+from tests.support.redist import Server, pack, regular, row
 from tests.support.shells import SPOKEN
 from tests.support.torches import ERROR_OLD, make_base, make_libraries, make_torch, make_venv, torch_files
 
@@ -424,7 +425,71 @@ def test_nothing_is_taken_that_another_user_can_write_or_a_link_brings(beside: P
     assert not any(path.resolve().is_relative_to(site_of(beside) / "nvidia/cu13") for path in linked.rglob("*"))
 
 
+def test_a_machine_that_does_not_fit_is_about_extensions(beside: Project) -> None:
+    call("create", "--for", ".venv", "--offline")
+    manifest = beside.folder / "manifests/venv.toml"
+    manifest.write_text(manifest.read_text().replace('glibc = "2.28"', 'glibc = "9.99"'))
+    ended = call("create", "venv")
+    assert ended.status == 4
+    assert "error[unfit-host]: an extension can't be compiled with `venv` on this machine (TE502)" in ended.err
+
+
 def test_records_of_a_terabyte_are_not_hashed(beside: Project) -> None:
     with next(site_of(beside).glob("torch-*.dist-info/RECORD")).open("wb") as file:
         file.truncate(1 << 40)
     assert "bytes of headers and records" in beside.fails(4, "torch", "create", "--for", ".venv")
+
+
+def serve_archives(served: Server, release: str) -> None:
+    """Serve a made archive for each component of NVIDIA's manifest of 12.4.1, under the name of a release."""
+    minor, machine = ".".join(release.split(".")[:2]), "linux-x86_64"
+    content = {
+        "cuda_nvcc": {"bin/nvcc": f"#!/bin/sh\necho 'Cuda compilation tools, release {minor}, V{minor}.1'\n"},
+        "cuda_cudart": {
+            "include/cuda_runtime_api.h": f"#define CUDART_VERSION {minor.replace('.', '0')}0\n",
+            "include/cuda.h": "CUresult CUDAAPI cuInit(unsigned int Flags);\n",
+            f"lib/libcudart.so.{minor}": "\x7fELF",
+        },
+        "libcurand": {"include/curand.h": "", "lib/libcurand.so.10": "\x7fELF"},
+    }
+    text: dict[str, Any] = json.loads((DATA / "cuda_redistrib_12.4.1.json").read_bytes())
+    text["release_label"] = release
+    for name, component in text.items():
+        if not isinstance(component, dict) or machine not in component:
+            continue
+        stem = f"{name}-{machine}-{component['version']}-archive"
+        made = {f"include/{name}_made.h": "", **content.get(name, {})}
+        data = pack("tar.xz", [regular(f"{stem}/{file}", raw.encode(), 0o755) for file, raw in made.items()])
+        path = f"{name}/{machine}/{stem}.tar.xz"
+        component[machine] = row(path, data)
+        served.files[f"/compute/cuda/redist/{path}"] = data
+    served.files[f"/compute/cuda/redist/redistrib_{release}.json"] = json.dumps(text).encode()
+
+
+@pytest.mark.skipif(current_platform() != "linux-64", reason="the made archives are of linux-64")
+@pytest.mark.parametrize(("release", "torch"), [("11.8.0", "2.6.0+cu118"), ("12.4.1", "2.6.0+cu124")])
+def test_a_toolkit_of_archives_is_created(beside: Project, served: Server, release: str, torch: str) -> None:
+    site, minor = site_of(beside), release[:4]
+    shutil.rmtree(site / "nvidia")
+    for info in (*site.glob("nvidia_*"), site / "torch-2.11.0.dist-info"):
+        shutil.rmtree(info)
+    make_torch(site, torch_files(torch, cuda=minor, code=("80",)), abi=ERROR_OLD)
+    serve_archives(served, release)
+    made = beside.ok("create", "old", "--for", ".venv", "--no-check", "--json").data  # GCC may be too new for 11.8
+    assert (made["for"]["cuda"], made["for"]["taken"]) == (minor, [])
+    prefix = Path(made["prefix"])
+    before = {"PATH": f"{beside.folder}/.venv/bin:/usr/bin:/bin", "VIRTUAL_ENV": "/theirs"}
+    active = activated(before, read_activation(prefix / "tenv-meta/activation.json"))
+    nvcc = shutil.which("nvcc", path=active["PATH"])
+    assert f"release {minor}" in subprocess.check_output([str(nvcc)], text=True)
+    home = Path(active["CUDA_HOME"])
+    assert (home / "include/cuda_runtime_api.h").is_file()
+    assert (home / "include/curand.h").is_file()
+    assert (active["_GLIBCXX_USE_CXX11_ABI"], active["VIRTUAL_ENV"], active["TORCH_CUDA_ARCH_LIST"]) == (
+        "0",
+        "/theirs",
+        "8.0",
+    )
+    assert deactivated(active) == before
+    assert beside.ok("create", "old", "--no-check", "--json").data["changed"] is False
+    assert beside.ok("verify", "old", "--no-probes", "--json").data["integrity"]["extra"] == []
