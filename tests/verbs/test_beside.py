@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,7 @@ from tenv.targets.search import find_places
 from tests.support.conda_project import Conda
 from tests.support.fakes import MINORS, make_wheel
 from tests.support.projects import Project, call, write_config
-from tests.support.redist import Server, pack, regular, row
+from tests.support.redist import Server, serve_archives
 from tests.support.shells import SPOKEN
 from tests.support.torches import ERROR_OLD, make_base, make_libraries, make_torch, make_venv, torch_files
 
@@ -440,32 +439,6 @@ def test_records_of_a_terabyte_are_not_hashed(beside: Project) -> None:
     assert "bytes of headers and records" in beside.fails(4, "torch", "create", "--for", ".venv")
 
 
-def serve_archives(served: Server, release: str) -> None:
-    """Serve a made archive for each component of NVIDIA's manifest of 12.4.1, under the name of a release."""
-    minor, machine = ".".join(release.split(".")[:2]), "linux-x86_64"
-    content = {
-        "cuda_nvcc": {"bin/nvcc": f"#!/bin/sh\necho 'Cuda compilation tools, release {minor}, V{minor}.1'\n"},
-        "cuda_cudart": {
-            "include/cuda_runtime_api.h": f"#define CUDART_VERSION {minor.replace('.', '0')}0\n",
-            "include/cuda.h": "CUresult CUDAAPI cuInit(unsigned int Flags);\n",
-            f"lib/libcudart.so.{minor}": "\x7fELF",
-        },
-        "libcurand": {"include/curand.h": "", "lib/libcurand.so.10": "\x7fELF"},
-    }
-    text: dict[str, Any] = json.loads((DATA / "cuda_redistrib_12.4.1.json").read_bytes())
-    text["release_label"] = release
-    for name, component in text.items():
-        if not isinstance(component, dict) or machine not in component:
-            continue
-        stem = f"{name}-{machine}-{component['version']}-archive"
-        made = {f"include/{name}_made.h": "", **content.get(name, {})}
-        data = pack("tar.xz", [regular(f"{stem}/{file}", raw.encode(), 0o755) for file, raw in made.items()])
-        path = f"{name}/{machine}/{stem}.tar.xz"
-        component[machine] = row(path, data)
-        served.files[f"/compute/cuda/redist/{path}"] = data
-    served.files[f"/compute/cuda/redist/redistrib_{release}.json"] = json.dumps(text).encode()
-
-
 @pytest.mark.skipif(current_platform() != "linux-64", reason="the made archives are of linux-64")
 @pytest.mark.parametrize(("release", "torch"), [("11.8.0", "2.6.0+cu118"), ("12.4.1", "2.6.0+cu124")])
 def test_a_toolkit_of_archives_is_created(beside: Project, served: Server, release: str, torch: str) -> None:
@@ -474,7 +447,7 @@ def test_a_toolkit_of_archives_is_created(beside: Project, served: Server, relea
     for info in (*site.glob("nvidia_*"), site / "torch-2.11.0.dist-info"):
         shutil.rmtree(info)
     make_torch(site, torch_files(torch, cuda=minor, code=("80",)), abi=ERROR_OLD)
-    serve_archives(served, release)
+    serve_archives(served, release, DATA)
     made = beside.ok("create", "old", "--for", ".venv", "--no-check", "--json").data  # GCC may be too new for 11.8
     assert (made["for"]["cuda"], made["for"]["taken"]) == (minor, [])
     prefix = Path(made["prefix"])
