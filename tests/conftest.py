@@ -18,12 +18,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import certifi
 import pytest
 from hypothesis import settings
 
 from tenv.checks import before_create as precheck
 from tenv.checks.host_options import HostOptions
 from tenv.checks.host_options import report as look_at_machine
+from tenv.core import process
+from tenv.core.certificates import Authorities
 from tenv.host.report import HostReport
 from tenv.install import make
 from tenv.locks import lock_file
@@ -97,6 +100,10 @@ def _isolated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, h
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setattr(socket.socket, "connect", _connect)
+    if request.path.name != "test_process.py":  # a fork copies the tables of all cases' memory; its tests have it
+        monkeypatch.setattr(process, "_binding", lambda **_: contextlib.nullcontext({}))
+    if request.path.name != "test_certificates.py":
+        monkeypatch.setattr(Authorities, "variables", _few_authorities)
     if request.path.name != "test_power_loss.py":  # a busy disk takes its time, and no test here loses power
         monkeypatch.setattr(make, "flush", lambda _: None)
     monkeypatch.setattr(lock_file, "parse_lock", _parse_lock)
@@ -108,14 +115,13 @@ def _isolated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, h
 @pytest.fixture
 def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """An empty folder of the user's, with nothing beside it; one in which a test leaves nothing serves the next too."""
-    if "created" in request.fixturenames:
-        once: MadeOnce = request.getfixturevalue("once")
+    if once := _once(request):
         folder = once.user / "home"
     else:  # not pytest's `mktemp`, which looks through all folders that were made before
         folder = _homes.pop() if _homes else Path(tempfile.mkdtemp(dir=tmp_path_factory.getbasetemp())) / "home"
     folder.mkdir(parents=True, exist_ok=True)
     yield folder
-    if [*folder.parent.iterdir()] == [folder] and not any(folder.iterdir()):
+    if not once and [*folder.parent.iterdir()] == [folder] and not any(folder.iterdir()):
         _homes.append(folder)
     else:
         shutil.rmtree(folder.parent, ignore_errors=True)
@@ -126,9 +132,13 @@ _homes: list[Path] = []
 
 @pytest.fixture(scope="session")
 def once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MadeOnce]:
-    """Where all tests that begin with an environment have their project, so that it is made once."""
+    """Where all tests with a project have it: an environment is made once, and uv learns of its Python once."""
     with MadeOnce(tmp_path_factory.mktemp("once")) as places:
         yield places
+
+
+def _once(request: pytest.FixtureRequest) -> MadeOnce | None:
+    return request.getfixturevalue("once") if "project" in request.fixturenames else None
 
 
 _ABOUT_MACHINES = {
@@ -150,6 +160,19 @@ def _parse_lock(raw: bytes, path: str, target: str = "") -> Lock:
 
 _LARGE = 1 << 14
 """Bytes; the locks that tests make have fewer."""
+
+_variables = Authorities.variables
+
+
+def _few_authorities(self: Authorities, folder: Path) -> dict[str, str]:
+    """Name one authority to uv and rattler, which read 300 files at each start where none is named."""
+    if (found := _variables(self, folder)) or self.system:
+        return found
+    first = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----\n")
+    (folder / "first.pem").write_text(first[0] + first[1])
+    (folder / "none").mkdir(exist_ok=True)
+    return {"SSL_CERT_FILE": str(folder / "first.pem"), "SSL_CERT_DIR": str(folder / "none")}
+
 
 _machines: dict[tuple[str, ...], HostReport] = {}
 
@@ -196,8 +219,8 @@ def index(request: pytest.FixtureRequest, wheels: Path, tmp_path: Path) -> Itera
     """An index of its own for a test, with every fake wheel."""
     folder = tmp_path / "index"
     shutil.copytree(wheels, folder)
-    port = request.getfixturevalue("once").port if "created" in request.fixturenames else 0
-    with Index(folder, port) as served:
+    once = _once(request)
+    with Index(folder, once.port if once else 0) as served:
         yield served
 
 
@@ -214,8 +237,10 @@ def pythons(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def seed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A part of uv's cache that tests hand to each other: what it has learned of the Pythons of this machine."""
-    return tmp_path_factory.mktemp("seed") / "interpreters"
+    """A part of uv's cache that all tests share: what it has learned of the Pythons of this machine."""
+    folder = tmp_path_factory.mktemp("seed") / "interpreters"
+    folder.mkdir()
+    return folder
 
 
 @pytest.fixture
@@ -228,7 +253,7 @@ def project(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Project]:
     """A project whose target `tiny` asks for fake wheels on this platform; the test stands in its folder."""
-    once: MadeOnce | None = request.getfixturevalue("once") if "created" in request.fixturenames else None
+    once = _once(request)
     made = Project(once.project if once else tmp_path / "project", index)
     made.manifest.parent.mkdir(parents=True)
     made.manifest.write_text(TINY)
@@ -236,8 +261,10 @@ def project(
     monkeypatch.setenv("PATH", str(pythons))
     monkeypatch.setattr(interpreters, "inspect", _inspected)
     _stand_in(monkeypatch, made.folder)
-    with _kept(seed, Path(os.environ["UV_CACHE_DIR"]) / "interpreter-v5"):
-        yield made
+    learned = Path(os.environ["UV_CACHE_DIR"]) / "interpreter-v5"
+    learned.parent.mkdir(parents=True, exist_ok=True)
+    learned.symlink_to(seed)
+    yield made
     made.end_all()
     if once:  # pytest removes it, or keeps it where the test failed
         once.project.parent.rename(tmp_path / "once")
@@ -316,16 +343,6 @@ def created(locked: Project, once: MadeOnce) -> Project:
         locked.ok("create", "tiny")
         once.keep()
     return locked
-
-
-@contextlib.contextmanager
-def _kept(store: Path, used: Path) -> Iterator[None]:
-    """Lend a folder to the body; what is there after its first use is what later ones begin with."""
-    if store.is_dir():
-        shutil.copytree(store, used)
-    yield
-    if used.is_dir() and not store.is_dir():
-        shutil.copytree(used, store)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from tenv.builds.build_job import BuildJob, Done
 from tenv.builds.configure_step import flag_words, same_code
 from tenv.core.errors import StorageError
 from tests.builds.conftest import Workshop, codes, step
+from tests.support.each import each
 from tests.support.fakes import make_wheel
 from tests.support.projects import Project, call
 from tests.support.rarely import first_fast
@@ -328,8 +329,8 @@ def test_new_flags_of_tenv_reach_a_folder_that_is_not_built(
     assert OPTIONS[0] in rules
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "same", "words"),
+@each(
+    "before, now, same, words",
     [
         ("-O2", "-O2 -fmacro-prefix-map=/src=.", True, "with -fmacro-prefix-map=/src=."),
         ("-O2 -fmacro-prefix-map=/src=.", "-O2", True, "without -fmacro-prefix-map=/src=."),

@@ -14,6 +14,7 @@ from tenv.targets.manifest_file import read_manifest
 from tenv.targets.nearest_cuda import HostDriver
 from tenv.targets.torch_cuda import follow, torch_cuda
 from tenv.verbs.torch_target import NEWEST, manifest_text, torch_request
+from tests.support.each import each
 from tests.support.fakes import MINORS, make_wheel
 from tests.support.projects import Project, call
 from tests.support.redist import Server
@@ -73,6 +74,8 @@ def test_the_toolkit_follows_torch(torches: Project) -> None:
     assert {**locked(torches)} == {
         "cuda": "13.2", "torch": "2.15.0", "cuda-toolkit": "13.2.2", "nvidia-nvjitlink": "13.2.86"
     }  # fmt: skip
+    torches.ok("create", "tiny", "--no-check")  # uv takes 2.15.0+cpu for `==2.15.0`
+    assert [*torches.prefix.glob("lib/python3*/site-packages/torch-2.15.0.dist-info")]
 
 
 def test_before_cuda_13_the_toolkit_is_archives(project: Project, served: Server) -> None:
@@ -124,8 +127,8 @@ def test_add_names_the_torch_of_the_target_s_cuda_and_its_edits(torches: Project
     assert "the default index has no torch with CUDA 12.9" in said
 
 
-@pytest.mark.parametrize(
-    ("version", "requires", "platform", "cuda"),
+@each(
+    "version, requires, platform, cuda",
     [
         ("2.15.0", ["cuda-toolkit[cublas]==13.2.2; platform_system == 'Linux'"], "linux-64", "13.2"),
         ("2.15.0", ["cuda-toolkit[cublas]==13.2.2; platform_system == 'Linux'"], "win-64", None),
@@ -153,8 +156,8 @@ def test_a_target_of_conda_takes_the_parts_of_conda_forge() -> None:
     assert follow(found, None) == open_
 
 
-@pytest.mark.parametrize(
-    ("word", "platform", "torch", "python", "label"),
+@each(
+    "word, platform, torch, python, label",
     [
         ("2.14", "linux-64", "2.14.*", ">=3.10,<3.15", ""),
         ("2.14.1", "linux-aarch64", "2.14.1", ">=3.10,<3.15", ""),
@@ -170,7 +173,7 @@ def test_the_torch_that_a_word_means(word: str, platform: str, torch: str, pytho
     assert (found.version, found.python, found.label) == (torch, python, label)
 
 
-@pytest.mark.parametrize("word", ["2.1", "2.9+cpu", "2.9+rocm6.4", "nothing/here"])
+@each("word", ["2.1", "2.9+cpu", "2.9+rocm6.4", "nothing/here"])
 def test_a_word_that_means_no_torch_with_cuda(word: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         torch_request(word, FACTS, "linux-64", tmp_path)
@@ -200,7 +203,7 @@ def test_a_target_has_the_torch_of_an_environment(tmp_path: Path) -> None:
         torch_request(".venv", FACTS, "linux-64", tmp_path)
 
 
-@pytest.mark.parametrize("version", ["2.16.0a0+git1234567", "2.16.0.dev20261101+cu132"])
+@each("version", ["2.16.0a0+git1234567", "2.16.0.dev20261101+cu132"])
 def test_a_torch_that_no_index_has_can_t_be_asked_for(version: str, tmp_path: Path) -> None:
     site = make_venv(tmp_path / ".venv", make_base(tmp_path / "base"))
     make_torch(site, torch_files(version, cuda="13.2"))
