@@ -46,7 +46,7 @@ from tests.support.projects import HERE, TINY, Project, write_config
 
 _FOREIGN = (
     *("PIP_", "UV_", "TENV_", "XDG_", "CONDA", "PIXI_", "RATTLER_", "VIRTUAL_ENV"),
-    *("SSL_C", "REQUESTS_CA_", "CURL_CA_", "NETRC"),
+    *("SSL_C", "GIT_SSL_", "REQUESTS_CA_", "CURL_CA_", "NETRC"),
 )
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 _NOBODY = "http://127.0.0.1:9"

@@ -25,6 +25,13 @@ from tests.support.small_torch import MiniEra, make_checkout
 STEPS = ["checkout", "target", "create", "probe", "configure", "summary", "estimate", "canary", "build", "import"]
 
 
+def assert_read(workshop: Workshop, data: dict[str, Any]) -> None:
+    """Assert that the reader of installed torches finds the one that an import found."""
+    read = call("check", "--torch", str(workshop.prefix), "--build-only", "--json").data["torch"]
+    assert (read["version"]["value"], read["kind"]["value"]) == (data["torch"]["version"], "cpu")
+    assert read["place"] == str(Path(data["torch"]["location"]).parent)
+
+
 def test_a_checkout_becomes_a_torch_that_computes_and_is_built_again_with_little_to_do(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,6 +66,7 @@ def test_a_checkout_becomes_a_torch_that_computes_and_is_built_again_with_little
         check=True,
     )
     assert said.stdout == "3.0\n"
+    assert_read(workshop, data)
     notes = json.loads((workshop.checkout / ".tenv/builds/tiny/tenv-build.json").read_text())
     assert (notes["target"], notes["version"], notes["way"]) == ("tiny", "2.9.0a0", "setup.py --cmake-only")
     assert notes["lock"] == json.loads((workshop.prefix / "tenv-meta/state.json").read_text())["lock"]
@@ -142,6 +150,7 @@ def test_each_era_has_its_way(workshop: Workshop, era: MiniEra) -> None:
         }[era]
     )
     assert data["torch"]["version"] == "2.9.0a0"
+    assert_read(workshop, data)
     if era is MiniEra.SCIKIT:
         assert data["folder"] == str(workshop.checkout / ".tenv" / "build" / "tiny")
         assert str(workshop.prefix) in data["torch"]["location"]

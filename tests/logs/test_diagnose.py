@@ -442,6 +442,14 @@ NOT_FRAMED = [
     ["kernels/a.cu(264): error: odd"],
     ["csrc\\a.cpp(12): error C9999: odd"],
     ["ptxas /tmp/a.ptx, line 15; error   : odd"],
+    ["CMake Error at cmake/Modules/FindOdd.cmake:12 (message):", "  Odd is broken."],
+    ["CMake Error: odd"],
+    ["LINK : fatal error LNK1104: cannot open file 'odd.lib'"],
+    ["/usr/bin/ld.lld: error: undefined symbol: odd"],
+    ["a.cpp:(.text+0x1): undefined reference to `odd'"],
+    ["/usr/bin/ld: cannot find -lodd: No such file or directory"],
+    ["lto1: fatal error: odd"],
+    ["Segmentation fault (core dumped)"],
 ]
 
 
