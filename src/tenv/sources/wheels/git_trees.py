@@ -1,17 +1,21 @@
 """Commits of git repositories: the one that a request means, its files, and its history."""
 
 import contextlib
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tenv.core import process
-from tenv.core.errors import HostError, LockStaleError, NetworkError, NoSolutionError
+from tenv.core.errors import CertificateError, HostError, LockStaleError, NetworkError, NoSolutionError
+from tenv.sources.interface import Access
 from tenv.targets.tree_request import TreeRequest
 
 __all__ = ["GitTree", "clone", "git_environment"]
 
 _SECONDS = 600.0
+_CERTIFICATE = re.compile(r"certificate (verification failed|verify failed|problem)", re.IGNORECASE)
+"""GnuTLS's words and OpenSSL's, by the library that git's curl has."""
 _OF_ONE_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR")
 
 
@@ -129,21 +133,32 @@ class GitTree:
 
 
 @contextlib.contextmanager
-def clone(request: TreeRequest, environ: Mapping[str, str], *, offline: bool) -> Iterator[GitTree]:
+def clone(request: TreeRequest, access: Access) -> Iterator[GitTree]:
     """Yield the commits of a repository, in a folder that is removed afterwards.
 
+    git verifies servers by the authorities of wheels and channels, unless a variable of git's own names others.
+
     Raises:
+        CertificateError: git refuses the certificate of the server.
         NetworkError: The network is off, or the repository can't be reached.
         HostError: git is not installed.
     """
-    if offline:
+    if access.offline:
         raise NetworkError(f"{request.git}: a git repository is asked, and the network is off (--offline)")
-    variables = git_environment(environ)
     with tempfile.TemporaryDirectory(prefix="tenv-") as name:
         folder = Path(name)
+        variables = git_environment({**access.http().authorities.git_variables(folder), **access.environ})
         done = _git(folder, variables, "clone", "--quiet", "--bare", "--filter=tree:0", "--", request.git, "it")
         if done.status:
-            raise NetworkError(f"{request.git}: git can't clone it: {_reason(done.stderr)}")
+            reason = _reason(done.stderr)
+            if _CERTIFICATE.search(reason):
+                raise CertificateError(
+                    f"{request.git}: git can't clone it: {reason}",
+                    hint="for your organization's own authority, set SSL_CERT_FILE=/path/to/authority.pem",
+                )
+            asks = "terminal prompts disabled" in reason or "Authentication failed" in reason
+            hint = "git may ask nobody here: give it the login by ~/.netrc or a credential helper" if asks else ""
+            raise NetworkError(f"{request.git}: git can't clone it: {reason}", hint=hint)
         yield GitTree(folder / "it", request, variables)
 
 

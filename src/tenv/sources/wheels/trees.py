@@ -68,7 +68,7 @@ class Trees:
             return self._of_folder(name, request), ""
         row = self._kept(name, request)
         access.progress.step(f"reading {name} from {request.git}")
-        with clone(request, access.environ, offline=access.offline) as tree:
+        with clone(request, access) as tree:
             if row and not tree.has(row.commit):  # of a history that was rewritten
                 row = None
             commit = row.commit if row else tree.newest()
@@ -337,7 +337,7 @@ def locate(access: Access, manifest: Manifest, trees: Sequence[LockedTree]) -> d
             static_metadata(tree.name, request)
         elif not request.commit:
             access.progress.step(f"checking the commit of {tree.name}")
-            with clone(request, access.environ, offline=access.offline) as repository:
+            with clone(request, access) as repository:
                 repository.require_part(tree.name, tree.commit)
                 _requirestatic_metadata(tree, repository.project_file(tree.commit))
         found[tree.name] = request
