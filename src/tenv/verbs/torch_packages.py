@@ -156,12 +156,12 @@ def _tools(job: Creation) -> list[list[str | int]]:
 def _second(job: Creation) -> Iterator[Creation]:
     """Yield a second environment with the files of a job, but for the packages to compile.
 
-    Its folder is the same for the same lock, so that a compile cache knows its paths, and a build that was killed
-    goes on. It is removed once all packages are compiled.
+    Its folder is the same for the same torch and toolkit, so that a compile cache knows its paths, and a build that was
+    killed goes on. It is removed once all packages are compiled.
     """
     trees = [row for row in job.lock.trees_for(job.platform, job.plan.minor) if row.isolated and not row.path]
     lock = replace(job.lock, trees={**job.lock.trees, job.platform: tuple(trees)})
-    prefix = built_folder() / f".environment-{job.lock.digest()[:16]}"
+    prefix = built_folder() / f".environment-{job.target.name}-{job.compiled[0].against[:16]}"
     python = str(job.plan.python.path) if job.plan.python and not job.plan.own_python else None
     request = CreateRequest(job.target.name, prefix, LockMode.FROZEN, python=python, check=False, features=job.features)
     other = Creation(job.context, request, job.target, Environment(prefix), job.platform, lambda _: None)
@@ -199,7 +199,7 @@ class _Build:
 
     @property
     def _name(self) -> str:
-        return f"{self._row.name} {self._row.version}"
+        return self._row.name if self._row.dynamic else f"{self._row.name} {self._row.version}"
 
     def run(self) -> Wheel:
         """Return the wheel; the folder of a build that fails stays, so that the next one goes on."""
@@ -371,7 +371,8 @@ class _Build:
             return
         cuda = sum(one.endswith(".cu") for one in units)
         archs = self._package.archs or "the GPUs that torch detects"
-        where = f"{len(units)} units, {cuda} of them for {archs}" if cuda else f"{len(units)} units, none for a GPU"
+        count = f"{len(units)} unit{'s'[: len(units) != 1]}"
+        where = f"{count}, {cuda} of them for {archs}" if cuda else f"{count}, none for a GPU"
         jobs = self._environ["MAX_JOBS"] if not self._facts or self._facts.ninja else "1"
         gencode = any("-gencode" in flag for row in rows for flag in row["flags"].get("nvcc", []))
         own = "; its setup.py names its architectures itself" if gencode else ""
