@@ -33,6 +33,7 @@ NOT_CONFIRMED = {
     "pytorch_switches": 0,
     "pytorch_tried": 5,
     "torch_headers": 0,
+    "torch_packages": 4,
     "cusparselt": 0,
     "cudnn": 0,
     "cuda_redist": 0,

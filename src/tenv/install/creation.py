@@ -102,6 +102,7 @@ class Creation(Job):
         unfinished: A sentence for each activation script that failed, and for the parts that CMake did not find; set by
             `activating` and `probing`.
         state: The state of the ready environment, or None; set by `finishing`.
+        builder: Compiles packages against the target's torch, before the prefix changes.
     """
 
     context: Context
@@ -110,6 +111,7 @@ class Creation(Job):
     aside: Path | None = None
     unfinished: "Sequence[str]" = ()
     state: State | None = None
+    builder: "Callable[[Creation], None] | None" = None
 
     def __init__(
         self,
