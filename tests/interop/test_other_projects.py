@@ -219,3 +219,15 @@ def test_a_conda_lock_newer_than_its_requests_or_with_a_package_twice_is_locked(
     assert "numpy" in found["dependencies"]
     assert "numpy" not in found["pypi-dependencies"]
     assert call("lock", "made", "--check").status == 0
+
+
+def test_libraries_of_cuda_beside_a_torch_without_it_name_no_cuda() -> None:
+    home = "https://conda.anaconda.org/conda-forge/linux-64"
+    row = "- name: {}\n  version: {}\n  manager: conda\n  platform: linux-64\n  dependencies: {{}}\n"
+    row += f"  url: {home}/{{}}\n"
+    row += f"  hash: {{{{md5: {'be' * 16}, sha256: {'be' * 32}}}}}\n  category: main\n  optional: false\n"
+    text = CONDA_LOCK + row.format("cuda-cudart", "12.9.79", "cuda-cudart-12.9.79-h5888daf_0.conda")
+    text += row.format("pytorch", "2.7.1", "pytorch-2.7.1-cpu_mkl_py311_h7bde0a3_103.conda")
+    assert "requirements" not in imported("conda-lock.yml", text)[0]
+    found, _ = imported("conda-lock.yml", text.replace("cpu_mkl_py311", "cuda129_mkl_py311"))
+    assert found["requirements"] == {"cuda": "12.9"}
