@@ -96,7 +96,7 @@ def typed(line: str) -> list[str]:
     return list(itertools.takewhile(lambda word: not set(word) <= set(";|&<>()"), words))
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: f"{page.parent.name}-{page.stem}")
+@each("page", [ROOT / "README.md", *PAGES])
 def test_the_commands_that_are_not_run_are_commands_with_these_options(page: Path) -> None:
     """Blocks of `text` need a checkout, a network or a GPU: their words are parsed."""
     for block in re.findall(r"```(?:text|console)\n(.*?)```", page.read_text(), re.DOTALL):

@@ -14,6 +14,7 @@ from tenv.targets.search import find_places
 from tenv.verbs import edit_manifest
 from tenv.verbs.lock import lock_target
 from tenv.verbs.requests import TypedRequest, parse_request
+from tests.support.each import each
 from tests.support.fakes import make_wheel
 from tests.support.projects import Project, call
 
@@ -21,8 +22,8 @@ NO_SITE = Path("/nonexistent/lib/python3.11/site-packages")
 COMMENTED = '# ours\nalpha  = ">=1" # why\n'
 
 
-@pytest.mark.parametrize(
-    ("text", "request_"),
+@each(
+    "text, request_",
     [
         ("numpy", TypedRequest("numpy")),
         ("numpy>=2,<3", TypedRequest("numpy", ">=2,<3")),
@@ -40,14 +41,14 @@ def test_requests_are_read_as_pip_and_conda_write_them(text: str, request_: Type
     assert parse_request(text, "tiny", NO_SITE) == request_
 
 
-@pytest.mark.parametrize("text", ["", "-n", ">=2", "numpy @ https://x/y.whl", "a b[", "é"])
+@each("text", ["", "-n", ">=2", "numpy @ https://x/y.whl", "a b[", "é"])
 def test_what_is_no_request_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_request(text, "tiny", NO_SITE)
 
 
-@pytest.mark.parametrize(
-    ("text", "meant"),
+@each(
+    "text, meant",
     [
         ("click=>8", "'click>=8'"),
         ("numpy = < 3", "'numpy <= 3'"),

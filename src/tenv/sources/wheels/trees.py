@@ -1,4 +1,4 @@
-"""Packages that are built from source trees: locked by their metadata, built and installed by uv.
+"""Packages that are built from source trees: locked by their metadata.
 
 To uv, which resolves their requirements, each is a wheel with that metadata and no files, so that a lock for any
 platform is made on any other. Where the ``pyproject.toml`` holds all of it, no code of a tree runs before
@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from tenv.core.errors import LockStaleError, NoSolutionError
 from tenv.core.files import read_regular
@@ -32,7 +31,6 @@ __all__ = [
     "folder_differences",
     "locate",
     "require_folders",
-    "requirement_line",
     "stand_ins",
     "static_metadata",
 ]
@@ -67,7 +65,7 @@ class Trees:
             return self._of_folder(name, request), ""
         row = self._kept(name, request)
         access.progress.step(f"reading {name} from {request.git}")
-        with clone(request, access.environ, offline=access.offline) as tree:
+        with clone(request, access) as tree:
             if row and not tree.has(row.commit):  # of a history that was rewritten
                 row = None
             commit = row.commit if row else tree.newest()
@@ -305,7 +303,7 @@ def locate(access: Access, manifest: Manifest, trees: Sequence[LockedTree]) -> d
             static_metadata(tree.name, request)
         elif not request.commit:
             access.progress.step(f"checking the commit of {tree.name}")
-            with clone(request, access.environ, offline=access.offline) as repository:
+            with clone(request, access) as repository:
                 repository.require_part(tree.name, tree.commit)
                 _requirestatic_metadata(tree, repository.project_file(tree.commit))
         found[tree.name] = request
@@ -324,11 +322,3 @@ def _requirestatic_metadata(tree: LockedTree, raw: bytes | None) -> None:
             f"{tree.name} of {tree.git} is not locked as its pyproject.toml at {tree.commit} says",
             hint=f"`tenv update TARGET {tree.name}` locks it anew",
         )
-
-
-def requirement_line(tree: LockedTree, request: TreeRequest) -> str:
-    """Return a source tree as a line of a requirements file for uv."""
-    if request.path:
-        return f"-e {request.folder.as_uri()}" if request.editable else f"{tree.name} @ {request.folder.as_uri()}"
-    below = f"#subdirectory={quote(request.subdirectory)}" if request.subdirectory else ""
-    return f"{tree.name} @ git+{request.git}@{tree.commit}{below}"
