@@ -226,7 +226,7 @@ def test_libraries_of_cuda_beside_a_torch_without_it_name_no_cuda() -> None:
     row = "- name: {}\n  version: {}\n  manager: conda\n  platform: linux-64\n  dependencies: {{}}\n"
     row += f"  url: {home}/{{}}\n"
     row += f"  hash: {{{{md5: {'be' * 16}, sha256: {'be' * 32}}}}}\n  category: main\n  optional: false\n"
-    text = CONDA_LOCK + row.format("cuda-cudart", "12.9.79", "cuda-cudart-12.9.79-h5888daf_0.conda")
+    text = CONDA_LOCK + row.format("cuda-version", "12.9", "cuda-version-12.9-h4f385c5_3.conda")
     text += row.format("pytorch", "2.7.1", "pytorch-2.7.1-cpu_mkl_py311_h7bde0a3_103.conda")
     assert "requirements" not in imported("conda-lock.yml", text)[0]
     found, _ = imported("conda-lock.yml", text.replace("cpu_mkl_py311", "cuda129_mkl_py311"))
