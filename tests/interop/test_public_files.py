@@ -63,7 +63,6 @@ def _comes_back(form: str, what: str) -> bool:
 def test_the_score_of_all_public_files() -> None:
     now = Counter(file.now for file in FILES)
     assert len(FILES) >= 60
-    assert now["loses in silence"] <= 1
-    assert now["refused wrongly"] <= 17
+    assert now["loses in silence"] == now["refused wrongly"] == 0
     assert now["whole"] >= 45
     print(Counter(file.first for file in FILES), Counter(file.now for file in FILES))  # noqa: T201 (the score)

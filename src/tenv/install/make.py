@@ -165,7 +165,8 @@ def make(job: Creation) -> None:
 def _plan(job: Creation) -> None:
     job.plan = make_plan(job)
     rows = [job.lock.files(source.section.key, job.platform) for source in sources()]
-    if sum(getattr(row, "size", 0) or 0 for files in rows for row in files) >= LONG:
+    long = sum(getattr(row, "size", 0) or 0 for files in rows for row in files) >= LONG
+    if long and not job.context.carried:
         needs = needs_of(job)
         if sum(need.size or 0 for need in needs if not need.cached) >= LONG:
             job.context.progress.say("; ".join(download_lines(needs)))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tenv.core.errors import FormatError, LockCorruptError, TenvError
-from tenv.core.names import channel_of, channel_url, normalize
+from tenv.core.names import channel_of, channel_url, conda_address, normalize
 from tenv.interop.environment_yml import read_environment
 from tenv.interop.interface import (
     Draft,
@@ -279,17 +279,31 @@ def _pixi_rows(
     """Return the rows of each platform; a file of two platforms has one description in tenv's lock."""
     known: dict[str, Mapping[str, Any]] = {}
     for platform, packages in conda.items():
-        rows = {package.name: (package.url, _pixi_row(package)) for package in packages}
-        others = [name for name, (url, row) in rows.items() if known.setdefault(url, row) != row]
+        others = [package.name for package in packages if not _join(known, package)]
         if others:
             lost.append(f"described differently for {platform}, so the first description counts: {', '.join(others)}")
     return {platform: tuple(known[package.url] for package in packages) for platform, packages in conda.items()}
 
 
+def _join(known: dict[str, Mapping[str, Any]], package: "LockedDependency") -> bool:
+    """Add the row of a package; return whether its requirements agree with the known ones of the same file.
+
+    conda-lock keeps the last of several lines for one name, so one platform may lack a version that another one has.
+    """
+    row = _pixi_row(package)
+    first = known.setdefault(package.url, row)
+    before, new = (dict(spec.partition(" ")[::2] for spec in one["depends"]) for one in (first, row))
+    every = {name: before.get(name) or new.get(name, "") for name in {**before, **new}}
+    known[package.url] = {**first, "depends": [f"{name} {spec}".strip() for name, spec in every.items()]}
+    hashes = [{key: value for key, value in one.items() if key != "depends"} for one in (first, row)]
+    return hashes[0] == hashes[1] and all(not spec or every[name] == spec for name, spec in new.items())
+
+
 def _pixi_row(package: "LockedDependency") -> Mapping[str, Any]:
     hashes = {"sha256": package.hash.sha256, "md5": package.hash.md5}
     _, _, depends = _row(package)
-    return {"conda": package.url, **{key: value for key, value in hashes.items() if value}, "depends": depends}
+    known = {key: value for key, value in hashes.items() if value}
+    return {"conda": conda_address(package.url), **known, "depends": depends}
 
 
 def _files(

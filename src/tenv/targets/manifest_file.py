@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from tenv.core.errors import ManifestError, TenvError
 from tenv.core.names import CONDA_NAME, is_channel, is_sha256, normalize
-from tenv.core.toml_reader import Table, locate, read_toml
+from tenv.core.toml_reader import Table, locate, nearest, read_toml
 from tenv.core.untrusted import (
     STORAGE_EXAMPLE,
     address_fault,
@@ -52,6 +52,7 @@ from tenv.targets.manifest_keys import (
     MANIFEST,
     ON_PLATFORM,
     REQUIREMENTS,
+    SYSTEM_TOOLS,
     WHEEL,
     names,
 )
@@ -236,7 +237,10 @@ def _read_sections(name: str, table: Table) -> Manifest:
 def _read_system(table: Table, key: str) -> tuple[str, Range]:
     """Return the accepted versions of the host's tools, by tenv's name of each tool."""
     if _package(table, key) != "python":
-        return key, _range(table, key)
+        if (name := normalize(key)) not in SYSTEM_TOOLS:
+            hint = nearest(key, SYSTEM_TOOLS) or f"known tools: {', '.join(SYSTEM_TOOLS)}"
+            raise table.fail(key, "tenv can't resolve this from the system", hint=hint)
+        return name, _range(table, key)
     inner = table.table(key) if isinstance(table.data[key], dict) else Table({})
     inner.only(names(DEBUG_PYTHON_KEYS))
     if not inner.flag("debug"):

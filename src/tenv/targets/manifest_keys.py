@@ -31,6 +31,7 @@ __all__ = [
     "ON_PLATFORM",
     "REQUIREMENTS",
     "SCHEMA_FILE",
+    "SYSTEM_TOOLS",
     "WHEEL",
     "Form",
     "Key",
@@ -234,7 +235,7 @@ ACTIVATION = (
 """``[activation]``."""
 
 _SYSTEM = Key("NAME", "The accepted versions", (Form.TEXT, Form.FLAG), RANGE_PATTERN, only_false=True)
-_TOOLS = {
+SYSTEM_TOOLS = {
     "cuda-toolkit": "The CUDA toolkit of the host",
     "gcc": "GCC and g++ of the host",
     "msvc": "Visual C++ of the host",
@@ -245,8 +246,9 @@ _TOOLS = {
     "mpi": "MPI of the host",
     "gdb": "gdb of the host",
 }
+"""The tools of ``[system]`` by name, beside Python, whose request is a table."""
 _FROM_SYSTEM = (
-    *(Key(name, about, _SYSTEM.forms, RANGE_PATTERN, only_false=True) for name, about in _TOOLS.items()),
+    *(Key(name, about, _SYSTEM.forms, RANGE_PATTERN, only_false=True) for name, about in SYSTEM_TOOLS.items()),
     Key(
         "python",
         "A debug build of Python of the host: { version, debug = true }",

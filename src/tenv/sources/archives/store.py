@@ -1,6 +1,6 @@
 """The store: archives by sha256, and their unpacked trees, shared by all environments of a user.
 
-    files/SHA256          an archive, verified after its download
+    files/SHA256          an archive, or any other file that was fetched for a bundle, verified after its download
     parts/KEY             a partial download
     trees/SHA256-STRIP    an unpacked archive, with a list of its content in SHA256-STRIP.json beside it
 
@@ -158,6 +158,15 @@ class Store:
                 part.chmod(0o444)
                 part.replace(path)
         return Fetched(path, fetched.sha256, fetched.size)
+
+    def keep(self, source: Path, sha256: str) -> None:
+        """Copy a file that has a digest into the store."""
+        part = self.folder / "parts" / sha256
+        self.is_shared(part)
+        with self._hold(part, f"keeping {source.name}"), storage_errors(f"can't keep {source.name}"):
+            shutil.copyfile(source, part)
+            part.chmod(0o444)
+            part.replace(self.file(sha256))
 
     def keeps(self, archive: Archive, *, windows: bool = False) -> bool:
         """Return whether the store has an archive, packed or unpacked; its content is not read."""

@@ -156,7 +156,9 @@ def clone(request: TreeRequest, access: Access) -> Iterator[GitTree]:
                     f"{request.git}: git can't clone it: {reason}",
                     hint="for your organization's own authority, set SSL_CERT_FILE=/path/to/authority.pem",
                 )
-            raise NetworkError(f"{request.git}: git can't clone it: {reason}")
+            asks = "terminal prompts disabled" in reason or "Authentication failed" in reason
+            hint = "git may ask nobody here: give it the login by ~/.netrc or a credential helper" if asks else ""
+            raise NetworkError(f"{request.git}: git can't clone it: {reason}", hint=hint)
         yield GitTree(folder / "it", request, variables)
 
 

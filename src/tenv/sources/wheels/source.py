@@ -13,7 +13,17 @@ from tenv.core.versions import same_release
 from tenv.core.wheel_platforms import marker_values
 from tenv.environment.integrity import check
 from tenv.locks.lock import Lock, LockedFile, LockedTree, Wheel
-from tenv.sources.interface import Access, Chosen, NeededFile, Problem, Source, SourceCache, Work, section_of
+from tenv.sources.interface import (
+    Access,
+    CarriedFile,
+    Chosen,
+    NeededFile,
+    Problem,
+    Source,
+    SourceCache,
+    Work,
+    section_of,
+)
 from tenv.sources.wheels.installed import Wheels
 from tenv.sources.wheels.unpacked_size import check_directories
 from tenv.targets.manifest import Manifest, with_features
@@ -24,6 +34,7 @@ if TYPE_CHECKING:
 
     from tenv.environment.installed_files import Expected
     from tenv.environment.state import Environment, State
+    from tenv.sources.archives.store import Store
     from tenv.sources.job import Job
     from tenv.targets.tree_request import TreeRequest
 
@@ -85,6 +96,24 @@ class WheelSource(Source):
         wheels, glibc = lock.wheels_for(platform, state.python), str(lock.requirements.get("glibc") or "")
         return wheel_contents(access, wheels, platform, glibc, environment.prefix)
 
+    def carried(self, lock: Lock, platform: str, minor: str) -> "Iterator[CarriedFile]":
+        """Yield the wheels and source archives of a platform, and the wheels that builds of the latter need.
+
+        Raises:
+            UsageError: A package is built from a source tree, which is no file.
+        """
+        from tenv.sources.wheels.carried import carried_wheels  # late: only for bundles
+
+        return carried_wheels(lock, platform, minor)
+
+    def collect(
+        self, access: Access, store: "Store", lock: Lock, manifest: Manifest, platforms: "Mapping[str, str]"
+    ) -> "Mapping[str, str]":
+        """Fetch the wheels and source archives of some platforms."""
+        from tenv.sources.wheels.carried import collect_wheels  # late: only for bundles
+
+        return collect_wheels(access, store, lock, manifest, platforms)
+
     def caches(self, access: Access) -> "Iterator[SourceCache]":
         """Yield uv's cache."""
         uv = access.uv()
@@ -144,6 +173,8 @@ class WheelWork(Work):
 
         job = self.job
         wheels = job.lock.wheels_for(job.platform, job.plan.minor)
+        if job.context.carried:  # each by its digest, wherever it came from
+            return tuple(replace(wheel, index=None, url="", path="") for wheel in wheels)
         return located(wheels, with_features(job.target.manifest).on(job.platform))
 
     def _locate(self) -> "Mapping[str, TreeRequest]":
@@ -255,11 +286,16 @@ class WheelWork(Work):
             raise
 
     def _install(self, wheels: "Sequence[Wheel]", again: "Sequence[str]") -> None:
-        from tenv.sources.wheels.after_install import own_files_guarded  # late: not for one that is up to date
+        from tenv.sources.wheels.after_install import (
+            drop_cache_notes,
+            own_files_guarded,
+        )  # late: not for one that is up to date
 
         job = self.job
         with own_files_guarded(job.prefix):
             job.uv.install(python_program(job.prefix), wheels, again, job.context.progress)
+        if job.context.carried:
+            drop_cache_notes(Wheels(job.prefix), wheels)
 
     def _check_versions(self, wheels: "Sequence[Wheel]", there: Wheels) -> None:
         """Raise EnvironmentBrokenError for a package that is not as locked."""

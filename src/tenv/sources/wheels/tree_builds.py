@@ -66,7 +66,7 @@ def build_tree(
         return kept
     access.progress.step(f"building {row.name}")
     with (
-        clone(request, access.environ, offline=access.offline) as repository,
+        clone(request, access) as repository,
         repository.files(row.commit, submodules=True) as tree,
     ):
         backend_wheel(uv, python, tree, where, access.environ, out, network=False)
