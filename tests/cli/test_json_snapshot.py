@@ -31,6 +31,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "merge-driver": ("merge-driver", "--install"),
     "export-pylock": ("export", "pylock.toml", "tiny", "-o", "-"),
     "export-requirements": ("export", "requirements.txt", "tiny", "-o", "-"),
+    "bundle": ("bundle", "tiny"),
     "import": ("import", "environment.yml"),
     "create": ("create", "tiny"),
     "create-unknown": ("create", "nosuch"),
@@ -94,5 +95,7 @@ def _prepare(project: Project, command: str) -> None:
     (project.folder / "environment.yml").write_text("name: theirs\ndependencies: [python=3.11, numpy]\n")
     if command in {"verify", "rollback", "list", "activate", "env", "remove"}:
         project.ok("create", "tiny")
+    if command == "bundle":
+        project.ok("lock", "tiny")
     if command == "merge-driver":
         subprocess.run(["git", "init", "-q", str(project.folder)], check=True)
