@@ -12,7 +12,7 @@ import pytest
 
 from tenv.core.errors import BundleRefusedError, TenvError
 from tenv.core.files import digest_bytes
-from tenv.install.bundle import BundleReader, Head, Member, write_bundle
+from tenv.install.bundle_file import BundleReader, Head, Member, write_bundle
 from tenv.sources.archives.store import bundles_folder
 from tenv.sources.interface import CarriedFile
 from tests.support.projects import Project, snapshot

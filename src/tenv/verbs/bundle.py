@@ -24,7 +24,7 @@ from tenv.core.errors import (
 from tenv.core.files import digest_bytes, open_regular, read_regular, storage_errors, write_atomic
 from tenv.core.progress import Bytes, Transfer
 from tenv.host.machine import current_platform
-from tenv.install.bundle import Bundle, BundleReader, Head, Member, is_bundle, write_bundle
+from tenv.install.bundle_file import Bundle, BundleReader, Head, Member, is_bundle, write_bundle
 from tenv.locks.lock import Lock
 from tenv.locks.lock_file import parse_lock
 from tenv.sources.archives.download import RemoteFile
