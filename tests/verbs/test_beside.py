@@ -17,7 +17,7 @@ from tenv.targets.search import find_places
 from tests.support.conda_project import Conda
 from tests.support.fakes import MINORS, make_wheel
 from tests.support.projects import Project, call, write_config
-from tests.support.redist import Server
+from tests.support.redist import Server, serve_archives
 from tests.support.shells import SPOKEN
 from tests.support.torches import ERROR_OLD, make_base, make_libraries, make_torch, make_venv, torch_files
 
@@ -113,7 +113,7 @@ def test_the_toolkit_beside_a_venv_leaves_its_python_alone(beside: Project) -> N
     for words in (("auto", "--for", ".venv"), ("venv",), ("--for", str(venv))):
         assert beside.ok("create", *words, "--json").data["changed"] is False
     assert beside.ok("verify", "venv", "--no-probes", "--json").data["integrity"]["extra"] == []
-    assert beside.run("run", "venv", "--", "sh", "-c", "command -v nvcc").out == f"{prefix}/cuda/bin/nvcc\n"
+    assert beside.ran("run", "venv", "--", "sh", "-c", "command -v nvcc").out == f"{prefix}/cuda/bin/nvcc\n"
     assert "that of torch" in beside.ok("show", "venv").out
     beside.ok("lock", "venv", "--check")
     beside.ok("remove", "venv", "--yes")
@@ -130,7 +130,7 @@ def test_another_torch_makes_it_stale(beside: Project, monkeypatch: pytest.Monke
     assert row["reason"].startswith("torch 2.11.0+cu130 of the environment beside (")
     assert (call("list", "--check").status, call("verify", "venv", "--no-probes").status) == (1, 1)
     for words in (("env", "venv"), ("run", "venv", "--", "true"), ("activate", "venv", "--shell", "nushell")):
-        assert beside.run(*words).err.count("is stale: torch 2.11.0+cu130") == 1, words
+        assert beside.ran(*words).err.count("is stale: torch 2.11.0+cu130") == 1, words
     script = (prefix_of(beside) / "tenv-meta/activate.sh").read_text()
     assert "is stale: torch 2.11.0+cu130" in script
     assert call("activate", "venv", "--shell", "sh").err == ""  # the script reports it
@@ -301,6 +301,9 @@ def test_beside_a_conda_prefix_the_toolkit_is_of_conda_packages(conda: Conda, tm
     assert "release 13.0" in subprocess.check_output([str(found["nvcc"])], text=True)
     assert deactivated(active) == before
     assert project.ok("create", "forge", "--json").data["changed"] is False
+    read = call("check", "--torch", str(forge), "--build-only", "--json").data["torch"]
+    assert (read["where"], read["prefix"], read["version"]["value"]) == ("conda", str(forge), "2.11.0")
+    assert (read["cxx11_abi"]["value"], read["least_cxx"]["value"], read["gpu_code"]["value"]) == (True, 17, ["sm_90"])
     next((forge / "conda-meta").glob("pytorch-*.json")).unlink()
     assert [row["state"] for row in project.ok("list", "--json").data] == ["stale"]
 
@@ -421,7 +424,45 @@ def test_nothing_is_taken_that_another_user_can_write_or_a_link_brings(beside: P
     assert not any(path.resolve().is_relative_to(site_of(beside) / "nvidia/cu13") for path in linked.rglob("*"))
 
 
+def test_a_machine_that_does_not_fit_is_about_extensions(beside: Project) -> None:
+    call("create", "--for", ".venv", "--offline")
+    manifest = beside.folder / "manifests/venv.toml"
+    manifest.write_text(manifest.read_text().replace('glibc = "2.28"', 'glibc = "9.99"'))
+    ended = call("create", "venv")
+    assert ended.status == 4
+    assert "error[unfit-host]: an extension can't be compiled with `venv` on this machine (TE502)" in ended.err
+
+
 def test_records_of_a_terabyte_are_not_hashed(beside: Project) -> None:
     with next(site_of(beside).glob("torch-*.dist-info/RECORD")).open("wb") as file:
         file.truncate(1 << 40)
     assert "bytes of headers and records" in beside.fails(4, "torch", "create", "--for", ".venv")
+
+
+@pytest.mark.skipif(current_platform() != "linux-64", reason="the made archives are of linux-64")
+@pytest.mark.parametrize(("release", "torch"), [("11.8.0", "2.6.0+cu118"), ("12.4.1", "2.6.0+cu124")])
+def test_a_toolkit_of_archives_is_created(beside: Project, served: Server, release: str, torch: str) -> None:
+    site, minor = site_of(beside), release[:4]
+    shutil.rmtree(site / "nvidia")
+    for info in (*site.glob("nvidia_*"), site / "torch-2.11.0.dist-info"):
+        shutil.rmtree(info)
+    make_torch(site, torch_files(torch, cuda=minor, code=("80",)), abi=ERROR_OLD)
+    serve_archives(served, release, DATA)
+    made = beside.ok("create", "old", "--for", ".venv", "--no-check", "--json").data  # GCC may be too new for 11.8
+    assert (made["for"]["cuda"], made["for"]["taken"]) == (minor, [])
+    prefix = Path(made["prefix"])
+    before = {"PATH": f"{beside.folder}/.venv/bin:/usr/bin:/bin", "VIRTUAL_ENV": "/theirs"}
+    active = activated(before, read_activation(prefix / "tenv-meta/activation.json"))
+    nvcc = shutil.which("nvcc", path=active["PATH"])
+    assert f"release {minor}" in subprocess.check_output([str(nvcc)], text=True)
+    home = Path(active["CUDA_HOME"])
+    assert (home / "include/cuda_runtime_api.h").is_file()
+    assert (home / "include/curand.h").is_file()
+    assert (active["_GLIBCXX_USE_CXX11_ABI"], active["VIRTUAL_ENV"], active["TORCH_CUDA_ARCH_LIST"]) == (
+        "0",
+        "/theirs",
+        "8.0",
+    )
+    assert deactivated(active) == before
+    assert beside.ok("create", "old", "--no-check", "--json").data["changed"] is False
+    assert beside.ok("verify", "old", "--no-probes", "--json").data["integrity"]["extra"] == []

@@ -17,7 +17,7 @@ from tenv.verbs.torch_target import NEWEST, manifest_text, torch_request
 from tests.support.each import each
 from tests.support.fakes import MINORS, make_wheel
 from tests.support.projects import Project, call
-from tests.support.redist import Server
+from tests.support.redist import Server, serve_archives
 from tests.support.torches import make_base, make_torch, make_venv, torch_files
 
 DATA = Path(__file__).parent.parent / "data" / "redist"
@@ -74,6 +74,8 @@ def test_the_toolkit_follows_torch(torches: Project) -> None:
     assert {**locked(torches)} == {
         "cuda": "13.2", "torch": "2.15.0", "cuda-toolkit": "13.2.2", "nvidia-nvjitlink": "13.2.86"
     }  # fmt: skip
+    torches.lock.unlink()
+    assert "TE313" not in call("create", "tiny").err  # it locks the torch itself
     torches.ok("create", "tiny", "--no-check")  # uv takes 2.15.0+cpu for `==2.15.0`
     assert [*torches.prefix.glob("lib/python3*/site-packages/torch-2.15.0.dist-info")]
 
@@ -81,7 +83,7 @@ def test_the_toolkit_follows_torch(torches: Project) -> None:
 def test_before_cuda_13_the_toolkit_is_archives(project: Project, served: Server) -> None:
     make_wheel(project.index.folder, "nvidia_cuda_runtime_cu12", "12.4.127")
     make_wheel(project.index.folder, "torch", "2.6.0", requires=[f"nvidia-cuda-runtime-cu12==12.4.127{ON_LINUX}"])
-    served.files["/compute/cuda/redist/redistrib_12.4.1.json"] = (DATA / "cuda_redistrib_12.4.1.json").read_bytes()
+    serve_archives(served, "12.4.1", DATA)
     follows(project, platforms="linux-64")
     project.ok("lock", "tiny")
     lock = read_lock(project.lock, "tiny")
@@ -89,6 +91,9 @@ def test_before_cuda_13_the_toolkit_is_archives(project: Project, served: Server
     nvcc = next(row for row in lock.archives["linux-64"] if row.name == "cuda_nvcc")
     assert (nvcc.release, nvcc.part_of) == ("12.4.1", "cuda")
     project.ok("lock", "tiny", "--check")
+    if current_platform() == "linux-64":  # the made archives are of it
+        project.ok("create", "tiny", "--no-check")
+        assert "release 12.4" in project.run("run", "tiny", "--", "nvcc", "--version").out
 
 
 def test_a_torch_without_cuda_is_nothing_to_follow(torches: Project) -> None:

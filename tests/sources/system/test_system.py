@@ -9,9 +9,10 @@ from tenv.core.errors import HostError, ManifestError
 from tenv.core.versions import Range
 from tenv.sources.system.interface import Tool
 from tenv.sources.system.mpi import parse_version
-from tenv.sources.system.take import check_names, take
-from tenv.targets.manifest import Manifest
+from tenv.sources.system.take import KINDS, take
+from tenv.targets.manifest import DEBUG_PYTHON, Manifest
 from tenv.targets.manifest_file import read_manifest
+from tenv.targets.manifest_keys import SYSTEM_TOOLS
 from tests.host.builders import places, program, put
 from tests.support.each import each
 from tests.support.machine_trees import add_library, make_debian, make_gcc, make_mpi, make_toolkit
@@ -315,12 +316,8 @@ def test_all_that_lacks_is_said_at_once(tmp_path: Path) -> None:
     assert said.hint.count("apt install") == 3
 
 
-def test_a_name_that_tenv_does_not_know(tmp_path: Path) -> None:
-    with pytest.raises(
-        ManifestError, match=r"manifests/t\.toml: system\.cuda-tolkit: tenv can't resolve this"
-    ) as raised:
-        check_names(asks(cuda_tolkit="*"))
-    assert raised.value.hint == "did you mean `cuda-toolkit`?"
+def test_the_reader_of_manifests_knows_the_same_tools() -> None:
+    assert {*SYSTEM_TOOLS, DEBUG_PYTHON} == set(KINDS)
 
 
 # What debugs CPython.
