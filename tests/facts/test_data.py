@@ -38,6 +38,7 @@ NOT_CONFIRMED = {
     "cudnn": 0,
     "cuda_redist": 0,
     "magma": 1,
+    "rocm": 4,
     "torch_wheels": 0,
     "build_failures": 42,
 }

@@ -9,6 +9,7 @@ import tomli
 from tenv.core.names import conda_address
 from tenv.interop.pip_lines import are_pip_lines
 from tenv.interop.poetry import pep440
+from tests.interop.records import CONDA_LOCK
 from tests.support.projects import call
 
 pytestmark = pytest.mark.usefixtures("empty_project")
@@ -203,3 +204,30 @@ def test_lines_of_pip_are_recognized_under_any_name() -> None:
 def test_the_address_of_a_conda_package_has_a_plain_file_name() -> None:
     home = "https://conda.anaconda.org/conda-forge/linux-64/x264-1"
     assert conda_address(f"{home}%21164.3095-h166bdaf_2.tar.bz2") == f"{home}!164.3095-h166bdaf_2.tar.bz2"
+
+
+def test_a_conda_lock_newer_than_its_requests_or_with_a_package_twice_is_locked() -> None:
+    Path("environment.yml").write_text("channels: [conda-forge]\ndependencies: [python=3.11, bzip2, flask]\n")
+    numpy = "https://conda.anaconda.org/conda-forge/linux-64/numpy-2.2.6-py311h5d046bc_0.conda"
+    file = "https://files.example.org/numpy-2.2.6-cp311-cp311-manylinux_2_17_x86_64.whl"
+    row = "- name: numpy\n  version: 2.2.6\n  manager: {}\n  platform: linux-64\n  dependencies: {}\n  url: {}\n"
+    row += f"  hash: {{{{md5: {'be' * 16}, sha256: {'be' * 32}}}}}\n  category: main\n  optional: false\n"
+    text = CONDA_LOCK + row.format("conda", "{python: ''}", numpy) + row.format("pip", "{}", file)
+    found, said = imported("conda-lock.yml", text)
+    assert "requests that are newer than the lock, whose packages are requested: flask" in said
+    assert "wheels of packages that are locked from conda, too: numpy" in said
+    assert "numpy" in found["dependencies"]
+    assert "numpy" not in found["pypi-dependencies"]
+    assert call("lock", "made", "--check").status == 0
+
+
+def test_libraries_of_cuda_beside_a_torch_without_it_name_no_cuda() -> None:
+    home = "https://conda.anaconda.org/conda-forge/linux-64"
+    row = "- name: {}\n  version: {}\n  manager: conda\n  platform: linux-64\n  dependencies: {{}}\n"
+    row += f"  url: {home}/{{}}\n"
+    row += f"  hash: {{{{md5: {'be' * 16}, sha256: {'be' * 32}}}}}\n  category: main\n  optional: false\n"
+    text = CONDA_LOCK + row.format("cuda-version", "12.9", "cuda-version-12.9-h4f385c5_3.conda")
+    text += row.format("pytorch", "2.7.1", "pytorch-2.7.1-cpu_mkl_py311_h7bde0a3_103.conda")
+    assert "requirements" not in imported("conda-lock.yml", text)[0]
+    found, _ = imported("conda-lock.yml", text.replace("cpu_mkl_py311", "cuda129_mkl_py311"))
+    assert found["requirements"] == {"cuda": "12.9"}

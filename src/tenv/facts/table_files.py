@@ -169,6 +169,17 @@ LAYOUTS: Mapping[str, Layout] = {
             "component": Section(("name", "since"), ("before", "platforms", "use")),
         },
     ),
+    "rocm": Layout(
+        "the GPUs and drivers of a ROCm, the ROCms and parts of a PyTorch, the architectures of a hipcc",
+        {
+            "release": Section(("rocm",), ("gfx", "tested", "os", "driver")),
+            "driver": Section(("amdgpu",), ("rocm",)),
+            "module": Section(("module",), ("driver",)),
+            "pytorch": Section(("version",), ("rocm", "arch")),
+            "requires": Section(("since",), ("packages", "optional")),
+            "compiler": Section(("hipcc",), ("system", "takes", "refuses")),
+        },
+    ),
     "torch_wheels": Layout(
         "the torch wheels of the default index: their CUDA, C++ and GPU code",
         {

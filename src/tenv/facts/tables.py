@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tenv.facts.pytorch_build import PytorchBuildTable
     from tenv.facts.pytorch_switches import SwitchTable
     from tenv.facts.pytorch_tried import CreatedTargetTable, PytorchTriedTable
+    from tenv.facts.rocm import RocmTable
     from tenv.facts.torch_headers import TorchHeadersTable
     from tenv.facts.torch_packages import TorchPackageTable
     from tenv.facts.torch_wheels import TorchWheelTable
@@ -174,6 +175,13 @@ class Facts:
         from tenv.facts.library_releases import read_magma
 
         return read_magma(self.data("magma"))
+
+    @cached_property
+    def rocm(self) -> "RocmTable":
+        """The GPUs and drivers of a ROCm, and the ROCms of a PyTorch."""
+        from tenv.facts.rocm import read
+
+        return read(self.data("rocm"))
 
     @cached_property
     def torch_wheels(self) -> "TorchWheelTable":

@@ -295,7 +295,7 @@ class _Build:
         else:
             request = self._job.requests[row.name]
             with (
-                clone(request, context.environ, offline=context.offline) as repository,
+                clone(request, context) as repository,
                 repository.files(row.commit, submodules=True) as tree,
             ):
                 yield tree
