@@ -95,7 +95,7 @@ def build_packages(job: Creation) -> None:
 
     Raises:
         EnvironmentBrokenError: A package can't be compiled with this torch on this machine, a build fails, or its
-            result is not what was asked for.
+            result differs from the request.
     """
     here = with_features(job.target.manifest).on(job.platform)
     table, built = job.context.facts().torch_packages, dict[str, Wheel]()
@@ -301,7 +301,7 @@ class _Build:
                 yield tree
 
     def _install_needs(self, source: Path) -> None:
-        """Install what the build needs beside the target's packages: of an archive by the lock, else of the index."""
+        """Install the further requirements of the build: of an archive by the lock, else from the index."""
         row, uv, progress = self._row, self._job.uv, self._job.context.progress
         there = Wheels(self._other.prefix)
         file = source / "pyproject.toml"
@@ -335,7 +335,7 @@ class _Build:
         words = ("pip", "install", "--python", str(self._python), "--requirement", "-", "--constraints", str(limits))
         done = uv.run(*words, *uv.indexes(), text="".join(f"{line}\n" for line in lines), settings={})
         if done.status:
-            raise uv.error(done.stderr, f"what the build of {self._name} requires can't be installed")
+            raise uv.error(done.stderr, f"the build requirements of {self._name} can't be installed")
 
     def _plan(self, source: Path) -> None:
         """Print the plan of a build, and refuse one that can't end well.
