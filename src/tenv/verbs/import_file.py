@@ -261,7 +261,7 @@ def _channel_of(row: Mapping[str, Any]) -> str:
 
 
 def _completed(context: Context, asked: Manifest, part: ForeignLock, lost: list[str]) -> ForeignLock:
-    """Return a lock whose source trees and archives have what their rows need; no code of theirs runs for it.
+    """Return a lock whose source trees and archives have all values of their rows; no code of theirs runs for it.
 
     A tree gets the request of the manifest. Its requirements are read where the file has none, and those of a folder in
     any case. An archive gets the wheels that its build needs.
