@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from tenv.core import process
 from tenv.core.certificates import Authorities
 from tenv.host.report import HostReport
 from tenv.install import make
+from tenv.interop import container_recipe, github_actions
 from tenv.locks import lock_file
 from tenv.locks.lock import Lock
 from tenv.locks.lock_file import parse_lock
@@ -36,6 +37,7 @@ from tenv.project.context import Context
 from tenv.sources.wheels import interpreters
 from tenv.sources.wheels.interpreters import inspect
 from tenv.toolchain import smoke_tests
+from tenv.verbs import audit as audited
 from tests.support.channels import Channels
 from tests.support.fakes import MINORS, Index, make_native, make_wheel, noise
 from tests.support.made_once import MadeOnce
@@ -105,10 +107,14 @@ def _isolated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, h
     _stand_in(monkeypatch, home)
     if request.path.name not in _ABOUT_MACHINES:
         monkeypatch.setattr(precheck, "report", _this_machine)
+        monkeypatch.setattr(audited, "host_report", _this_machine)
 
 
 def _quicken(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out what costs time alone, but in the tests that are about it."""
+    for module in (container_recipe, github_actions):
+        monkeypatch.setattr(module, "own_wheel", _own_wheel)
+        monkeypatch.setattr(module, "constraints", _constraints)
     if path.name != "test_process.py":  # a fork copies the tables of all cases' memory; its tests have it
         monkeypatch.setattr(process, "_binding", lambda **_: contextlib.nullcontext({}))
     if "toolchain" not in path.parts:
@@ -170,6 +176,9 @@ _LARGE = 1 << 14
 
 lock_file.parse_lock = _parse_lock  # also while the tests are collected
 
+_own_wheel, _constraints = cache(container_recipe.own_wheel), cache(container_recipe.constraints)
+"""Files of tenv's own, which are the same for each container; compressing them takes half a second."""
+
 _SHORT_HELLO = '#include <cstdio>\nint main() { std::puts("14"); }\n'
 """The first program of the probes without the headers, whose compilation takes half a second."""
 
@@ -186,14 +195,14 @@ def _few_authorities(self: Authorities, folder: Path) -> dict[str, str]:
     return {"SSL_CERT_FILE": str(folder / "first.pem"), "SSL_CERT_DIR": str(folder / "none")}
 
 
-_machines: dict[tuple[str, ...], HostReport] = {}
+_machines: dict[tuple[str | None, ...], HostReport] = {}
 
 
 def _this_machine(context: Context, options: HostOptions) -> HostReport:
     if options != HostOptions():
         return look_at_machine(context, options)
-    named = ("PATH", "CC", "CXX", "CUDAHOSTCXX", "CUDA_HOME", "CUDA_PATH")
-    key = tuple(context.environ.get(name, "") for name in named)
+    named = ("PATH", "CC", "CXX", "CUDAHOSTCXX", "CUDA_HOME", "CUDA_PATH", "CONDA_OVERRIDE_CUDA")
+    key = tuple(context.environ.get(name) for name in named)
     if key not in _machines:
         _machines[key] = look_at_machine(context, options)
     return _machines[key]

@@ -13,8 +13,8 @@ import pytest
 from tenv.core.errors import BundleRefusedError, TenvError
 from tenv.core.files import digest_bytes
 from tenv.install.bundle import BundleReader, Head, Member, write_bundle
+from tenv.sources.archives.store import bundles_folder
 from tenv.sources.interface import CarriedFile
-from tenv.verbs.bundle import bundles_folder
 from tests.support.projects import Project, snapshot
 
 _TRIES = 100

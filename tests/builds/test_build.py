@@ -396,7 +396,7 @@ def test_uv_keeps_the_versions_that_a_build_has_written(locked: Project) -> None
     for version in ("1.0", "2.0"):
         make_wheel(project.index.folder, "torchlike", version)
     constraint.write_text("torchlike==1.0\n")
-    ended = project.run("run", "tiny", "--", find_uv_bin(), "pip", "install", "torchlike")
+    ended = project.ran("run", "tiny", "--", find_uv_bin(), "pip", "install", "torchlike")
     assert ended.status == 0, ended.err
     assert list(project.site().glob("torchlike-1.0.dist-info"))
     project.ok("create", "tiny")

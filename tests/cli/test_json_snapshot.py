@@ -32,6 +32,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "diff": ("diff", "cuda130", "cuda132", "--platform", "linux-64"),
     "export-pylock": ("export", "pylock.toml", "tiny", "-o", "-"),
     "export-requirements": ("export", "requirements.txt", "tiny", "-o", "-"),
+    "bundle": ("bundle", "tiny"),
     "create-unknown": ("create", "nosuch"),
     "deactivate": ("deactivate", "--shell", "bash"),
     "hook": ("hook", "zsh"),

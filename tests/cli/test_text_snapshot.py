@@ -29,6 +29,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "merge-driver --install": ("merge-driver", "--install"),
     "export pylock.toml": ("export", "pylock.toml", "tiny"),
     "export requirements.txt": ("export", "requirements.txt", "tiny", "-o", "-"),
+    "bundle": ("bundle", "tiny"),
     "import": ("import", "environment.yml"),
     "create": ("create", "tiny"),
     "create again": ("create", "tiny"),

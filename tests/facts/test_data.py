@@ -33,10 +33,12 @@ NOT_CONFIRMED = {
     "pytorch_switches": 0,
     "pytorch_tried": 5,
     "torch_headers": 0,
+    "torch_packages": 4,
     "cusparselt": 0,
     "cudnn": 0,
     "cuda_redist": 0,
     "magma": 1,
+    "rocm": 4,
     "torch_wheels": 0,
     "build_failures": 42,
 }

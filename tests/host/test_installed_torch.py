@@ -229,6 +229,9 @@ def test_files_of_blanks_and_loops_take_no_time(tmp_path: Path) -> None:
     assert time.process_time() - began < 5
     for name in ("version", "cuda", "hip", "default_cxx", "bounds", "gpu_code", "least_cxx"):
         assert isinstance(getattr(found, name), Missing), name
+    (tmp_path / "venv/pyvenv.cfg").write_bytes(b"home = /usr\0/bin\nversion = 3.12\n")
+    (site / "nul.pth").write_bytes(b"/usr\0\n")
+    assert isinstance(read(tmp_path / "venv").base, Missing)
     package.rename(site / "elsewhere")
     package.symlink_to("torch")
     assert isinstance(read_torch(tmp_path / "venv"), Missing)

@@ -173,7 +173,7 @@ def places(keys: tuple[Key, ...], above: str = "") -> Iterator[tuple[str, Key]]:
             yield from places(tuple(named), f"{here}.")
 
 
-@pytest.mark.parametrize(("place", "key"), [pytest.param(*row, id=row[0]) for row in places(MANIFEST)])
+@each("place, key", places(MANIFEST))
 def test_schema_and_reader_refuse_a_value_of_another_type(place: str, key: Key, tmp_path: Path) -> None:
     head = 'platforms = ["linux-64", "linux-aarch64", "win-64"]\n' if key.name != "platforms" else ""
     for form, value in WRONG.items():

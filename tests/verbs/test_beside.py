@@ -113,7 +113,7 @@ def test_the_toolkit_beside_a_venv_leaves_its_python_alone(beside: Project) -> N
     for words in (("auto", "--for", ".venv"), ("venv",), ("--for", str(venv))):
         assert beside.ok("create", *words, "--json").data["changed"] is False
     assert beside.ok("verify", "venv", "--no-probes", "--json").data["integrity"]["extra"] == []
-    assert beside.run("run", "venv", "--", "sh", "-c", "command -v nvcc").out == f"{prefix}/cuda/bin/nvcc\n"
+    assert beside.ran("run", "venv", "--", "sh", "-c", "command -v nvcc").out == f"{prefix}/cuda/bin/nvcc\n"
     assert "that of torch" in beside.ok("show", "venv").out
     beside.ok("lock", "venv", "--check")
     beside.ok("remove", "venv", "--yes")
@@ -130,7 +130,7 @@ def test_another_torch_makes_it_stale(beside: Project, monkeypatch: pytest.Monke
     assert row["reason"].startswith("torch 2.11.0+cu130 of the environment beside (")
     assert (call("list", "--check").status, call("verify", "venv", "--no-probes").status) == (1, 1)
     for words in (("env", "venv"), ("run", "venv", "--", "true"), ("activate", "venv", "--shell", "nushell")):
-        assert beside.run(*words).err.count("is stale: torch 2.11.0+cu130") == 1, words
+        assert beside.ran(*words).err.count("is stale: torch 2.11.0+cu130") == 1, words
     script = (prefix_of(beside) / "tenv-meta/activate.sh").read_text()
     assert "is stale: torch 2.11.0+cu130" in script
     assert call("activate", "venv", "--shell", "sh").err == ""  # the script reports it

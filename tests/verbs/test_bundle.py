@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from tenv.core.files import digest
-from tenv.verbs.bundle import bundles_folder
+from tenv.sources.archives.store import bundles_folder
 from tests.support.archive_server import ask
+from tests.support.conda_project import Conda
 from tests.support.projects import HERE, PLATFORMS, Project, snapshot
 from tests.support.redist import Server
 from tests.support.source_trees import pack_sdist, write_tree
@@ -108,16 +109,27 @@ def test_archives_and_source_archives_come_along(
     text = project.manifest.read_text().replace("[requirements]", f'python = "{HERE}.*"\n[requirements]')
     project.manifest.write_text(f'{text}[pypi-dependencies]\nvision = {{ version = "*", build = true }}\n')
     project.ok("lock", "tiny", "--trust-first-use")
-    project.ok("create", "tiny")
-    before = files(project.prefix)
     made = project.ok("bundle", "--platform", "linux-64", "--json").data
     assert {row["kind"] for row in made["files"]} == {"archives", "wheels"}
     away(project, monkeypatch)
     served.asked.clear()
     project.ok("create", "--bundle", "tiny.tenv")
     assert served.asked == []
-    assert files(project.prefix).keys() == before.keys()
-    assert (project.site() / "vision").is_dir() or (project.site() / "vision.py").is_file()
+    assert {"vision.py", "vision"} & {path.name for path in project.site().iterdir()}
+    assert (project.prefix / "opt" / "magma" / "lib" / "libmagma.a").is_file()
+
+
+def test_conda_packages_come_along(conda: Conda, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    conda.lock("tool", "data")
+    conda.create()
+    before = files(conda.prefix)
+    made = conda.project.ok("bundle", "--json").data
+    assert [row["name"] for row in made["files"]] == ["data-1-0.conda", "tool-1-0.conda"]
+    away(conda.project, monkeypatch)
+    conda.channel.asked.clear()
+    conda.create("--bundle", "tiny.tenv")
+    assert conda.channel.asked == []
+    assert files(conda.prefix) == before
 
 
 def test_a_source_tree_is_refused_by_its_name(project: Project, tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_add_replaces_a_range_where_it_stands(locked: Project) -> None:
 def test_add_brings_an_environment_up_to_date(created: Project) -> None:
     data = created.ok("add", "tiny", "gamma", "--json").data
     assert (data["section"], data["prefix"]) == ("pypi-dependencies", str(created.prefix))
-    assert created.run("run", "tiny", "--", "python", "-c", "import gamma").status == 0
+    assert created.ran("run", "tiny", "--", "python", "-c", "import gamma").status == 0
     created.ok("drop", "tiny", "gamma", "--no-create")
     assert created.ok("list", "--json").data[0]["state"] == "stale"
 

@@ -74,6 +74,8 @@ def test_the_toolkit_follows_torch(torches: Project) -> None:
     assert {**locked(torches)} == {
         "cuda": "13.2", "torch": "2.15.0", "cuda-toolkit": "13.2.2", "nvidia-nvjitlink": "13.2.86"
     }  # fmt: skip
+    torches.lock.unlink()
+    assert "TE313" not in call("create", "tiny").err  # it locks the torch itself
     torches.ok("create", "tiny", "--no-check")  # uv takes 2.15.0+cpu for `==2.15.0`
     assert [*torches.prefix.glob("lib/python3*/site-packages/torch-2.15.0.dist-info")]
 

@@ -41,7 +41,7 @@ def test_a_feature_is_added_to_listed_run_with_and_dropped_from(project: Project
     err = project.fails(8, "environment-missing", *run)
     assert "the environment of tiny lacks the feature debug" in err
     assert "has no feature `nosuch`" in project.fails(2, "usage", *run[:1], "--with", "nosuch", *run[3:])
-    done = project.run("run", "--sync", *run[1:])
+    done = project.ran("run", "--sync", *run[1:])
     assert done.status == 0, done.err
     assert project.state()["features"] == ["debug"]
     plan = project.ok("run", "--json", *run[1:]).data

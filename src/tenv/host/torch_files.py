@@ -303,7 +303,7 @@ def _settings(file: Path) -> dict[str, str] | None:
     if isinstance(found := _content(file, _SMALL), Missing):
         return None
     rows = (line.partition("=") for line in found[0].decode("utf-8", "replace").splitlines())
-    return {name.strip().lower(): value.strip() for name, equals, value in rows if equals}
+    return {name.strip().lower(): value.strip() for name, equals, value in rows if equals and "\0" not in value}
 
 
 def _python(prefix: Path, minor: str, source: str) -> BasePython:

@@ -212,6 +212,18 @@ def _stage(job: Creation) -> None:
             work.wait()
 
 
+def _compiles(job: Creation) -> bool:
+    return bool(job.compiled)
+
+
+def _build(job: Creation) -> None:
+    """Compile packages against the target's torch, in a second environment."""
+    if job.builder is None:
+        names = ", ".join(row.name for row in job.compiled)
+        raise EnvironmentBrokenError(f"{names}: only `tenv create` compiles packages against the target's torch")
+    job.builder(job)
+
+
 def _install(job: Creation) -> None:
     """Change the prefix as planned."""
     _clear_way(job)
@@ -399,6 +411,7 @@ def _finish(job: Creation) -> None:
 STEPS = (
     Step("planning", _plan),
     Step("staging", _stage),
+    Step("building", _build, _compiles),
     Step("installing", _install),
     Step("assembling", _assemble),
     Step("activating", _activate),

@@ -23,14 +23,13 @@ from tenv.core.errors import (
 )
 from tenv.core.files import digest_bytes, open_regular, read_regular, storage_errors, write_atomic
 from tenv.core.progress import Bytes, Transfer
-from tenv.core.user_folders import user_cache
 from tenv.host.machine import current_platform
 from tenv.install.bundle import Bundle, BundleReader, Head, Member, is_bundle, write_bundle
 from tenv.locks.lock import Lock
 from tenv.locks.lock_file import parse_lock
 from tenv.sources.archives.download import RemoteFile
 from tenv.sources.archives.gathering import fetcher_of
-from tenv.sources.archives.store import Store, default_store
+from tenv.sources.archives.store import Store, bundles_folder, default_store
 from tenv.sources.interface import CarriedFile, sources
 from tenv.targets.manifest import Manifest
 from tenv.targets.manifest_file import read_manifest
@@ -39,7 +38,7 @@ from tenv.targets.search import Origin, Place, Target
 if TYPE_CHECKING:
     from tenv.project.context import Context
 
-__all__ = ["Bundled", "Question", "Trust", "bundle", "bundles_folder", "opened"]
+__all__ = ["Bundled", "Question", "Trust", "bundle", "opened"]
 
 _WEB = ("http://", "https://")
 _NAMED = 5
@@ -237,11 +236,6 @@ class Trust:
     lock_digest: str = ""
     bundle_digest: str = ""
     ask: Question | None = None
-
-
-def bundles_folder() -> Path:
-    """Return the folder of downloads of bundles and of unpacked ones; each command removes its own."""
-    return user_cache() / "bundles"
 
 
 @contextmanager

@@ -39,7 +39,7 @@ from tenv.sources.archives.unpack import Contents, File, unpack
 from tenv.targets.config import safe_folders
 from tenv.targets.search import settings_folder
 
-__all__ = ["Damage", "Store", "Tree", "default_store"]
+__all__ = ["Damage", "Store", "Tree", "bundles_folder", "default_store"]
 
 _SCHEMA = 1
 _PARTS = ("files", "parts", "trees")
@@ -299,9 +299,19 @@ class Store:
 
 def default_store(say: Callable[[str], None] = lambda _: None, limits: UnpackLimits | None = None) -> Store:
     """Return the store in the user's cache folder (TENV_CACHE_DIR, else the default of the system)."""
-    cache = os.environ.get("TENV_CACHE_DIR")
-    folder = (Path(cache) if cache else user_cache()) / "archives"
-    return Store(folder, say, limits or UnpackLimits(), lambda: safe_folders(settings_folder(), os.environ))
+    return Store(
+        _cache() / "archives", say, limits or UnpackLimits(), lambda: safe_folders(settings_folder(), os.environ)
+    )
+
+
+def bundles_folder() -> Path:
+    """Return the folder of downloads of bundles and of unpacked ones; each command removes its own."""
+    return _cache() / "bundles"
+
+
+def _cache() -> Path:
+    named = os.environ.get("TENV_CACHE_DIR")
+    return Path(named) if named else user_cache()
 
 
 def share(source: Path, target: Path, how: Sharing) -> Sharing:

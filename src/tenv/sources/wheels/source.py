@@ -69,7 +69,11 @@ class WheelSource(Source):
 
     def files(self, lock: Lock, platform: str, minor: str) -> "Sequence[LockedFile]":
         """Return the wheels and the packages of source trees of one Python minor."""
-        return (*lock.wheels_for(platform, minor), *lock.trees_for(platform, minor))
+        trees = lock.trees_for(platform, minor)
+        if not all(tree.isolated for tree in trees):  # another torch compiles them again
+            against = lock.compiled_against(platform, minor)
+            trees = tuple(tree if tree.isolated else replace(tree, against=against) for tree in trees)
+        return (*lock.wheels_for(platform, minor), *trees)
 
     def asked(self, request: Any) -> str:
         """Return the accepted versions of a wheel, with its index, or the request for a source tree or a file."""
@@ -180,7 +184,8 @@ class WheelWork(Work):
     def _locate(self) -> "Mapping[str, TreeRequest]":
         """Return the source trees to build: those that are new, changed or damaged."""
         job, plan = self.job, self.job.plan
-        trees = job.lock.trees_for(job.platform, plan.minor) if _KEY in plan.changed and plan.python else ()
+        files = self.source.files(job.lock, job.platform, plan.minor) if _KEY in plan.changed and plan.python else ()
+        trees = [file for file in files if isinstance(file, LockedTree)]
         if not trees:
             return {}
         had = {} if plan.scratch else plan.had.get(_KEY, {})
@@ -189,7 +194,8 @@ class WheelWork(Work):
         new = [
             tree for tree in trees if had.get(tree.name) != tree.note or tree.name in broken or tree.name not in there
         ]
-        self._to_build = new
+        self._to_build = [tree for tree in new if tree.isolated]
+        job.compiled = [tree for tree in new if not tree.isolated]
         if all(tree.file for tree in new):
             return {}
         from tenv.sources.wheels.trees import locate  # late: few targets have one
@@ -224,7 +230,7 @@ class WheelWork(Work):
             had = {} if plan.scratch else plan.had.get(_KEY, {})
             new = [wheel for wheel in self._wheels() if had.get(wheel.name) != self.source.note(wheel)]
             check_directories(job.uv, new, job.context.progress)
-        self._located = self._locate()
+        self._located = job.requests = self._locate()
         if self._to_build and (python := self._builder()):
             self._build(python, ", and the environment is as it was" if job.ready else "")
         return ()
@@ -254,7 +260,7 @@ class WheelWork(Work):
         wheels, there = self._wheels(), Wheels(job.prefix)
         records = record_stamps(there)
         self._install_all(wheels, there)
-        if self._to_build:
+        if self._to_build or job.built:
             self._put_built()
         # Only now, so a failed download leaves the environment intact.
         if _PYTHON not in plan.changed:
@@ -340,11 +346,12 @@ class WheelWork(Work):
         from tenv.sources.wheels.tree_builds import note_origin
 
         job, python = self.job, python_program(self.job.prefix)
-        if not self._built:  # there was no Python of this minor before
+        if self._to_build and not self._built:  # there was no Python of this minor before
             self._build(python)
         with own_files_guarded(job.prefix):
-            job.uv.install(python, [*self._built.values()], [*self._built], job.context.progress)
-            for row in self._to_build:
+            built = {**self._built, **job.built}
+            job.uv.install(python, [*built.values()], [*built], job.context.progress)
+            for row in (*self._to_build, *job.compiled):
                 if row.name in self._located:
                     note_origin(Wheels(job.prefix), row, self._located[row.name])
 

@@ -12,7 +12,7 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tenv.core.errors import LockStaleError, NoSolutionError
 from tenv.core.files import read_regular
@@ -25,6 +25,9 @@ from tenv.sources.wheels.git_trees import clone
 from tenv.sources.wheels.project_metadata import ProjectMetadata, read_project
 from tenv.targets.manifest import Manifest, WheelRequest
 from tenv.targets.tree_request import TreeRequest
+
+if TYPE_CHECKING:
+    from tenv.sources.wheels.compiled import CompiledSdists
 
 __all__ = [
     "Trees",
@@ -74,6 +77,8 @@ class Trees:
             if found is None and row and self._knows(row):
                 found = _as_locked(row)
             if found is None:
+                found = self._as_asked(name, where)
+            if found is None:
                 with tree.files(commit) as folder:
                     found = read_project(_project_file(folder, where), where) or self._ask(folder, where)
         return _require_name(name, found, where), commit
@@ -85,7 +90,25 @@ class Trees:
     def _of_folder(self, name: str, request: TreeRequest) -> ProjectMetadata:
         where = f"{name} in {request.folder}"
         found = static_metadata(name, request)
-        return _require_name(name, found or self._ask(request.folder, where), where)
+        return _require_name(name, found or self._as_asked(name, where) or self._ask(request.folder, where), where)
+
+    def _as_asked(self, name: str, where: str) -> ProjectMetadata | None:
+        """Return the metadata of a tree whose requirements the manifest names; None for an isolated build.
+
+        Raises:
+            NoSolutionError: It is compiled against the target's torch, which its backend needs, and they are nowhere.
+        """
+        manifest = self._problem.manifest
+        rows = (manifest.on(platform).wheels.get(name) for platform in manifest.platforms)
+        request = next((row for row in rows if row and not row.isolated), None)
+        if request is None:
+            return None
+        if request.requires is None:
+            raise NoSolutionError(
+                f"{where}: only its build backend knows its requirements, and that does not run without torch",
+                hint=f"`requires = […]` at {name} in the manifest names them",
+            )
+        return ProjectMetadata(name, "0", request.requires, dynamic=True)
 
     def _ask(self, folder: Path, where: str) -> ProjectMetadata:
         """Return the metadata that a build backend computes, run by a Python of the target's or else by tenv's own.
@@ -131,7 +154,8 @@ class Trees:
             rows = []
             for name, request in sorted(asked.items()):
                 known, commit = self.of(name, request)
-                keys: dict[str, Any] = {**request.given()}
+                isolated = self._problem.manifest.on(platform).wheels[name].isolated
+                keys: dict[str, Any] = {**request.given(), "isolated": isolated}
                 rows.append(
                     LockedTree(name, known.version, minors, known.requires, commit, dynamic=known.dynamic, **keys)
                 )
@@ -210,25 +234,35 @@ def _require_name(name: str, found: ProjectMetadata, where: str) -> ProjectMetad
 
 
 @contextlib.contextmanager
-def stand_ins(problem: Problem, trees: Trees) -> Iterator[Problem]:
-    """Yield a problem in which each source tree is a wheel without files, in a folder that is removed afterwards."""
-    manifest = problem.manifest
-    if not any(_asked(manifest.on(platform)) for platform in manifest.platforms):
+def stand_ins(
+    problem: Problem, trees: Trees, compiled: "CompiledSdists", cases: Sequence[tuple[str, str]]
+) -> Iterator[Problem]:
+    """Yield a problem in which each source tree is a wheel without files, in a folder that is removed afterwards.
+
+    So is each source archive that is compiled against the target's torch.
+    """
+    manifest, minors = problem.manifest, dict(reversed(cases))
+    rows = [row for platform in manifest.platforms for row in manifest.on(platform).wheels.values()]
+    if not any(row.tree or not row.isolated for row in rows):
         yield problem
         return
     with tempfile.TemporaryDirectory(prefix="tenv-") as name:
         folder = Path(name)
 
-        def stand_in(name: str, request: WheelRequest) -> WheelRequest:
-            if request.tree is None:
+        def stand_in(name: str, request: WheelRequest, platform: str) -> WheelRequest:
+            if request.tree:
+                known, commit = trees.of(name, request.tree)
+            elif request.isolated:
                 return request
-            known, commit = trees.of(name, request.tree)
+            else:
+                known, commit = compiled.metadata(name, request, platform, minors[platform]), ""
+                _require_pythons(name, known, [minor for where, minor in cases if where == platform])
             path = _write_wheel(folder / (commit or "folder"), known)
-            return replace(request, tree=TreeRequest(path=str(path)))
+            return replace(request, tree=TreeRequest(path=str(path)), index="", build=False, isolated=True)
 
         views = {platform: manifest.on(platform) for platform in manifest.platforms}
         stood_in = {
-            platform: replace(view, wheels={one: stand_in(one, request) for one, request in view.wheels.items()})
+            platform: replace(view, wheels={one: stand_in(one, row, platform) for one, row in view.wheels.items()})
             for platform, view in views.items()
         }
         yield replace(problem, manifest=replace(manifest, by_platform=stood_in))
