@@ -14,7 +14,7 @@ from tests.interop.lock_index import LockIndex, Release
 from tests.interop.public_files import FILES, judge
 from tests.support.projects import call
 
-FILES_THAT_COME_BACK = 18
+FILES_THAT_COME_BACK = 28
 EQUAL = 16
 NAMED = ("no Python from conda", "pixi requires a Python", "MD5")
 """What an export reports of a lock that its format can't hold."""
