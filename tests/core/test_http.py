@@ -16,6 +16,7 @@ from tenv.core.errors import CancelledError, CertificateError, NetworkError
 from tenv.core.http import Http, Unanswered
 from tenv.core.http_settings import HttpSettings, Login, Patience, origin_of
 from tests.support.authority import Authority
+from tests.support.each import each
 from tests.support.redist import Server
 
 QUICK = Patience(connect=30, read=30, attempts=3, pause=0.01, slow=1024, window=30)
@@ -124,8 +125,8 @@ def test_a_login_that_was_refused_is_not_sent_twice(server: Server) -> None:
     assert len(server.asked) == 2
 
 
-@pytest.mark.parametrize(
-    ("url", "origin"),
+@each(
+    "url, origin",
     [
         ("https://h/a", "https://h:443"),
         ("http://me:x@H/a", "http://h:80"),

@@ -5,7 +5,16 @@ from pathlib import Path
 from tenv.host.toolkit_content import HEADERS, LIBRARIES
 from tests.host.builders import program, put
 
-__all__ = ["add_library", "make_debian", "make_gcc", "make_mpi", "make_toolkit"]
+__all__ = [
+    "add_library",
+    "make_cmake_package",
+    "make_debian",
+    "make_debian_rocm",
+    "make_gcc",
+    "make_mpi",
+    "make_rocm",
+    "make_toolkit",
+]
 
 _SAYS = "Cuda compilation tools, release {release}, V{release}.105"
 
@@ -90,3 +99,55 @@ def add_library(root: Path, header: str, macros: dict[str, int], file: str) -> P
     put(root / "include" / header, "".join(f"#define {name} {value}\n" for name, value in macros.items()))
     put(root / file, "library")
     return root
+
+
+_ROCM_CLANG = "printf 'Available CPUs for this target:\\n\\n\\tgfx90a\\n\\tgfx942\\n\\tgfx1100\\n\\tgfx1030\\n' >&2"
+_ROCM_PARTS = {"rocm-core": "6.4.3", "hip": "6.4.43484", "hipblaslt": "0.12.1", "miopen": ""}
+
+
+def _make_hip(include: Path, clang: Path, bitcode: Path, version: str, gfx: tuple[str, ...]) -> None:
+    numbers = zip(("MAJOR", "MINOR", "PATCH"), version.split("."), strict=True)
+    put(include / "hip/hip_version.h", "".join(f"#define HIP_VERSION_{name} {number}\n" for name, number in numbers))
+    program(clang, _ROCM_CLANG)
+    for one in gfx:
+        put(bitcode / f"oclc_isa_version_{one.removeprefix('gfx')}.bc", one)
+
+
+def make_cmake_package(folder: Path, version: str) -> None:
+    """Make a CMake package as ROCm's parts have one; without a version, it has no file of one."""
+    put(folder / f"{folder.name}-config.cmake", "# found\n")
+    if version:
+        put(folder / f"{folder.name}-config-version.cmake", f'set(PACKAGE_VERSION "{version}")\n')
+
+
+def make_rocm(
+    root: Path,
+    release: str = "6.4.3",
+    hip: str = "6.4.43484",
+    parts: dict[str, str] | None = None,
+    gfx: tuple[str, ...] = ("gfx90a", "gfx942", "gfx1100", "gfx1201"),
+) -> Path:
+    """Make a ROCm as AMD's packages install it; its clang knows no gfx1201."""
+    put(root / ".info/version", f"{release}-127\n")
+    program(root / "bin/hipcc", "exit 1")
+    _make_hip(root / "include", root / "lib/llvm/bin/clang++", root / "amdgcn/bitcode", hip, gfx)
+    for name, version in (_ROCM_PARTS if parts is None else parts).items():
+        make_cmake_package(root / "lib/cmake" / name, version)
+    put(root / "lib/rocblas/library/TensileLibrary_lazy_gfx90a.dat", "kernels")
+    return root
+
+
+def make_debian_rocm(root: Path) -> Path:
+    """Make the ROCm of Debian 13, scattered below ``usr`` and without rocm-core."""
+    usr = root / "usr"
+    program(usr / "bin/hipcc", "exit 1")
+    llvm = usr / "lib/llvm-17"
+    _make_hip(
+        usr / "include",
+        llvm / "bin/clang++",
+        llvm / "lib/clang/17/amdgcn/bitcode",
+        "5.7.31921",
+        ("gfx90a", "gfx942", "gfx1100"),
+    )
+    make_cmake_package(usr / "lib/x86_64-linux-gnu/cmake/hip", "5.7.31921")
+    return usr

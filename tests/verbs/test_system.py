@@ -54,7 +54,7 @@ def variables(project: Project) -> dict[str, str]:
 
 def runs(project: Project) -> str:
     """Run a program in the environment as a user would, and return what is said."""
-    ended = project.run("run", "tiny", "--", "true")
+    ended = project.ran("run", "tiny", "--", "true")
     assert ended.status == 0, ended.err
     return ended.err
 
@@ -84,8 +84,10 @@ def test_another_range_makes_the_lock_stale(asking: Project) -> None:
 
 def test_what_tenv_can_t_take_from_a_machine_is_an_error_of_the_manifest(locked: Project) -> None:
     locked.manifest.write_text(locked.manifest.read_text() + '\n[system]\ncuda-tolkit = "*"\n')
-    err = locked.fails(3, "manifest", "lock", "tiny")
-    assert "system.cuda-tolkit: tenv can't resolve this from the system" in err
+    for command in (("lock", "tiny"), ("check", "tiny"), ("create", "tiny")):
+        err = locked.fails(3, "manifest", *command)
+        assert "system.cuda-tolkit: tenv can't resolve this from the system" in err
+        assert "did you mean `cuda-toolkit`?" in err
 
 
 def test_the_environment_uses_the_machine_s_tools(made: Project, toolkit: Path, tmp_path: Path) -> None:

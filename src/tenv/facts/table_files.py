@@ -141,6 +141,10 @@ LAYOUTS: Mapping[str, Layout] = {
         "which revisions of PyTorch read a switch, and its other names",
         {"switch": Section(("name",), ("first", "last", "now", "what"))},
     ),
+    "torch_packages": Layout(
+        "the packages that compile against an installed torch, and their variables",
+        {"package": Section(("name",), ("force", "arch", "cxx", "gib", "ninja", "gpu", "downloads"))},
+    ),
     "pytorch_tried": Layout(
         "which CUDA, GCC, Python, CMake and driver a revision of PyTorch is known to fail with",
         {"tried": Section(("id",), ("from", "below", "torch_from", "torch_below", "platform", "what"))},
@@ -163,6 +167,17 @@ LAYOUTS: Mapping[str, Layout] = {
         {
             "release": Section(("label",), ("date", "nvcc", "platforms")),
             "component": Section(("name", "since"), ("before", "platforms", "use")),
+        },
+    ),
+    "rocm": Layout(
+        "the GPUs and drivers of a ROCm, the ROCms and parts of a PyTorch, the architectures of a hipcc",
+        {
+            "release": Section(("rocm",), ("gfx", "tested", "os", "driver")),
+            "driver": Section(("amdgpu",), ("rocm",)),
+            "module": Section(("module",), ("driver",)),
+            "pytorch": Section(("version",), ("rocm", "arch")),
+            "requires": Section(("since",), ("packages", "optional")),
+            "compiler": Section(("hipcc",), ("system", "takes", "refuses")),
         },
     ),
     "torch_wheels": Layout(

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from tenv.facts.pytorch_build import PytorchBuildTable
     from tenv.facts.pytorch_switches import SwitchTable
     from tenv.facts.pytorch_tried import CreatedTargetTable, PytorchTriedTable
+    from tenv.facts.rocm import RocmTable
     from tenv.facts.torch_headers import TorchHeadersTable
+    from tenv.facts.torch_packages import TorchPackageTable
     from tenv.facts.torch_wheels import TorchWheelTable
 
 __all__ = ["Facts", "default_overrides", "load_facts"]
@@ -105,6 +107,13 @@ class Facts:
         return read(self.data("libstdcxx"))
 
     @cached_property
+    def torch_packages(self) -> "TorchPackageTable":
+        """The packages that compile against an installed torch."""
+        from tenv.facts.torch_packages import read
+
+        return read(self.data("torch_packages"))
+
+    @cached_property
     def pytorch_build(self) -> "PytorchBuildTable":
         """The requirements of building a PyTorch release."""
         from tenv.facts.pytorch_build import read
@@ -166,6 +175,13 @@ class Facts:
         from tenv.facts.library_releases import read_magma
 
         return read_magma(self.data("magma"))
+
+    @cached_property
+    def rocm(self) -> "RocmTable":
+        """The GPUs and drivers of a ROCm, and the ROCms of a PyTorch."""
+        from tenv.facts.rocm import read
+
+        return read(self.data("rocm"))
 
     @cached_property
     def torch_wheels(self) -> "TorchWheelTable":

@@ -14,6 +14,7 @@ from tenv.core.worded import Worded
 from tenv.host.interface import Fact, Missing, ReasonKind
 
 __all__ = [
+    "AmdGpu",
     "Compat",
     "Compiler",
     "CompilerLimits",
@@ -30,6 +31,7 @@ __all__ = [
     "Libstdcxx",
     "ModuleKind",
     "ProblemKind",
+    "Rocm",
     "Toolkit",
     "ToolkitProblem",
 ]
@@ -39,10 +41,12 @@ class Lead(Worded):
     """How a toolkit or a compiler was found."""
 
     CUDA_VARIABLE = "cuda-variable", "CUDA_HOME or CUDA_PATH, which builds read"
+    ROCM_VARIABLE = "rocm-variable", "ROCM_PATH or ROCM_HOME, which builds read"
+    ROCM_SDK = "rocm-sdk", "the program rocm-sdk of AMD's wheels"
     MODULE_VARIABLE = "module-variable", "a variable of environment modules, of CMake's users or of an installer"
     PATH = "path", "PATH; of several nvcc the first"
     PATH_BEHIND = "path-behind", "PATH, after another nvcc"
-    DEFAULT_FOLDER = "default-folder", "/usr/local/cuda"
+    DEFAULT_FOLDER = "default-folder", "/usr/local/cuda or /opt/rocm"
     ALTERNATIVE = "alternative", "/etc/alternatives/cuda"
     FOLDER = "folder", "a folder where toolkits are installed"
     CC = "cc", "CC"
@@ -154,6 +158,19 @@ class Gpu:
 
 
 @dataclass(frozen=True, slots=True)
+class AmdGpu:
+    """An AMD GPU.
+
+    Attributes:
+        name: The name that a tool of AMD or a pasted text gives it, or an empty string.
+        gfx: Its architecture, such as ``gfx90a``, or an empty string.
+    """
+
+    name: str = ""
+    gfx: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Compat:
     """A libcuda that is loaded before the driver's own.
 
@@ -222,6 +239,48 @@ class Toolkit:
     compilers: CompilerLimits | None = None
     patched: tuple[str, ...] = ()
     absent: tuple[str, ...] | None = None
+
+    def led_by(self, *kinds: Lead) -> bool:
+        """Return whether it was found in one of these ways."""
+        return any(way.kind in kinds for way in self.found_by)
+
+    @property
+    def ways(self) -> str:
+        """How it was found, as text."""
+        return ", ".join(way.text for way in self.found_by)
+
+
+@dataclass(frozen=True, slots=True)
+class Rocm:
+    """An installed ROCm.
+
+    Attributes:
+        path: Its folder, links resolved: ``/usr`` for the packages of distributions; empty if a text does not name it.
+        found_by: Every way it was found, such as ``/opt/rocm``, ``ROCM_PATH``, ``hipcc on PATH``.
+        version: The release of ``.info/version`` or ``rocm_version.h``, else HIP's major and minor; None without both.
+        hip: The version of HIP; None without its header.
+        derived: Whether `version` is HIP's, for want of rocm-core.
+        parts: The versions of its parts by the names of their CMake packages; empty for a package without one.
+        clang: The compiler of HIP, or an empty string.
+        bitcode: The folder of the device libraries, or an empty string.
+        compiles: The architectures that the compiler knows and the device libraries have; None if not asked.
+        kernels: The architectures for which rocBLAS has kernels.
+        problems: Its problems, one sentence each.
+        environment: The tenv environment that contains it, or an empty string if it is the host's own.
+    """
+
+    path: OptionalText
+    found_by: tuple[FoundBy, ...]
+    version: Version | None
+    hip: Version | None = None
+    derived: bool = False
+    parts: Annotated[tuple[tuple[str, str], ...], Column(read=_by_name)] = ()
+    clang: str = ""
+    bitcode: str = ""
+    compiles: tuple[str, ...] | None = None
+    kernels: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    environment: str = ""
 
     def led_by(self, *kinds: Lead) -> bool:
         """Return whether it was found in one of these ways."""
@@ -358,6 +417,11 @@ class HostReport:
     compat: Fact[Compat] | Missing = field(metadata=_row("compat:COMPAT"))
     gpus: Fact[tuple[Gpu, ...]] | Missing = field(metadata=_row("gpus:GPUS"))
     toolkits: Fact[tuple[Toolkit, ...]] | Missing = field(metadata=_row("toolkits:TOOLKITS"))
+    amd_driver: Fact[Version] | Missing = field(metadata=_row("amd:AMD_DRIVER"))
+    amd_gpus: Fact[tuple[AmdGpu, ...]] | Missing = field(metadata=_row("amd:AMD_GPUS"))
+    rocms: Fact[tuple[Rocm, ...]] | Missing = field(metadata=_row("rocm:ROCMS"))
+    oneapi: Fact[str] | Missing = field(metadata=_row("oneapi:ONEAPI"))
+    icpx: Fact[Version] | Missing = field(metadata=_row("oneapi:ICPX"))
     compilers: Fact[tuple[Compiler, ...]] | Missing = field(metadata=_row("compilers:COMPILERS"))
     libc: Fact[Version] | Missing = field(metadata=_row("machine:LIBC"))
     libstdcxx: Fact[Libstdcxx] | Missing = field(metadata=_row("libstdcxx:LIBSTDCXX"))

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from tenv.core.errors import ManifestError, TenvError
 from tenv.core.names import CONDA_NAME, is_channel, is_sha256, normalize
-from tenv.core.toml_reader import Table, locate, read_toml
+from tenv.core.toml_reader import Table, locate, nearest, read_toml
 from tenv.core.untrusted import (
     STORAGE_EXAMPLE,
     address_fault,
@@ -52,6 +52,7 @@ from tenv.targets.manifest_keys import (
     MANIFEST,
     ON_PLATFORM,
     REQUIREMENTS,
+    SYSTEM_TOOLS,
     WHEEL,
     names,
 )
@@ -71,6 +72,8 @@ __all__ = [
 _BUILD = re.compile(BUILD_PATTERN)
 _IN_FEATURE = tuple(name for name in names(FEATURE) if name != "platform")
 _NO_FEATURE = "none"
+_STANDARDS = (14, 17, 20, 23)
+"""The C++ standards that a request may name."""
 TORCH = "torch"
 """The CUDA of a manifest whose toolkit follows its torch."""
 _MAX_DEPTH = 8
@@ -236,7 +239,10 @@ def _read_sections(name: str, table: Table) -> Manifest:
 def _read_system(table: Table, key: str) -> tuple[str, Range]:
     """Return the accepted versions of the host's tools, by tenv's name of each tool."""
     if _package(table, key) != "python":
-        return key, _range(table, key)
+        if (name := normalize(key)) not in SYSTEM_TOOLS:
+            hint = nearest(key, SYSTEM_TOOLS) or f"known tools: {', '.join(SYSTEM_TOOLS)}"
+            raise table.fail(key, "tenv can't resolve this from the system", hint=hint)
+        return name, _range(table, key)
     inner = table.table(key) if isinstance(table.data[key], dict) else Table({})
     inner.only(names(DEBUG_PYTHON_KEYS))
     if not inner.flag("debug"):
@@ -333,7 +339,36 @@ def _read_wheel(table: Table, key: str) -> WheelRequest:
     for word in ("index", "build") if tree else ():
         if word in inner.data:
             raise inner.fail(word, "is no part of a request for a source tree: remove this key")
-    return WheelRequest(version, tuple(sorted(extras)), tree, index, build=inner.flag("build"))
+    request = WheelRequest(version, tuple(sorted(extras)), tree, index, build=inner.flag("build"))
+    return _read_compiled(inner, request)
+
+
+def _read_compiled(table: Table, request: WheelRequest) -> WheelRequest:
+    """Return a request with its keys for a build against the target's torch."""
+    from packaging.requirements import InvalidRequirement, Requirement  # late: 15 ms
+
+    isolated = table.flag("isolation") if "isolation" in table.data else True
+    for word in ("requires", "cxx") if isolated else ():
+        if word in table.data:
+            raise table.fail(word, "is for a package with `isolation = false`")
+    if isolated:
+        return request
+    if not request.build and request.tree is None:
+        raise table.fail("isolation", "`build = true` permits the build, which runs the code of the package")
+    if request.tree and request.tree.editable:
+        raise table.fail("isolation", "a folder with `editable` is not compiled against the target's torch")
+    requires = table.strings("requires") if "requires" in table.data else None
+    for text in requires or ():
+        try:
+            named = not Requirement(text).url
+        except InvalidRequirement:
+            named = False
+        if not named:
+            raise table.fail("requires", f"`{text}` is no requirement such as `torch>=2.4`")
+    cxx = table.number("cxx") or 0
+    if "cxx" in table.data and cxx not in _STANDARDS:
+        raise table.fail("cxx", f"`{cxx}` is none of {', '.join(map(str, _STANDARDS))}")
+    return replace(request, isolated=False, requires=requires, cxx=cxx)
 
 
 def _read_archive(table: Table, key: str) -> ArchiveRequest:

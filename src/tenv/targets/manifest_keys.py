@@ -31,6 +31,7 @@ __all__ = [
     "ON_PLATFORM",
     "REQUIREMENTS",
     "SCHEMA_FILE",
+    "SYSTEM_TOOLS",
     "WHEEL",
     "Form",
     "Key",
@@ -140,6 +141,9 @@ WHEEL = (
     Key("url", "The address of a wheel; `#sha256=…` may follow", pattern=r"https?://[^@]+"),
     Key("sha256", "The sha256 of the wheel at `url` or `path`", pattern=SHA256_PATTERN),
     Key("build", "Build it from its source archive, which runs its code, where no wheel fits", (Form.FLAG,)),
+    Key("isolation", "false: compile it against the target's torch, with the target's toolkit", (Form.FLAG,)),
+    Key("requires", "Its requirements, where its source archive leaves them to its code", (Form.TEXTS,)),
+    Key("cxx", "The C++ standard that it is compiled with in place of its own", (Form.COUNT,)),
 )
 """A request for a wheel, or for a package that is built from a source tree."""
 
@@ -234,7 +238,7 @@ ACTIVATION = (
 """``[activation]``."""
 
 _SYSTEM = Key("NAME", "The accepted versions", (Form.TEXT, Form.FLAG), RANGE_PATTERN, only_false=True)
-_TOOLS = {
+SYSTEM_TOOLS = {
     "cuda-toolkit": "The CUDA toolkit of the host",
     "gcc": "GCC and g++ of the host",
     "msvc": "Visual C++ of the host",
@@ -245,8 +249,9 @@ _TOOLS = {
     "mpi": "MPI of the host",
     "gdb": "gdb of the host",
 }
+"""The tools of ``[system]`` by name, beside Python, whose request is a table."""
 _FROM_SYSTEM = (
-    *(Key(name, about, _SYSTEM.forms, RANGE_PATTERN, only_false=True) for name, about in _TOOLS.items()),
+    *(Key(name, about, _SYSTEM.forms, RANGE_PATTERN, only_false=True) for name, about in SYSTEM_TOOLS.items()),
     Key(
         "python",
         "A debug build of Python of the host: { version, debug = true }",

@@ -28,13 +28,6 @@ class SystemSource(Source):
 
     section = section_of("system")
 
-    def check(self, manifest: Manifest) -> None:
-        """Raise ManifestError for a tool that tenv can't resolve from the system."""
-        if any(manifest.on(platform).system for platform in manifest.platforms):
-            from tenv.sources.system.take import check_names  # late: loads the probes of all tools
-
-            check_names(manifest)
-
     def choose(self, problem: Problem, chosen: Chosen) -> None:
         """Select nothing: `create` resolves system tools."""
 

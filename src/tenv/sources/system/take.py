@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from tenv.core.errors import HostError, ManifestError
-from tenv.core.names import normalize
-from tenv.core.toml_reader import nearest
+from tenv.core.errors import HostError
 from tenv.host.places import Places
 from tenv.sources.system.cuda import find_toolkit
 from tenv.sources.system.debugging import find_debug_python, find_gdb
@@ -14,7 +12,7 @@ from tenv.sources.system.mpi import find_mpi
 from tenv.sources.system.shared_libraries import LIBRARIES, find_library
 from tenv.targets.manifest import DEBUG_PYTHON, Manifest
 
-__all__ = ["KINDS", "check_names", "take"]
+__all__ = ["KINDS", "take"]
 
 KINDS: Mapping[str, Kind] = {
     "cuda-toolkit": find_toolkit,  # first: the others search beside it, and must fit it
@@ -25,18 +23,7 @@ KINDS: Mapping[str, Kind] = {
     DEBUG_PYTHON: find_debug_python,
     "gdb": find_gdb,
 }
-"""The finder of each tool of ``[system]``, in search order."""
-
-
-def check_names(manifest: Manifest) -> None:
-    """Raise ManifestError for a key of ``[system]`` that tenv does not support."""
-    for platform in manifest.platforms:
-        for name in manifest.on(platform).system:
-            if normalize(name) not in KINDS:
-                hint = nearest(name, KINDS) or f"known tools: {', '.join(KINDS)}"
-                raise ManifestError(
-                    f"{manifest.file}: system.{name}: tenv can't resolve this from the system", hint=hint
-                )
+"""The finder of each tool of ``[system]``, in search order; the reader of manifests refuses other names."""
 
 
 def take(
@@ -51,16 +38,13 @@ def take(
         most: Returns the highest GCC major that a CUDA release accepts; None if unknown.
 
     Raises:
-        ManifestError: The manifest names a tool that tenv does not support.
         HostError: The system lacks tools; the message lists all of them.
     """
-    check_names(manifest)
-    asked = {normalize(name): accepted for name, accepted in manifest.system.items()}
     taken: dict[str, Tool] = {}
     lacks = []
     for name, find in KINDS.items():
-        if name in asked:
-            found = find(ToolRequest(name, asked[name], places, kept.get(name, ""), taken, most))
+        if name in manifest.system:
+            found = find(ToolRequest(name, manifest.system[name], places, kept.get(name, ""), taken, most))
             if isinstance(found, Lack):
                 lacks.append(found)
             else:
