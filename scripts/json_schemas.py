@@ -1,6 +1,10 @@
-"""Write `docs/output.schema.json`: what each command prints with ``--json``, from the recorded outputs of the tests.
+"""Write the JSON schemas of outputs and locks: `docs/output.schema.json` and `docs/lock.schema.json`.
 
     python scripts/json_schemas.py
+
+The schema of outputs is that of the recorded ones, and of `STARTED`, `BUILT` and others below for the commands whose
+recorded output is an error: the machine decides on their values. The schema of locks has the keys that the reader of
+locks takes, so that an editor marks any other.
 
 The recorded outputs (`tests/cli/__snapshots__/test_json_snapshot`) are renewed by ``pytest -m snapshots
 --snapshot-update``. A key is required where every recorded output of a command has it; more keys may come at any time.
@@ -12,7 +16,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from tenv.locks import lock_file, lock_rows
+from tenv.targets.manifest import PLATFORMS
+from tenv.targets.sections import SECTIONS
+
 ROOT = Path(__file__).parents[1]
+LOCK_FILE = ROOT / "docs" / "lock.schema.json"
 FILE = ROOT / "docs" / "output.schema.json"
 RECORDED = ROOT / "tests" / "cli" / "__snapshots__" / "test_json_snapshot"
 KINDS: dict[type, str] = {bool: "boolean", int: "number", float: "number", str: "string", dict: "object", list: "array"}
@@ -21,6 +30,75 @@ ERROR = {
     "required": ["code", "message", "hint"],
     "properties": {name: {"type": "string"} for name in ("code", "message", "hint", "detail", "step")},
 }
+TEXT = {"type": "string"}
+TEXT_LIST = {"type": "array", "items": TEXT}
+OBJECT = {"type": "object"}
+MAYBE = {"type": ["string", "null"]}
+
+
+def keys(known: Iterable[str] = (), *, optional: Iterable[str] = (), **types: Any) -> dict[str, Any]:
+    """Return the schema of an object: keys of text, keys of other types, and keys that may be absent."""
+    rows = {**dict.fromkeys(known, TEXT), **types}
+    return {"type": "object", "required": [name for name in rows if name not in optional], "properties": rows}
+
+
+STEP = keys(
+    ("name", "log"), ok={"type": "boolean"}, seconds={"type": "number"}, findings={"type": "array"}, facts=OBJECT
+)
+BUILT = keys(
+    ("target", "prefix", "pytorch", "folder", "report"),
+    steps={"type": "array", "items": STEP},
+    commands=OBJECT,
+    torch={"type": ["object", "null"]},
+)
+STARTED = keys(
+    ("target",),
+    command=TEXT_LIST,
+    environment=keys(set=OBJECT, unset=TEXT_LIST),
+    files={"type": "object", "additionalProperties": TEXT},
+)
+LIBRARY = keys(
+    ("path", "machine", "soname", "rpath_kind", "cxx11_abi", "fault"),
+    **dict.fromkeys(("architectures", "ptx", "lto", "libraries", "rpath"), TEXT_LIST),
+    needs={"type": "object", "additionalProperties": TEXT},
+    symbols={"type": "object", "additionalProperties": TEXT_LIST},
+)
+AUDIT = keys(
+    ("path", "target"),
+    optional=("torch",),
+    kind={"enum": ["file", "folder", "wheel"]},
+    prefix=MAYBE,
+    run={"type": ["boolean", "null"]},
+    manylinux={"type": ["object", "null"]},
+    build={"type": ["object", "null"]},
+    files={"type": "array", "items": LIBRARY},
+    links={"type": "array", "items": keys(("library", "by", "from", "path"))},
+    machines={"type": ["array", "null"]},
+    torch=OBJECT,
+)
+BISECT = keys((*BUILT["required"], "commit"), status={"type": "integer"}, ran={"type": "boolean"})
+WRITTEN = {
+    **dict.fromkeys(("run", "shell", "gdb"), STARTED),
+    **dict.fromkeys(("plan", "build"), BUILT),
+    "bisect-env": {**BISECT, "properties": {**BISECT["properties"], **BUILT["properties"]}},
+    "audit": AUDIT,
+    "completion": keys(("script",)),
+    "rollback": keys(
+        ("target", "prefix"),
+        dry_run={"type": "boolean"},
+        state=MAYBE,
+        lock_digest=MAYBE,
+        difference={"type": ["object", "null"]},
+    ),
+    "info": keys(
+        ("version", "platform"),
+        commit=MAYBE,
+        **dict.fromkeys(("versions", "folders", "caches", "settings"), OBJECT),
+        index={"type": ["string", "null"]},
+        others={"type": "array"},
+    ),
+}
+"""The schema of the data of commands whose recorded output is an error."""
 TEXTS = ("code", "severity", "message")
 PLACEHOLDER = re.compile(r"<\w+>")
 """What stands in a recorded output for a value that differs from run to run."""
@@ -49,7 +127,7 @@ def schema(outputs: Iterable[dict[str, Any]]) -> dict[str, Any]:
     data: dict[str, list[Any]] = {}
     for output in outputs:
         data.setdefault(output["command"], []).append(output["data"])
-    known = {name: infer(values) for name, values in sorted(data.items())}
+    known = dict(sorted({**{name: infer(values) for name, values in data.items()}, **WRITTEN}.items()))
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Output of tenv with --json",
@@ -80,13 +158,73 @@ def schema(outputs: Iterable[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def text() -> str:
-    """Return the file."""
-    outputs = [json.loads(file.read_text(encoding="utf-8"))["stdout"] for file in sorted(RECORDED.glob("*.json"))]
-    made = schema([output for output in outputs if output["ok"]])
+def lock_schema() -> dict[str, Any]:
+    """Return the schema of locks: an unknown key is an error, as it is for tenv."""
+    of = {
+        **{name: {"type": "integer", "minimum": 0} for name in ("size", "strip")},
+        **dict.fromkeys(("python", "requires", "features", "build"), TEXT_LIST),
+        **{name: {"type": "boolean"} for name in ("dynamic", "editable")},
+        "sha256": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+        "kind": {"enum": [*lock_rows._KINDS]},
+        "trust": {"enum": [*lock_rows._TRUST]},
+    }
+
+    def rows(required: Sequence[str], *known: str) -> dict[str, Any]:
+        values = {name: of.get(name, TEXT) for name in known}
+        row = {"type": "object", "required": [*required], "additionalProperties": False, "properties": values}
+        return {"type": "array", "items": row}
+
+    def on_platforms(value: dict[str, Any]) -> dict[str, Any]:
+        return {"type": "object", "additionalProperties": False, "properties": dict.fromkeys(PLATFORMS, value)}
+
+    file = ("name", "version", "sha256")
+    lists = {"type": "object", "additionalProperties": TEXT_LIST}
+    sections = {"type": "object", "propertyNames": {"enum": [section.name for section in SECTIONS]}}
+    trees = dict.fromkeys((*lock_rows._TREE_KEYS, *lock_rows._SDIST_KEYS))
+    values = {
+        "schema": {"const": lock_file._SCHEMA},
+        "written-by": TEXT,
+        "target": TEXT,
+        "manifest": of["sha256"],
+        "requirements": {"type": "object", "additionalProperties": False, "properties": dict.fromkeys(ASKED, TEXT)},
+        "requests": on_platforms({**sections, "additionalProperties": lists}),
+        "wheels": on_platforms(rows((*file, "file", "python"), *lock_rows._WHEEL_KEYS)),
+        "archives": on_platforms(rows((*file, "url"), *lock_rows._ARCHIVE_KEYS)),
+        lock_file._CONDA_FEATURES: on_platforms(lists),
+        lock_file._TREES: on_platforms(rows(("name", "version", "python", "requires"), *trees)),
+        lock_file._INDEXES: rows(("url",), *lock_rows._INDEX_KEYS),
+        **dict.fromkeys(lock_file._OTHERS, on_platforms({"type": "array", "items": OBJECT})),
+    }
+    ours = ("schema", "written-by", "target", "manifest", "requirements", "requests", "wheels")
+    parts = {
+        "version": {"const": lock_file._PIXI_VERSION},
+        "platforms": {"type": "array"},
+        "environments": OBJECT,
+        "packages": {"type": "array"},
+        "tenv": {"type": "object", "required": [*ours], "additionalProperties": False, "properties": values},
+    }
+    about = {"$schema": "http://json-schema.org/draft-07/schema#", "title": "Lock of tenv"}
+    needed = ["version", "environments", "packages", "tenv"]
+    return {**about, "type": "object", "required": needed, "additionalProperties": False, "properties": parts}
+
+
+ASKED = ("cuda", "glibc", "python")
+
+
+def text(made: dict[str, Any]) -> str:
+    """Return the file of a schema."""
     return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
 
 
+def output_schema() -> dict[str, Any]:
+    """Return the schema of outputs, from the recorded ones."""
+    outputs = [json.loads(file.read_text(encoding="utf-8"))["stdout"] for file in sorted(RECORDED.glob("*.json"))]
+    return schema([output for output in outputs if output["ok"]])
+
+
+SCHEMAS = {FILE: output_schema, LOCK_FILE: lock_schema}
+
 if __name__ == "__main__":
-    FILE.write_text(text(), encoding="utf-8")
-    print(f"{FILE} written")
+    for path, make in SCHEMAS.items():
+        path.write_text(text(make()), encoding="utf-8")
+        print(f"{path} written")

@@ -14,24 +14,30 @@ import sys
 import tempfile
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+import certifi
 import pytest
 from hypothesis import settings
 
 from tenv.checks import before_create as precheck
 from tenv.checks.host_options import HostOptions
 from tenv.checks.host_options import report as look_at_machine
+from tenv.core import process
+from tenv.core.certificates import Authorities
 from tenv.host.report import HostReport
 from tenv.install import make
+from tenv.interop import container_recipe, github_actions
 from tenv.locks import lock_file
 from tenv.locks.lock import Lock
 from tenv.locks.lock_file import parse_lock
 from tenv.project.context import Context
 from tenv.sources.wheels import interpreters
 from tenv.sources.wheels.interpreters import inspect
+from tenv.toolchain import smoke_tests
+from tenv.verbs import audit as audited
 from tests.support.channels import Channels
 from tests.support.fakes import MINORS, Index, make_native, make_wheel, noise
 from tests.support.made_once import MadeOnce
@@ -40,7 +46,7 @@ from tests.support.projects import HERE, TINY, Project, write_config
 
 _FOREIGN = (
     *("PIP_", "UV_", "TENV_", "XDG_", "CONDA", "PIXI_", "RATTLER_", "VIRTUAL_ENV"),
-    *("SSL_C", "REQUESTS_CA_", "CURL_CA_", "NETRC"),
+    *("SSL_C", "GIT_SSL_", "REQUESTS_CA_", "CURL_CA_", "NETRC"),
 )
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 _NOBODY = "http://127.0.0.1:9"
@@ -97,25 +103,38 @@ def _isolated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, h
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setattr(socket.socket, "connect", _connect)
-    if request.path.name != "test_power_loss.py":  # a busy disk takes its time, and no test here loses power
-        monkeypatch.setattr(make, "flush", lambda _: None)
-    monkeypatch.setattr(lock_file, "parse_lock", _parse_lock)
+    _quicken(request.path, monkeypatch)
     _stand_in(monkeypatch, home)
     if request.path.name not in _ABOUT_MACHINES:
         monkeypatch.setattr(precheck, "report", _this_machine)
+        monkeypatch.setattr(audited, "host_report", _this_machine)
+
+
+def _quicken(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out what costs time alone, but in the tests that are about it."""
+    for module in (container_recipe, github_actions):
+        monkeypatch.setattr(module, "own_wheel", _own_wheel)
+        monkeypatch.setattr(module, "constraints", _constraints)
+    if path.name != "test_process.py":  # a fork copies the tables of all cases' memory; its tests have it
+        monkeypatch.setattr(process, "_binding", lambda **_: contextlib.nullcontext({}))
+    if "toolchain" not in path.parts:
+        monkeypatch.setattr(smoke_tests, "_HELLO", _SHORT_HELLO)
+    if path.name != "test_certificates.py":
+        monkeypatch.setattr(Authorities, "variables", _few_authorities)
+    if path.name != "test_power_loss.py":  # a busy disk takes its time, and no test here loses power
+        monkeypatch.setattr(make, "flush", lambda _: None)
 
 
 @pytest.fixture
 def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """An empty folder of the user's, with nothing beside it; one in which a test leaves nothing serves the next too."""
-    if "created" in request.fixturenames:
-        once: MadeOnce = request.getfixturevalue("once")
+    if once := _once(request):
         folder = once.user / "home"
     else:  # not pytest's `mktemp`, which looks through all folders that were made before
         folder = _homes.pop() if _homes else Path(tempfile.mkdtemp(dir=tmp_path_factory.getbasetemp())) / "home"
     folder.mkdir(parents=True, exist_ok=True)
     yield folder
-    if [*folder.parent.iterdir()] == [folder] and not any(folder.iterdir()):
+    if not once and [*folder.parent.iterdir()] == [folder] and not any(folder.iterdir()):
         _homes.append(folder)
     else:
         shutil.rmtree(folder.parent, ignore_errors=True)
@@ -126,9 +145,13 @@ _homes: list[Path] = []
 
 @pytest.fixture(scope="session")
 def once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MadeOnce]:
-    """Where all tests that begin with an environment have their project, so that it is made once."""
+    """Where all tests with a project have it: an environment is made once, and uv learns of its Python once."""
     with MadeOnce(tmp_path_factory.mktemp("once")) as places:
         yield places
+
+
+def _once(request: pytest.FixtureRequest) -> MadeOnce | None:
+    return request.getfixturevalue("once") if "project" in request.fixturenames else None
 
 
 _ABOUT_MACHINES = {
@@ -140,7 +163,7 @@ _ABOUT_MACHINES = {
 }
 """Tests of what `create` finds on the machine; for the others it is looked at once, since that starts programs."""
 
-_parse_large = lru_cache(maxsize=32)(parse_lock)
+_parse_large = lru_cache(maxsize=64)(parse_lock)
 """The built-in locks take a second together, and many tests read all of them."""
 
 
@@ -151,14 +174,35 @@ def _parse_lock(raw: bytes, path: str, target: str = "") -> Lock:
 _LARGE = 1 << 14
 """Bytes; the locks that tests make have fewer."""
 
-_machines: dict[tuple[str, ...], HostReport] = {}
+lock_file.parse_lock = _parse_lock  # also while the tests are collected
+
+_own_wheel, _constraints = cache(container_recipe.own_wheel), cache(container_recipe.constraints)
+"""Files of tenv's own, which are the same for each container; compressing them takes half a second."""
+
+_SHORT_HELLO = '#include <cstdio>\nint main() { std::puts("14"); }\n'
+"""The first program of the probes without the headers, whose compilation takes half a second."""
+
+_variables = Authorities.variables
+
+
+def _few_authorities(self: Authorities, folder: Path) -> dict[str, str]:
+    """Name one authority to uv and rattler, which read 300 files at each start where none is named."""
+    if (found := _variables(self, folder)) or self.system:
+        return found
+    first = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----\n")
+    (folder / "first.pem").write_text(first[0] + first[1])
+    (folder / "none").mkdir(exist_ok=True)
+    return {"SSL_CERT_FILE": str(folder / "first.pem"), "SSL_CERT_DIR": str(folder / "none")}
+
+
+_machines: dict[tuple[str | None, ...], HostReport] = {}
 
 
 def _this_machine(context: Context, options: HostOptions) -> HostReport:
     if options != HostOptions():
         return look_at_machine(context, options)
-    named = ("PATH", "CC", "CXX", "CUDAHOSTCXX", "CUDA_HOME", "CUDA_PATH")
-    key = tuple(context.environ.get(name, "") for name in named)
+    named = ("PATH", "CC", "CXX", "CUDAHOSTCXX", "CUDA_HOME", "CUDA_PATH", "CONDA_OVERRIDE_CUDA")
+    key = tuple(context.environ.get(name) for name in named)
     if key not in _machines:
         _machines[key] = look_at_machine(context, options)
     return _machines[key]
@@ -196,8 +240,8 @@ def index(request: pytest.FixtureRequest, wheels: Path, tmp_path: Path) -> Itera
     """An index of its own for a test, with every fake wheel."""
     folder = tmp_path / "index"
     shutil.copytree(wheels, folder)
-    port = request.getfixturevalue("once").port if "created" in request.fixturenames else 0
-    with Index(folder, port) as served:
+    once = _once(request)
+    with Index(folder, once.port if once else 0) as served:
         yield served
 
 
@@ -214,8 +258,10 @@ def pythons(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def seed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A part of uv's cache that tests hand to each other: what it has learned of the Pythons of this machine."""
-    return tmp_path_factory.mktemp("seed") / "interpreters"
+    """A part of uv's cache that all tests share: what it has learned of the Pythons of this machine."""
+    folder = tmp_path_factory.mktemp("seed") / "interpreters"
+    folder.mkdir()
+    return folder
 
 
 @pytest.fixture
@@ -228,7 +274,7 @@ def project(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Project]:
     """A project whose target `tiny` asks for fake wheels on this platform; the test stands in its folder."""
-    once: MadeOnce | None = request.getfixturevalue("once") if "created" in request.fixturenames else None
+    once = _once(request)
     made = Project(once.project if once else tmp_path / "project", index)
     made.manifest.parent.mkdir(parents=True)
     made.manifest.write_text(TINY)
@@ -236,8 +282,10 @@ def project(
     monkeypatch.setenv("PATH", str(pythons))
     monkeypatch.setattr(interpreters, "inspect", _inspected)
     _stand_in(monkeypatch, made.folder)
-    with _kept(seed, Path(os.environ["UV_CACHE_DIR"]) / "interpreter-v5"):
-        yield made
+    learned = Path(os.environ["UV_CACHE_DIR"]) / "interpreter-v5"
+    learned.parent.mkdir(parents=True, exist_ok=True)
+    learned.symlink_to(seed)
+    yield made
     made.end_all()
     if once:  # pytest removes it, or keeps it where the test failed
         once.project.parent.rename(tmp_path / "once")
@@ -316,16 +364,6 @@ def created(locked: Project, once: MadeOnce) -> Project:
         locked.ok("create", "tiny")
         once.keep()
     return locked
-
-
-@contextlib.contextmanager
-def _kept(store: Path, used: Path) -> Iterator[None]:
-    """Lend a folder to the body; what is there after its first use is what later ones begin with."""
-    if store.is_dir():
-        shutil.copytree(store, used)
-    yield
-    if used.is_dir() and not store.is_dir():
-        shutil.copytree(used, store)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import functools
 import re
 import sys
 import tomllib
+from dataclasses import dataclass
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -50,17 +51,48 @@ LATE = (
 )
 
 
-@functools.cache
-def parsed(path: Path) -> ast.Module:
-    """Return a module's tree, which several tests walk and none changes."""
-    return ast.parse(path.read_text())
+@dataclass(frozen=True)
+class Looked:
+    """What the rules ask of a module's tree, which takes much memory itself.
+
+    Attributes:
+        imports: Every module that it imports by its first name, and whether it does so while it is itself imported.
+        texts: Its texts, docstrings aside.
+        names: Its attributes, texts and arguments.
+        classes: Its classes, each with its line.
+        functions: Its functions, each with its lines without the docstring.
+    """
+
+    imports: frozenset[tuple[str, bool]]
+    texts: tuple[str, ...]
+    names: frozenset[str]
+    classes: tuple[tuple[str, int], ...]
+    functions: tuple[tuple[str, int], ...]
 
 
 @functools.cache
-def imports(path: Path) -> frozenset[tuple[str, bool]]:
-    """Return every module that a file imports by its first name, and whether it does so while it is itself imported."""
+def look(path: Path) -> Looked:
+    """Return what the rules ask of a module."""
+    tree = ast.parse(path.read_text())
+    nodes = list(ast.walk(tree))
+    docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    constants = [node for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    texts = tuple(str(node.value) for node in constants if id(node) not in docstrings)
+    names = {node.attr for node in nodes if isinstance(node, ast.Attribute)} | {str(node.value) for node in constants}
+    names |= {node.arg for node in nodes if isinstance(node, ast.keyword | ast.arg) and node.arg}
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return Looked(
+        _imports(tree),
+        texts,
+        frozenset(names),
+        tuple((node.name, node.lineno) for node in nodes if isinstance(node, ast.ClassDef)),
+        tuple((node.name, body(node)) for node in functions),
+    )
+
+
+def _imports(tree: ast.Module) -> frozenset[tuple[str, bool]]:
     found: set[tuple[str, bool]] = set()
-    waiting: list[tuple[ast.AST, bool]] = [(parsed(path), True)]
+    waiting: list[tuple[ast.AST, bool]] = [(tree, True)]
     while waiting:
         node, early = waiting.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or (
@@ -85,7 +117,7 @@ def test_a_library_has_one_importer() -> None:
     importers = {
         (library, name)
         for name, path in MODULES.items()
-        for library in ONLY_IN.keys() & {imported for imported, _ in imports(path)}
+        for library in ONLY_IN.keys() & {imported for imported, _ in look(path).imports}
     }
     assert {library for library, _ in importers} == set(ONLY_IN)
     assert [(library, name) for library, name in importers if not _allowed(library, name)] == []
@@ -100,7 +132,10 @@ def test_what_is_imported_is_installed_with_tenv() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = [row for name, rows in project["optional-dependencies"].items() if name != "test" for row in rows]
     declared = {canonicalize_name(Requirement(row).name) for row in (*project["dependencies"], *extras)}
-    imported = {name for path in MODULES.values() for name, _ in imports(path)} - {"tenv", *sys.stdlib_module_names}
+    imported = {name for path in MODULES.values() for name, _ in look(path).imports} - {
+        "tenv",
+        *sys.stdlib_module_names,
+    }
     owners = {**packages_distributions(), **{name: [owner] for name, owner in BROUGHT_ALONG.items()}}
     bare = {name for name in imported if declared.isdisjoint(map(canonicalize_name, owners.get(name, ())))}
     assert imported.issuperset({"click", *BROUGHT_ALONG})
@@ -108,8 +143,8 @@ def test_what_is_imported_is_installed_with_tenv() -> None:
 
 
 def test_heavy_libraries_are_imported_late() -> None:
-    early = {name: {library for library, early in imports(path) if early} & set(LATE) for name, path in MODULES.items()}
-    assert {name: libraries for name, libraries in early.items() if libraries} == {}
+    found = {name: {library for library, early in look(path).imports if early} for name, path in MODULES.items()}
+    assert {name: libraries & set(LATE) for name, libraries in found.items() if libraries & set(LATE)} == {}
 
 
 FORMS = ("conda.anaconda.org", "repo.anaconda.com", "[0-9a-f]{64}", "[0-9a-fA-F]{64}", ".dist-info", ".whl")
@@ -117,20 +152,12 @@ FORMS = ("conda.anaconda.org", "repo.anaconda.com", "[0-9a-f]{64}", "[0-9a-fA-F]
 
 
 def test_names_are_read_and_built_in_one_place() -> None:
-    found = {name: _formed(path) for name, path in MODULES.items() if path.name != "names.py"}
+    found = {
+        name: [text for text in look(path).texts if any(form in text for form in FORMS)]
+        for name, path in MODULES.items()
+        if path.name != "names.py"
+    }
     assert {name: texts for name, texts in found.items() if texts} == {}
-
-
-def _formed(path: Path) -> list[str]:
-    """Return the texts of a module, docstrings aside, that hold one of FORMS."""
-    tree = parsed(path)
-    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    return [
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
-        if any(form in node.value for form in FORMS)
-    ]
 
 
 ROOMS = ("verbs", "cli")
@@ -145,9 +172,8 @@ NOUN_FILES = {"driver.py", "libstdcxx.py", "lock.py", "msvc.py"}
 def test_no_class_name_has_two_meanings() -> None:
     found: dict[str, list[str]] = {}
     for path in MODULES.values():
-        for node in ast.walk(parsed(path)):
-            if isinstance(node, ast.ClassDef):
-                found.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
+        for name, line in look(path).classes:
+            found.setdefault(name, []).append(f"{path.relative_to(ROOT)}:{line}")
     assert len(found) > 200
     assert {name: places for name, places in found.items() if len(places) > 1} == {}
 
@@ -165,15 +191,7 @@ def test_no_verb_names_the_sources_one_by_one() -> None:
     """They loop over `tenv.sources.interface.sources`; import and export know the forms of other tools."""
     keys = {section.key for section in SECTIONS} - {"system"}
     folders = ("verbs", "solve", "install", "cli")
-    assert [name for name, path in MODULES.items() if name.partition("/")[0] in folders and keys <= _names(path)] == []
-
-
-def _names(path: Path) -> set[str]:
-    """Return the attributes, texts and arguments of a module."""
-    nodes = list(ast.walk(parsed(path)))
-    found = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-    found |= {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    return found | {node.arg for node in nodes if isinstance(node, ast.keyword | ast.arg) and node.arg}
+    assert [name for name, path in MODULES.items() if name.split("/")[0] in folders and keys <= look(path).names] == []
 
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -215,11 +233,6 @@ def test_modules_stay_below_500_lines() -> None:
 
 
 def test_functions_stay_below_50_lines() -> None:
-    functions = [
-        (name, node)
-        for name, path in MODULES.items()
-        for node in ast.walk(parsed(path))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
+    functions = [(f"{name}: {one}", lines) for name, path in MODULES.items() for one, lines in look(path).functions]
     assert len(functions) > 1000
-    assert [f"{name}: {node.name} has {body(node)}" for name, node in functions if body(node) > 50] == []
+    assert [(name, lines) for name, lines in functions if lines > 50] == []

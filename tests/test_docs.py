@@ -2,13 +2,16 @@
 
 import importlib
 import itertools
+import os
 import re
 import runpy
 import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -60,8 +63,25 @@ def documented(page: Path, project: Project, seed: Path) -> Project:
     return project
 
 
-PLAIN = re.compile(r"tenv (?!activate|run|shell|exec)[\w./=,:@ -]+")
-"""Commands of tenv that need neither a shell nor a process of their own."""
+PLAIN = re.compile(r"(?:(?:\w+=\S* )?tenv (?!activate|run|shell|exec)|mkdir )[^|;&<$`*]+")
+"""Commands that need neither a shell nor a process of their own."""
+
+
+def run_here(command: str) -> Ended:
+    """Run a plain command in this process, with its variables and its output in a file."""
+    words, given = shlex.split(command), {}
+    while "=" in words[0]:
+        name, _, given[name] = words.pop(0).partition("=")
+    if words[0] == "mkdir":
+        Path(words[-1]).mkdir(parents="-p" in words)
+        return Ended(0, "", "")
+    file = words[words.index(">") + 1] if ">" in words else ""
+    with mock.patch.dict(os.environ, given):
+        ended = call(*itertools.takewhile(lambda word: word != ">", words[1:]))
+    if file:
+        Path(file).write_text(ended.out)
+        return replace(ended, out="")
+    return ended
 
 
 def in_bash(commands: Sequence[str], folder: Path, *, failing: bool) -> Ended:
@@ -81,7 +101,7 @@ def test_the_commands_of_a_page_work_and_print_what_it_says(page: Path, document
         assert commands
         failing = any(line.startswith("error[") for line in promised)
         if all(map(PLAIN.fullmatch, commands)):
-            ended = [call(*shlex.split(command)[1:]) for command in commands]
+            ended = [run_here(command) for command in commands]
         else:
             ended = [in_bash(commands, documented.folder, failing=failing)]
         assert failing or not any(one.status for one in ended), ended
@@ -96,7 +116,7 @@ def typed(line: str) -> list[str]:
     return list(itertools.takewhile(lambda word: not set(word) <= set(";|&<>()"), words))
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: f"{page.parent.name}-{page.stem}")
+@each("page", [ROOT / "README.md", *PAGES])
 def test_the_commands_that_are_not_run_are_commands_with_these_options(page: Path) -> None:
     """Blocks of `text` need a checkout, a network or a GPU: their words are parsed."""
     for block in re.findall(r"```(?:text|console)\n(.*?)```", page.read_text(), re.DOTALL):

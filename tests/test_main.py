@@ -4,8 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
+from tests.support.each import each
 from tests.support.projects import SOURCE
 
 
@@ -17,7 +16,7 @@ def end(code: str, stdout: int = subprocess.PIPE) -> "subprocess.CompletedProces
     )
 
 
-@pytest.mark.parametrize(("status", "told"), [(0, 0), (70, 70), (0xC0000005, 5), (-15, -15)])
+@each("status, told", [(0, 0), (70, 70), (0xC0000005, 5), (-15, -15)])
 def test_a_status_is_kept_as_far_as_the_system_can(status: int, told: int) -> None:
     done = end(f"print('out'); print('err', file=sys.stderr); leave({status})")
     assert (done.returncode, done.stdout, done.stderr) == (told, "out\n", "err\n")

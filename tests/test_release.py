@@ -30,7 +30,8 @@ def git(folder: Path, *words: str) -> None:
 def small(tmp_path: Path) -> Path:
     """A checkout with what a build needs, in one commit."""
     folder = tmp_path / "small"
-    pages = ("README.md", "LICENSE", "docs/tenv.schema.json", "docs/output.schema.json", "docs/rules/TE101.md")
+    schemas = [f"docs/{name}.schema.json" for name in ("tenv", "lock", "output")]
+    pages = ("README.md", "LICENSE", *schemas, "docs/rules/TE101.md")
     for name in ("pyproject.toml", SOURCE, *HOOK, *pages):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes((ROOT / name).read_bytes())

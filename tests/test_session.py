@@ -73,4 +73,6 @@ def test_a_test_of_each_value_runs_all_and_names_those_that_fail(tmp_path: Path)
 
     with pytest.raises(AssertionError, match=r"(?s)2 of 3 fail:\n\('a', 1\): .*2 of 2 fail.*\('c', 3\): .*is not 2"):
         body(tmp_path=tmp_path)
-    assert seen == [(*row, third, tmp_path) for row in rows for third in "xy"]
+    folders = [tmp_path / f"{one}" / f"{other}" for one in range(3) for other in range(2)]
+    assert seen == [(*row, third, folders.pop(0)) for row in rows for third in "xy"]
+    assert folders == []

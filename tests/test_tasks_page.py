@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from uv import find_uv_bin
 
+from tests.support.each import each
 from tests.support.fakes import MINORS, make_wheel
 from tests.support.projects import HERE, SOURCE, Project, call
 
@@ -67,7 +68,7 @@ def test_there_are_sixty_tasks_and_each_has_its_number() -> None:
     assert all(cell.startswith(("`", "[`", NOTHING)) for task in TASKS for cell in task.cells.values())
 
 
-@pytest.mark.parametrize("tool", DOCUMENTATION)
+@each("tool", DOCUMENTATION)
 def test_the_words_of_a_peer_link_to_the_page_of_their_command(tool: str) -> None:
     for task in TASKS:
         if not (words := task.words(tool)):

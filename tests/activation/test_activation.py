@@ -13,6 +13,7 @@ from tenv.host.machine import BuildResources
 from tenv.targets.manifest import Manifest
 from tenv.targets.variable_requests import VariableRequest
 from tenv.toolchain.discover import Toolchain
+from tests.support.each import each
 
 GIB = 1 << 30
 PREFIX = Path("/env")
@@ -86,8 +87,8 @@ def test_the_manifest_wins_and_says_what_it_replaced() -> None:
     assert found["USE_MPI"].reason == "set by the manifest of cuda130 ([activation.env]); a value of yours stays"
 
 
-@pytest.mark.parametrize(
-    ("cores", "memory", "cuda", "expected"),
+@each(
+    "cores, memory, cuda, expected",
     [
         (16, 64 * GIB, True, 14),
         (16, 72 * GIB, True, 16),
@@ -129,9 +130,7 @@ def test_an_activation_reads_back_as_it_was_written(tmp_path: Path) -> None:
     assert read_activation(tmp_path / "activation.json") == activation
 
 
-@pytest.mark.parametrize(
-    "text", [None, "", "{}", "[]", "[" * 200_000, '{"changes": [1]}', '{"changes": [{"name": "A"}]}']
-)
+@each("text", [None, "", "{}", "[]", "[" * 200_000, '{"changes": [1]}', '{"changes": [{"name": "A"}]}'])
 def test_a_damaged_activation_is_a_broken_environment(tmp_path: Path, text: str | None) -> None:
     path = tmp_path / "activation.json"
     if text is not None:
@@ -141,8 +140,8 @@ def test_a_damaged_activation_is_a_broken_environment(tmp_path: Path, text: str 
     assert raised.value.hint == "`tenv create TARGET --repair` creates it again"
 
 
-@pytest.mark.parametrize(
-    ("toolchain", "flags"),
+@each(
+    "toolchain, flags",
     [
         (WHOLE, "-Xlinker=-rpath -Xlinker=/env/cuda/lib64"),
         (replace(WHOLE, cuda=PREFIX, nvcc=PREFIX / "bin/nvcc"), "-Xlinker=-rpath -Xlinker=/env/lib"),
@@ -239,7 +238,7 @@ def test_what_the_manifest_says_of_options_replaces_them() -> None:
     assert made.apply({"LDFLAGS": "-L/opt/u"})["LDFLAGS"] == "-L/opt/u"
 
 
-@pytest.mark.parametrize("separator", [" ", ":"])
+@each("separator", [" ", ":"])
 def test_a_change_is_stored_with_its_separator(separator: str, tmp_path: Path) -> None:
     change = Change("A", Action.APPEND, "1", "why", separator)
     made = Activation("t", PREFIX, (change,))
@@ -297,9 +296,7 @@ def test_the_value_of_an_activation_is_none_of_the_user() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("conda", "virtual", "wanted"), [(True, False, "1"), (True, True, None), (False, True, None), (False, False, None)]
-)
+@each("conda, virtual, wanted", [(True, False, "1"), (True, True, None), (False, True, None), (False, False, None)])
 def test_packages_of_the_home_folder_are_hidden_from_a_python_that_would_see_them(
     conda: bool, virtual: bool, wanted: str | None
 ) -> None:

@@ -1,5 +1,6 @@
 """The lists of an activated shell are as they were before it."""
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 from tenv.activation.changes import Action, Activation, Change
 from tenv.activation.levels import activated, deactivated, edits, without_active_lists
 from tenv.activation.shells import posix
+from tests.support.each import each
 
 LISTS = ("PATH", "CMAKE_PREFIX_PATH", "LDFLAGS", "MANPATH")
 
@@ -41,14 +43,16 @@ def active(before: dict[str, str], folder: Path, *prefixes: str, then: str = ":"
     return dict(row.split("=", 1) for row in said.split("\0") if "=" in row)
 
 
-@pytest.mark.parametrize(
-    "before",
-    [
-        {"PATH": os.defpath},
-        {"PATH": "/odd one:/usr/bin", "CMAKE_PREFIX_PATH": "/opt/a:/opt/b", "LDFLAGS": "-L/opt/u", "MANPATH": ""},
-    ],
+@each(
+    "before, prefixes",
+    itertools.product(
+        [
+            {"PATH": os.defpath},
+            {"PATH": "/odd one:/usr/bin", "CMAKE_PREFIX_PATH": "/opt/a:/opt/b", "LDFLAGS": "-L/opt/u", "MANPATH": ""},
+        ],
+        [("/one",), ("/one", "/one"), ("/one", "/two words")],
+    ),
 )
-@pytest.mark.parametrize("prefixes", [("/one",), ("/one", "/one"), ("/one", "/two words")])
 def test_the_lists_are_as_before(before: dict[str, str], prefixes: tuple[str, ...], tmp_path: Path) -> None:
     seen = active(before, tmp_path, *prefixes)
     assert "/one/bin" in seen["PATH"]
@@ -63,7 +67,7 @@ def test_what_the_user_added_since_stays(tmp_path: Path) -> None:
     assert (found["PATH"], found["CMAKE_PREFIX_PATH"]) == (f"/mine:{os.defpath}:/late", "/mine")
 
 
-@pytest.mark.parametrize("odd", [{"TENV_LEVEL": "x"}, {"TENV_LEVEL": "2"}, {"_TENV_NAMES_1": "PATH"}])
+@each("odd", [{"TENV_LEVEL": "x"}, {"TENV_LEVEL": "2"}, {"_TENV_NAMES_1": "PATH"}])
 def test_what_no_activation_wrote_changes_nothing(odd: dict[str, str]) -> None:
     environ = {"PATH": "/usr/bin", **odd}
     assert without_active_lists(environ) == environ

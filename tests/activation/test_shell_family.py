@@ -27,6 +27,7 @@ from tenv.activation.shells.interface import (
 )
 from tenv.core.prefix import READY
 from tests.support.dialect import AWKWARD, Dialect
+from tests.support.each import each
 from tests.support.marked import mark
 from tests.support.projects import Project, call
 from tests.support.shells import SPOKEN, Spoken, note_lock, write_activator
@@ -65,7 +66,7 @@ def test_every_module_says_how_it_is_run() -> None:
     assert MODULES == FILES
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_a_shell_is_installed_where_the_tests_run(name: str) -> None:
     dialect = dialect_of(name)
     if name in dialect.installed_by:
@@ -80,7 +81,7 @@ def test_a_shell_is_installed_where_the_tests_run(name: str) -> None:
         assert shutil.which(name), f"{name} is not on PATH"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_a_shell_is_in_the_matrix_or_has_tests_of_its_own(name: str) -> None:
     module = module_of(find_shell(name))
     if module in [module_of(spoken.module) for spoken in SPOKEN]:
@@ -91,7 +92,7 @@ def test_a_shell_is_in_the_matrix_or_has_tests_of_its_own(name: str) -> None:
     assert tests, f"a row of `SPOKEN` in tests/support/shells.py, or tests/activation/shells/{file.name}, is missing"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_the_docs_have_every_shell(name: str) -> None:
     rows = re.findall(rf"^\| `{re.escape(name)}` \| (.*) \|$", PAGE, re.MULTILINE)
     assert len(rows) == 1, f"the table of shells in docs/activation.md lacks a row for `{name}`"
@@ -99,7 +100,7 @@ def test_the_docs_have_every_shell(name: str) -> None:
     assert f"`{line}`" in rows[0]
 
 
-@pytest.mark.parametrize("command", ["activate", "deactivate", "hook"])
+@each("command", ["activate", "deactivate", "hook"])
 def test_the_help_has_every_shell(command: str) -> None:
     words = re.findall(r"[\w-]+", call(command, "--help").out.partition("Shells:")[2])
     assert [name for name in NAMES if name not in words] == []
@@ -125,7 +126,7 @@ def test_the_commands_print_what_the_shell_says(created: Project, monkeypatch: p
         assert "tenv" in created.ok("hook", name).out
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_awkward_values_are_quoted(name: str, tmp_path: Path) -> None:
     quoted, shell = dialect_of(name).quoted, find_shell(name)
     assert sorted(quoted) == sorted(AWKWARD)

@@ -21,6 +21,7 @@ from tenv.environment.state import Environment, State, Status, digests_of
 from tenv.sources.archives.installed import InstalledArchives
 from tenv.sources.conda.installed import CondaPackages
 from tenv.sources.system.fingerprint import FILE, FileFingerprint, Fingerprint, read_fingerprints, render
+from tests.support.each import each
 from tests.support.projects import call
 
 ODD: list[Any] = [
@@ -167,16 +168,13 @@ def test_a_value_of_a_file_to_import(name: str, tmp_path: Path, data: st.DataObj
     assert "error[bug]" not in ended.err, ended.err
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
+@each("name, text", [
         ("explicit.txt", f"# platform: linux-64\n@EXPLICIT\nhttps://a]b.org/linux-64/zlib-1-0.conda#{'a' * 32}\n"),
         ("explicit.txt", f"# platform: linux-64\n@EXPLICIT\nhttp://[/linux-64/zlib-1-0.conda#{'a' * 32}\n"),
         ("conda-lock.yml", yaml.safe_dump({**IMPORTS["conda-lock.yml"], "package": [
             {**IMPORTS["conda-lock.yml"]["package"][0], "manager": "*"}]})),
         ("pixi.lock", yaml.safe_dump({**LOCK, "packages": [{**LOCK["packages"][0], "depends": ["\u2028   "]}]})),  # type: ignore[index]
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_what_was_found_so(name: str, text: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
     ended = call("import", str(tmp_path / name), "--name", "q", "--no-lock")
@@ -184,7 +182,7 @@ def test_what_was_found_so(name: str, text: str, tmp_path: Path) -> None:
     assert "error[bug]" not in ended.err, ended.err
 
 
-@pytest.mark.parametrize("form", [(), ("--json",)])
+@each("form", [(), ("--json",)])
 def test_no_login_is_printed(form: tuple[str, ...], tmp_path: Path) -> None:
     row = f"https://me:secret@example.org/t/token-1/c/linux-64/zlib-1-0.conda#{'a' * 32}"
     (tmp_path / "explicit.txt").write_text(f"# platform: linux-64\n@EXPLICIT\n{row}\n")

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +16,7 @@ from tenv.facts.tables import Facts
 from tenv.locks.difference import Difference, compare
 from tenv.locks.lock import Lock
 from tenv.locks.lock_file import parse_lock
+from tests.support.each import each
 from tests.support.projects import call
 
 LOCKS = Path(__file__).parent.parent.parent / "locks"
@@ -189,7 +189,7 @@ TAMPERED: dict[str, tuple[str, Callable[[dict[str, Any]], object], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", TAMPERED)
+@each("name", TAMPERED)
 def test_what_was_tampered_with_is_named_in_every_form(name: str, tmp_path: Path) -> None:
     lock, change, shown = TAMPERED[name]
     data = copy.deepcopy(WHOLE[lock])

@@ -195,21 +195,21 @@ def test_the_lock_that_is_attacked_is_in_order(attacked: Project) -> None:
     assert attacked.state()["state"] == "ready"
 
 
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
-def test_a_value_that_no_manifest_may_have_is_refused(attack: Attack, attacked: Project, served: Server) -> None:
-    victims = make_victims(attacked)
-    data = yaml.safe_load(attacked.lock.read_text())
-    attack.change(data)
-    attacked.lock.write_text(yaml.safe_dump(data, sort_keys=False))
-    before = victims.hashes()
-    for words in COMMANDS:
-        ended = call(*words)
-        assert ended.status == 7, (words, ended.out, ended.err)
-        assert ended.err.count("error[lock-") == 1, ended.err
-        assert "\x1b" not in ended.err
-    assert victims.hashes() == before
-    assert served.asked == []
-    assert not attacked.prefix.exists()
+def test_a_value_that_no_manifest_may_have_is_refused(attacked: Project, served: Server) -> None:
+    victims, text = make_victims(attacked), attacked.lock.read_text()
+    for attack in ATTACKS:
+        data = yaml.safe_load(text)
+        attack.change(data)
+        attacked.lock.write_text(yaml.safe_dump(data, sort_keys=False))
+        before = victims.hashes()
+        for words in COMMANDS:
+            ended = call(*words)
+            assert ended.status == 7, (attack.name, words, ended.out, ended.err)
+            assert ended.err.count("error[lock-") == 1, (attack.name, ended.err)
+            assert "\x1b" not in ended.err, attack.name
+        assert victims.hashes() == before, attack.name
+        assert served.asked == [], attack.name
+        assert not attacked.prefix.exists(), attack.name
 
 
 _BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(

@@ -14,6 +14,7 @@ import pytest
 from tenv.audits.library import GpuArch, GpuCode, gpu_code
 from tenv.core.elf import CxxAbi, Elf, ElfFaultError, open_elf, read_elf
 from tests.audits.made import CUBIN, LTO, PTX, fatbin, library
+from tests.support.each import each
 from tests.support.readelf import as_readelf_shows
 
 LIBC = {"libc.so.6": ("GLIBC_2.2.5", "GLIBC_2.34")}
@@ -34,8 +35,8 @@ def test_what_the_loader_reads(tmp_path: Path) -> None:
     assert read(library(tmp_path / "b.so", rpath="/y"))[0].rpath == ("/y",)
 
 
-@pytest.mark.parametrize(
-    ("symbols", "abi"),
+@each(
+    "symbols, abi",
     [
         (["_ZN3c105ErrorC1ENS_14SourceLocationESs"], CxxAbi.OLD),
         (["_ZNSs6assignEPKc"], CxxAbi.OLD),
@@ -56,8 +57,8 @@ def test_architectures_of_both_sections(tmp_path: Path) -> None:
     assert ([str(one) for one in found.ptx], [str(one) for one in found.ir]) == (["90"], ["90f"])
 
 
-@pytest.mark.parametrize(
-    ("code", "capability", "serves"),
+@each(
+    "code, capability, serves",
     [
         (GpuCode((GpuArch(80),)), 86, True),
         (GpuCode((GpuArch(86),)), 80, False),

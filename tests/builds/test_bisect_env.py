@@ -13,6 +13,7 @@ from tenv.checks.rules.interface import Finding, Severity
 from tenv.verbs.bisect_env import is_of_commit
 from tenv.verbs.build import Built
 from tests.builds.conftest import Workshop
+from tests.support.each import each
 from tests.support.projects import SOURCE, Ended, call
 from tests.support.small_torch import make_git
 
@@ -94,8 +95,8 @@ def error(code: str, source: str = "", severity: Severity = Severity.ERROR) -> F
     return build_finding(code, "a", "b", "c", source, "d", severity)
 
 
-@pytest.mark.parametrize(
-    ("rows", "of_commit"),
+@each(
+    "rows, of_commit",
     [
         ((error("TE961"),), True),
         ((error("TE971"), error("TE933", severity=Severity.NOTE)), True),

@@ -16,6 +16,7 @@ from tenv.builds.build_job import BuildJob, Done
 from tenv.builds.configure_step import flag_words, same_code
 from tenv.core.errors import StorageError
 from tests.builds.conftest import Workshop, codes, step
+from tests.support.each import each
 from tests.support.fakes import make_wheel
 from tests.support.projects import Project, call
 from tests.support.rarely import first_fast
@@ -24,7 +25,16 @@ from tests.support.small_torch import MiniEra, make_checkout
 STEPS = ["checkout", "target", "create", "probe", "configure", "summary", "estimate", "canary", "build", "import"]
 
 
-def test_a_checkout_becomes_a_torch_that_computes(workshop: Workshop) -> None:
+def assert_read(workshop: Workshop, data: dict[str, Any]) -> None:
+    """Assert that the reader of installed torches finds the one that an import found."""
+    read = call("check", "--torch", str(workshop.prefix), "--build-only", "--json").data["torch"]
+    assert (read["version"]["value"], read["kind"]["value"]) == (data["torch"]["version"], "cpu")
+    assert read["place"] == str(Path(data["torch"]["location"]).parent)
+
+
+def test_a_checkout_becomes_a_torch_that_computes_and_is_built_again_with_little_to_do(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
     data = workshop.build()
     assert [row["name"] for row in data["steps"]] == STEPS
     assert all(row["ok"] for row in data["steps"])
@@ -56,6 +66,7 @@ def test_a_checkout_becomes_a_torch_that_computes(workshop: Workshop) -> None:
         check=True,
     )
     assert said.stdout == "3.0\n"
+    assert_read(workshop, data)
     notes = json.loads((workshop.checkout / ".tenv/builds/tiny/tenv-build.json").read_text())
     assert (notes["target"], notes["version"], notes["way"]) == ("tiny", "2.9.0a0", "setup.py --cmake-only")
     assert notes["lock"] == json.loads((workshop.prefix / "tenv-meta/state.json").read_text())["lock"]
@@ -63,6 +74,26 @@ def test_a_checkout_becomes_a_torch_that_computes(workshop: Workshop) -> None:
     assert json.loads(kept.read_text()) == notes
     constraint = (workshop.prefix / "tenv-meta" / "built-torch.txt").read_text()
     assert constraint == "torch==2.9.0a0\ntorchvision==0.24.*\ntorchaudio==2.9.*\ntriton==3.5.*\n"
+    _build_again(workshop, monkeypatch)
+
+
+def _build_again(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check that a second build runs neither CMake nor a compiler."""
+    objects = {path: path.stat().st_mtime_ns for path in (workshop.checkout / "build").rglob("*.o")}
+    words = ["sh", "-c", f". '{workshop.prefix}/tenv-meta/activate.sh'; env -0"]
+    active = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    for row in filter(None, active.split("\0")):
+        monkeypatch.setenv(*row.split("=", 1))
+    data = workshop.build()
+    assert step(data, "configure")["facts"]["skipped"] is True
+    assert step(data, "estimate")["facts"]["tasks"]["C++"] == 0
+    assert {path: path.stat().st_mtime_ns for path in objects} == objects
+    call("activate", "tiny")
+    ops = workshop.checkout / "aten/src/ATen/native/BinaryOps.cpp"
+    ops.write_text(ops.read_text().replace("0.0)", "1.0)"))
+    assert workshop.fails() == ("import", ("TE973",)), "what is compiled anew is what is imported"
+    changed = [path.name for path, time in objects.items() if path.stat().st_mtime_ns != time]
+    assert changed == ["BinaryOps.cpp.o"]
 
 
 def test_the_page_of_a_build_that_an_error_stops_reports_no_good_end(
@@ -103,27 +134,6 @@ def test_a_heavy_source_that_waits_for_much_is_named_by_the_canary(
     assert [words.count(f"{name} …") for name in ("configuring", "canary", "compiling", "packaging")] == [1, 1, 1, 1]
 
 
-def test_the_second_build_runs_neither_cmake_nor_a_compiler(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    workshop.build()
-    objects = {path: path.stat().st_mtime_ns for path in (workshop.checkout / "build").rglob("*.o")}
-    words = ["sh", "-c", f". '{workshop.prefix}/tenv-meta/activate.sh'; env -0"]
-    active = subprocess.run(words, capture_output=True, text=True, check=True).stdout
-    for row in filter(None, active.split("\0")):
-        monkeypatch.setenv(*row.split("=", 1))
-    data = workshop.build()
-    assert step(data, "configure")["facts"]["skipped"] is True
-    assert step(data, "estimate")["facts"]["tasks"]["C++"] == 0
-    assert {path: path.stat().st_mtime_ns for path in objects} == objects
-    call("activate", "tiny")
-    ops = workshop.checkout / "aten/src/ATen/native/BinaryOps.cpp"
-    ops.write_text(ops.read_text().replace("0.0)", "1.0)"))
-    assert workshop.fails() == ("import", ("TE973",)), "what is compiled anew is what is imported"
-    changed = [path.name for path, time in objects.items() if path.stat().st_mtime_ns != time]
-    assert changed == ["BinaryOps.cpp.o"]
-
-
 @pytest.mark.parametrize("era", first_fast([era for era in MiniEra if era is not MiniEra.CMAKE_ONLY]))
 def test_each_era_has_its_way(workshop: Workshop, era: MiniEra) -> None:
     make_checkout(workshop.project.folder / "other", era)
@@ -140,6 +150,7 @@ def test_each_era_has_its_way(workshop: Workshop, era: MiniEra) -> None:
         }[era]
     )
     assert data["torch"]["version"] == "2.9.0a0"
+    assert_read(workshop, data)
     if era is MiniEra.SCIKIT:
         assert data["folder"] == str(workshop.checkout / ".tenv" / "build" / "tiny")
         assert str(workshop.prefix) in data["torch"]["location"]
@@ -155,13 +166,6 @@ def test_a_wheel_holds_where_it_came_from(workshop: Workshop, tmp_path: Path) ->
         record = archive.read(member.replace("tenv-build.json", "RECORD")).decode()
     assert member in record
     assert data["torch"] == {}
-
-
-def test_only_one_target_of_ninja(workshop: Workshop) -> None:
-    data = workshop.build("--only", "c10")
-    assert data["steps"][-1]["name"] == "build"
-    assert (workshop.checkout / "build").glob("**/libc10.so")
-    assert not list((workshop.checkout / "build").rglob("_C.so"))
 
 
 @pytest.mark.long
@@ -262,18 +266,28 @@ def test_a_fix_repeats_the_options_of_the_build(workshop: Workshop) -> None:
     assert finding["fix"] == f"tenv build tiny --pytorch {workshop.checkout} {words}"
 
 
-def test_an_unread_switch_is_named_with_the_one_that_was_meant(
+def test_one_target_of_ninja_is_built_and_a_switch_that_changes_reaches_a_folder_that_is_configured(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("USE_GPU", "1")
-    monkeypatch.setenv("NO_CUDA", "1")
-    monkeypatch.setenv("BUILD_NUMBER", "7")
-    row = step(workshop.build("--only", "c10"), "configure")
+    """An unread switch is named with the one that was meant."""
+    for name, value in (("USE_GPU", "1"), ("NO_CUDA", "1"), ("BUILD_NUMBER", "7")):
+        monkeypatch.setenv(name, value)
+    data = workshop.build("--only", "c10")
+    row = step(data, "configure")
     found = {found["subject"]: found for found in row["findings"]}
     assert set(found) == {"USE_GPU", "NO_CUDA"}
     assert "it reads USE_CUDA=1" in found["USE_GPU"]["message"]
     assert "it reads USE_CUDA=0" in found["NO_CUDA"]["message"]
     assert codes(row, "warning") == ("TE931", "TE931")
+    assert data["steps"][-1]["name"] == "build"
+    assert list((workshop.checkout / "build").rglob("libc10.so"))
+    assert not list((workshop.checkout / "build").rglob("_C.so"))
+    monkeypatch.setenv("USE_DISTRIBUTED", "0")
+    again = workshop.build("--only", "c10")
+    assert step(again, "configure")["facts"]["changed"] == ["USE_DISTRIBUTED"]
+    log = (workshop.checkout / ".tenv/builds/tiny/configure.log").read_text()
+    assert re.search(r"USE_DISTRIBUTED +: (0|OFF)", log)
+    assert step(workshop.build("--only", "c10"), "configure")["facts"]["skipped"] is True
 
 
 def test_a_plan_writes_nothing(workshop: Workshop) -> None:
@@ -283,18 +297,6 @@ def test_a_plan_writes_nothing(workshop: Workshop) -> None:
     steps = json.loads(ended.out)["data"]["steps"]
     assert [row["name"] for row in steps] == ["checkout", "target", "create", "probe", "configure", "estimate", "build"]
     assert set(workshop.project.folder.rglob("*")) == before
-
-
-def test_a_switch_that_changes_reaches_a_build_folder_that_is_configured(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert workshop.build("--only", "c10")["steps"]
-    monkeypatch.setenv("USE_DISTRIBUTED", "0")
-    again = workshop.build("--only", "c10")
-    assert step(again, "configure")["facts"]["changed"] == ["USE_DISTRIBUTED"]
-    log = (workshop.checkout / ".tenv/builds/tiny/configure.log").read_text()
-    assert re.search(r"USE_DISTRIBUTED +: (0|OFF)", log)
-    assert step(workshop.build("--only", "c10"), "configure")["facts"]["skipped"] is True
 
 
 @pytest.mark.long
@@ -328,8 +330,8 @@ def test_new_flags_of_tenv_reach_a_folder_that_is_not_built(
     assert OPTIONS[0] in rules
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "same", "words"),
+@each(
+    "before, now, same, words",
     [
         ("-O2", "-O2 -fmacro-prefix-map=/src=.", True, "with -fmacro-prefix-map=/src=."),
         ("-O2 -fmacro-prefix-map=/src=.", "-O2", True, "without -fmacro-prefix-map=/src=."),
@@ -394,7 +396,7 @@ def test_uv_keeps_the_versions_that_a_build_has_written(locked: Project) -> None
     for version in ("1.0", "2.0"):
         make_wheel(project.index.folder, "torchlike", version)
     constraint.write_text("torchlike==1.0\n")
-    ended = project.run("run", "tiny", "--", find_uv_bin(), "pip", "install", "torchlike")
+    ended = project.ran("run", "tiny", "--", find_uv_bin(), "pip", "install", "torchlike")
     assert ended.status == 0, ended.err
     assert list(project.site().glob("torchlike-1.0.dist-info"))
     project.ok("create", "tiny")

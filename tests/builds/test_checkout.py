@@ -114,3 +114,29 @@ def test_a_machine_without_a_gpu_gets_a_target_for_the_cpu_and_the_name_of_one_w
     accepted = find_places(workshop.checkout).find(named[1]).manifest.pytorch
     assert accepted is not None
     assert version in accepted
+
+
+@pytest.mark.parametrize("verb", ["build", "plan"])
+def test_a_folder_that_is_no_checkout_is_named_by_its_kind(workshop: Workshop, tmp_path: Path, verb: str) -> None:
+    folder = tmp_path / "kernels"
+    folder.mkdir()
+
+    def said() -> str:
+        ended = call(verb, "tiny", "--pytorch", str(folder))
+        assert ended.status == 2, ended.err
+        return " ".join(ended.err.split())
+
+    assert workshop.checkout.is_dir()
+    assert f"{folder} is no checkout of PyTorch, and has no build file" in said()
+    (folder / "pyproject.toml").write_text('[build-system]\nrequires = ["setuptools"]\n')
+    assert "and its pyproject.toml names no torch" in said()
+    for file, text in (
+        ("pyproject.toml", '[build-system]\nrequires = ["setuptools", "torch>=2.4"]\n'),
+        ("CMakeLists.txt", "find_package( Torch REQUIRED)\n"),
+        ("setup.py", "from torch.utils.cpp_extension import BuildExtension\n"),
+    ):
+        (folder / file).write_text(text)
+        (folder / "version.txt").write_text("0.26.0\n")  # as torchvision's
+        found = said()
+        assert f"in its {file}), and is no checkout of PyTorch" in found
+        assert f'`kernels = {{ path = "{folder}", isolation = false, requires = ["torch"] }}`' in found

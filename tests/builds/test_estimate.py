@@ -18,6 +18,7 @@ from tenv.builds.logged_run import run_logged
 from tenv.builds.ninja_plan import CompileWatch, compiles_elsewhere, keep_times, measured, read_log, run_of, served
 from tenv.builds.task_costs import Task, TaskKind
 from tenv.core.progress import Silent
+from tests.support.each import each
 
 COST = 12.0
 """Seconds of the table for a source of ATen."""
@@ -70,7 +71,7 @@ def test_without_time_stamps_the_line_that_comes_last_counts(tmp_path: Path) -> 
     assert list(found.items()) == [(second, 1.0), (first, 2.0)]
 
 
-@pytest.mark.parametrize("number", ["²", "9" * 5000, "", "-1", "1.5"])
+@each("number", ["²", "9" * 5000, "", "-1", "1.5"])
 def test_a_damaged_line_of_the_log_is_left_out(number: str, tmp_path: Path) -> None:
     log_of(tmp_path, [(SOURCES[0], 3000, 30)])
     with (tmp_path / ".ninja_log").open("a", encoding="utf-8") as log:
@@ -166,7 +167,7 @@ def after_a_canary(folder: Path, stretched: float) -> tuple[Forecast, Tried]:
     return forecast(REST, 1, _factors(found.seconds, 1), jobs=2, cores=2, tried=tried), tried
 
 
-@pytest.mark.parametrize("stretched", [1.0, 3.3])
+@each("stretched", [1.0, 3.3])
 def test_other_programs_do_not_change_the_estimate(tmp_path: Path, stretched: float) -> None:
     found, tried = after_a_canary(tmp_path, stretched)
     assert found.seconds == pytest.approx(100 * COST / 2, rel=0.01)
@@ -222,8 +223,8 @@ def test_what_came_out_of_the_cache_says_nothing_of_the_compiler(tmp_path: Path)
     assert served(run, CacheUse(6, 4)) == frozenset()
 
 
-@pytest.mark.parametrize(
-    ("variable", "value", "elsewhere"),
+@each(
+    "variable, value, elsewhere",
     [
         ("CMAKE_CXX_COMPILER_LAUNCHER", "/opt/bin/sccache", True),
         ("CMAKE_CUDA_COMPILER_LAUNCHER", "/x/.tenv/builds/heavy-source;/opt/sccache", True),
@@ -277,9 +278,8 @@ def test_a_cache_that_served_the_canary_counts_and_both_times_are_named() -> Non
     assert half.uncached / 2 < half.seconds < half.uncached * 0.52
 
 
-@pytest.mark.parametrize(
-    ("shown", "why"),
-    [(tried(3, 0), "they are too few"), (tried(101, 1, ["Blas.cpp"]), "Blas.cpp did not come out of it")],
+@each(
+    "shown, why", [(tried(3, 0), "they are too few"), (tried(101, 1, ["Blas.cpp"]), "Blas.cpp did not come out of it")]
 )
 def test_a_cache_of_which_too_little_is_known_does_not_count(shown: Tried, why: str) -> None:
     found = forecast(REST, 1, {}, jobs=2, cores=2, tried=shown)
@@ -295,9 +295,7 @@ def test_the_rate_of_one_language_says_nothing_of_another() -> None:
     assert forecast(kernels, 1, {}, jobs=1, cores=1, tried=tried(102, 0, kinds=[TaskKind.CUDA])).seconds < 20
 
 
-@pytest.mark.parametrize(
-    ("processor", "hits", "misses", "slowdown"), [(2.0, 0, 10, 4.0), (2.0, 10, 0, 0.0), (0.5, 0, 10, 0.0)]
-)
+@each("processor, hits, misses, slowdown", [(2.0, 0, 10, 4.0), (2.0, 10, 0, 0.0), (0.5, 0, 10, 0.0)])
 def test_only_compilers_say_how_busy_the_machine_is(
     tmp_path: Path, processor: float, hits: int, misses: int, slowdown: float
 ) -> None:

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-import pytest
-
 from tenv.builds.logged_run import Ran, look_up
 from tenv.facts.tables import load_facts
+from tests.support.each import each
 
 LOG = Path("configure.log")
 
@@ -16,7 +15,7 @@ def finding(*lines: str, status: int = 1) -> tuple[str, str]:
     return found.message, found.evidence
 
 
-@pytest.mark.parametrize("lines", [(), ("-- Found Backtrace", "", "-- headers outputs:", "")])
+@each("lines", [(), ("-- Found Backtrace", "", "-- headers outputs:", "")])
 def test_a_program_that_ends_without_an_error_may_have_been_killed(lines: tuple[str, ...]) -> None:
     message, evidence = finding(*lines)
     assert "printed no error" in message

@@ -15,6 +15,7 @@ import pytest
 from tenv.builds import task_costs
 from tenv.builds.build_job import BuildJob
 from tenv.builds.task_costs import Task, TaskKind, memory_jobs
+from tests.support.each import each
 
 GIB = 1 << 30
 HEAVY = "CMakeFiles/torch_cuda.dir/flash_attn/flash_fwd_hdim64.cu.o"
@@ -116,8 +117,8 @@ def test_a_build_without_gpus_has_no_launcher(job: BuildJob) -> None:
     assert task_costs.launcher_of(job, os.environ) is None
 
 
-@pytest.mark.parametrize(
-    ("cores", "memory", "waits", "jobs", "places"),
+@each(
+    "cores, memory, waits, jobs, places",
     [
         (64, 128, False, 28, 0),
         (64, 128, True, 64, 16),

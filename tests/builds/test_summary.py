@@ -4,9 +4,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from tenv.builds.configure_step import check_summary
+from tests.support.each import each
 
 PARTS = ("cuda", "cudnn", "cusparselt", "nccl", "mkl")
 
@@ -32,8 +31,8 @@ ON = {"USE_CUDA": "1", "USE_CUDNN": "ON", "USE_NCCL": "ON", "USE_MKL": "ON", "US
 OFF = {"USE_CUDA": "0", "USE_CUDNN": "OFF", "USE_NCCL": "OFF", "USE_CUSPARSELT": "OFF"}
 
 
-@pytest.mark.parametrize(
-    ("switches", "rows", "named"),
+@each(
+    "switches, rows, named",
     [
         ({}, ON, []),
         ({}, {**ON, "USE_NCCL": "OFF"}, ["USE_NCCL"]),

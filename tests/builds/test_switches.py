@@ -9,6 +9,7 @@ from tenv.builds.switches import meant, similar
 from tenv.core.errors import UsageError
 from tenv.core.versions import Version
 from tenv.facts.tables import load_facts
+from tests.support.each import each
 
 NOW = frozenset(
     ("USE_CUDA", "USE_OMP", "USE_OPENMP", "BUILD_SUFFIX", "BUILD_TEST", "USE_PYTORCH_QNNPACK", "USE_FBGEMM")
@@ -16,8 +17,8 @@ NOW = frozenset(
 THEN = frozenset(("NO_CUDA", "NO_DISTRIBUTED", "WITH_NUMPY"))
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "known", "right"),
+@each(
+    "name, value, known, right",
     [
         ("USE_FFMPEG", "0", NOW, ""),
         ("BUILD_CAFFE2", "1", NOW, ""),
@@ -36,8 +37,8 @@ def test_only_another_word_for_the_same_part_is_meant(name: str, value: str, kno
     assert meant(name, value, known, load_facts().pytorch_switches) == right
 
 
-@pytest.mark.parametrize(
-    ("name", "release", "words"),
+@each(
+    "name, release, words",
     [
         ("USE_FFMPEG", "2.9", "PyTorch up to 2.3 read it (the video reader of Caffe2)"),
         ("USE_CUSPARSELT", "1.12.1", "PyTorch from 2.1 on reads it"),
@@ -56,8 +57,8 @@ def test_a_similar_name_is_a_question() -> None:
     assert similar("USE_SOMETHING_ELSE_ALTOGETHER", frozenset(("NO_CUDA",))) == ""
 
 
-@pytest.mark.parametrize(
-    ("environ", "defines", "option", "kind"),
+@each(
+    "environ, defines, option, kind",
     [
         ({"DEBUG": "1"}, {}, DebugKind.NONE, DebugKind.DEBUG),
         ({"DEBUG": "0", "REL_WITH_DEB_INFO": "ON"}, {}, DebugKind.NONE, DebugKind.REL_WITH_DEB_INFO),

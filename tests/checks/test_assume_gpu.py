@@ -1,12 +1,11 @@
 """The GPU that `--assume-gpu` names, in each of its spellings."""
 
-import pytest
-
 from tenv.checks.host_options import find_gpu
+from tests.support.each import each
 
 
-@pytest.mark.parametrize(
-    ("text", "capability"),
+@each(
+    "text, capability",
     [
         ("8.9", "8.9"),
         ("9.0a", "9.0"),

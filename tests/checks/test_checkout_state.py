@@ -3,10 +3,9 @@
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from tenv.checks.checkout_state import EXPECTED, CheckoutState, read_state
 from tests.checks.rules.cases import case, found
+from tests.support.each import each
 
 SETUP = """\
 report(" --- Trying to initialize submodules")
@@ -43,7 +42,7 @@ def cached(root: Path, *lines: str) -> CheckoutState:
     return read_state(root)
 
 
-@pytest.mark.parametrize("name", EXPECTED)
+@each("name", EXPECTED)
 def test_one_of_six_files_makes_a_submodule_whole(tmp_path: Path, name: str) -> None:
     assert tree(tmp_path, f"third_party/fmt/{name}", "third_party/fbgemm/README", ASMJIT).broken == (
         "third_party/fbgemm",
@@ -66,7 +65,7 @@ def test_asmjit_where_older_revisions_had_it(tmp_path: Path) -> None:
     assert tree(tmp_path, "third_party/fmt/LICENSE", "third_party/fbgemm/LICENSE", old).broken == ()
 
 
-@pytest.mark.parametrize(
+@each(
     "named",
     [
         'check_for_files(\n        os.path.join(third_party_path, "fmt", "third_party", "benchmark"), ["x"],\n)',
@@ -82,7 +81,7 @@ def test_what_else_the_check_names(tmp_path: Path, named: str) -> None:
     assert tree(tmp_path / "empty", *whole[1:], setup=text).broken == ("third_party/fmt",)
 
 
-@pytest.mark.parametrize(("git", "setup", "brings"), [(True, SETUP, True), (False, SETUP, False), (True, "", False)])
+@each("git, setup, brings", [(True, SETUP, True), (False, SETUP, False), (True, "", False)])
 def test_who_brings_submodules_that_are_all_empty(tmp_path: Path, git: bool, setup: str, brings: bool) -> None:
     if git:
         (tmp_path / ".git").mkdir()
@@ -162,8 +161,8 @@ def test_a_cached_switch_wins_where_variables_are_forwarded(tmp_path: Path) -> N
     assert "USE_NCCL" not in finding.message
 
 
-@pytest.mark.parametrize(
-    ("built", "left", "torch", "severity"),
+@each(
+    "built, left, torch, severity",
     [
         ("0.4.0a0+git1", "torch/lib/tmp_install/include/TH/TH.h", "0.3.0", "error"),
         ("2.8.0a0+gitba56102", "build/build.ninja", "2.9.1", "warning"),

@@ -13,6 +13,7 @@ from tenv.core.versions import Version
 from tenv.host.report import Gpu, ModuleKind
 from tests.checks.rules.cases import case, found, gpu
 from tests.support.check_hosts import make_project, report, write
+from tests.support.each import each
 from tests.support.projects import call
 
 V100, T4, A100 = gpu("Tesla V100", "7.0"), gpu("Tesla T4", "7.5"), gpu("NVIDIA A100-SXM4-80GB", "8.0")
@@ -20,8 +21,8 @@ A6000, RTX4090, RTX5090 = gpu("RTX A6000", "8.6"), gpu("RTX 4090", "8.9"), gpu("
 K80, ODD = gpu("Tesla K80", "3.7"), gpu("Some GPU", None)
 
 
-@pytest.mark.parametrize(
-    ("cuda", "gpus", "archs", "told"),
+@each(
+    "cuda, gpus, archs, told",
     [
         ("13.0", (A100,), "", [(1, True, True)]),
         ("13.0", (A100, A100), "", [(2, True, True)]),
@@ -49,8 +50,8 @@ def test_each_gpu_is_judged(
         assert told[0][1:] == (decide(Scope.BUILD, every), decide(Scope.RUN, every))
 
 
-@pytest.mark.parametrize(
-    ("cuda", "gpus", "archs", "listed"),
+@each(
+    "cuda, gpus, archs, listed",
     [
         ("13.0", (V100, A100, T4), "", "7.5 8.0"),
         ("13.0", (A100, T4), "", ""),

@@ -1,21 +1,20 @@
 """Which CUDA goes before a newer one: only where PyTorch and NVIDIA both leave the newer one aside."""
 
-import pytest
-
 from tenv.checks.before_create import Surroundings
 from tenv.checks.choose_target import Candidate, TargetChoice, is_stable, why_aside
 from tenv.checks.pytorch_source import find_source
 from tenv.checks.rules.driver import Verdict
 from tenv.core.versions import Version
 from tests.checks.rules.cases import facts, host
+from tests.support.each import each
 
 
 def around(pytorch: str, glibc: str) -> Surroundings:
     return Surroundings(host(libc=Version(glibc)), find_source(pytorch, facts()), facts())
 
 
-@pytest.mark.parametrize(
-    ("pytorch", "glibc", "cuda", "aside"),
+@each(
+    "pytorch, glibc, cuda, aside",
     [
         ("2.4.1", "2.27", "12.4", True),
         ("2.4.0a0+git8168338", "2.27", "12.4.1", True),

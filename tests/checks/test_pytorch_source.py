@@ -9,6 +9,7 @@ from tenv.checks.pytorch_source import AbiChoice, SourceRequirement, SourceTree,
 from tenv.core.process import Missing
 from tenv.core.versions import Range, Version
 from tenv.facts.tables import load_facts
+from tests.support.each import each
 
 OLD = {
     "version.txt": "1.8.0a0\n",
@@ -192,8 +193,8 @@ def test_what_the_readme_names_counts_when_nothing_is_enforced(tmp_path: Path) -
     assert tree.state == CheckoutState()
 
 
-@pytest.mark.parametrize(
-    ("project", "backend"),
+@each(
+    "project, backend",
     [
         ('[build-system]\nbuild-backend = "in_tree_backend"\n', "in_tree_backend"),
         ("[tool.scikit-build]\n", "scikit-build-core"),
@@ -208,7 +209,7 @@ def test_build_backend(tmp_path: Path, project: str, backend: str) -> None:
     assert found.value == backend
 
 
-@pytest.mark.parametrize("setup", ["      python_requires='>=3.6.1',\n", 'python_requires=">=3.6.1"\n'])
+@each("setup", ["      python_requires='>=3.6.1',\n", 'python_requires=">=3.6.1"\n'])
 def test_python_requires_in_setup_py(tmp_path: Path, setup: str) -> None:
     assert read(tmp_path, OLD | {"setup.py": setup}).python == SourceRequirement(Range(">=3.6.1"), "setup.py:1")
 
@@ -218,8 +219,8 @@ def test_a_range_that_can_t_be_read_is_passed_over(tmp_path: Path) -> None:
     assert tree.python == SourceRequirement(Range(">=3.6.2"), "setup.py:1")
 
 
-@pytest.mark.parametrize(
-    ("files", "reason"),
+@each(
+    "files, reason",
     [
         ({}, "has no version.txt, so it is not a checkout of PyTorch"),
         ({"version.txt": "\n"}, "has no version.txt, so it is not a checkout of PyTorch"),

@@ -2,16 +2,15 @@
 
 from dataclasses import replace
 
-import pytest
-
 from tenv.cli.diff import change_text, outline
 from tenv.facts.tables import load_facts
 from tenv.locks.difference import ValueChange, compare
 from tenv.locks.lock import Lock, Wheel
+from tests.support.each import each
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "shown"),
+@each(
+    "old, new, shown",
     [
         ("", '["*", "", ""]', "none → *"),
         ('[">=3.27,<4", "", ""]', '[">=3.31", "conda-forge", ""]', ">=3.27,<4 → >=3.31 (conda-forge)"),

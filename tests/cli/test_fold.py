@@ -22,7 +22,7 @@ from tenv.cli.fold import fold_beside, fold_line, fold_pieces, fold_table, termi
 from tests.audits.made import library
 from tests.support.projects import SOURCE, Project, call
 
-WIDTHS = (60, 80, 120, 200)
+WIDTHS = (60, 80, 200)
 TABLES = [
     ("targets",),
     ("facts",),

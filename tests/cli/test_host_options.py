@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.each import each
 from tests.support.projects import call
 
 
@@ -21,7 +22,7 @@ def test_one_gpu_is_assumed(command: tuple[str, ...], words: tuple[str, ...], sa
     assert (ended.status, said in ended.err) == (2, True), ended.err
 
 
-@pytest.mark.parametrize("command", ["run", "activate", "show", "verify", "env"])
+@each("command", ["run", "activate", "show", "verify", "env"])
 def test_an_empty_target_is_not_the_default_one(command: str) -> None:
     ended = call(command, "", *(("--", "true") if command == "run" else ()))
     assert ended.status == 2, ended.err

@@ -2,9 +2,8 @@
 
 import re
 
-import pytest
-
 from tenv.cli.page_text import render_page
+from tests.support.each import each
 from tests.test_docs import ROOT
 
 RULES = sorted((ROOT / "docs" / "rules").glob("TE*.md"))
@@ -27,7 +26,7 @@ def test_a_page_as_a_terminal_shows_it() -> None:
     ]
 
 
-@pytest.mark.parametrize("width", [60, 80, 200])
+@each("width", [60, 80, 200])
 def test_the_pages_of_the_rules_lose_no_word(width: int) -> None:
     assert RULES
     for page in RULES:

@@ -29,6 +29,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "merge-driver --install": ("merge-driver", "--install"),
     "export pylock.toml": ("export", "pylock.toml", "tiny"),
     "export requirements.txt": ("export", "requirements.txt", "tiny", "-o", "-"),
+    "bundle": ("bundle", "tiny"),
     "import": ("import", "environment.yml"),
     "create": ("create", "tiny"),
     "create again": ("create", "tiny"),
@@ -79,29 +80,20 @@ CALLS: dict[str, tuple[str, ...]] = {
     "unknown option": ("create", "--lokced"),
 }
 
-printed: dict[str, str] = {}
 
-
-@pytest.fixture
-def ended(project: Project, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """How each command ends; they are run once for all tests, one after the other in one project."""
-    if not printed:
-        monkeypatch.setattr(sys, "argv", ["/usr/bin/tenv"])
-        monkeypatch.setenv("COLUMNS", "80")
-        monkeypatch.setenv("SHELL", "/bin/bash")
-        project.widen()
-        (project.folder / "environment.yml").write_text("name: theirs\ndependencies: [python=3.11, numpy]\n")
-        subprocess.run(["git", "init", "-q", str(project.folder)], check=True)
-        printed.update({name: whole(call(*words), project) for name, words in CALLS.items()})
-    return printed
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_what_is_printed(name: str, ended: dict[str, str], snapshot: SnapshotAssertion) -> None:
-    assert ended[name] == snapshot(extension_class=Printed)
-
-
-@pytest.mark.parametrize("command", ["", "--all", *COMMANDS])
-def test_help(command: str, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_printed(project: Project, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/tenv"])
     monkeypatch.setenv("COLUMNS", "80")
-    assert whole(call(*filter(None, [command]), "--help")) == snapshot(extension_class=Printed)
+    monkeypatch.setenv("SHELL", "/bin/bash")
+    project.widen()
+    (project.folder / "environment.yml").write_text("name: theirs\ndependencies: [python=3.11, numpy]\n")
+    subprocess.run(["git", "init", "-q", str(project.folder)], check=True)
+    for name, words in CALLS.items():
+        assert whole(call(*words), project) == snapshot(name=name, extension_class=Printed), name
+
+
+def test_help(snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for command in ("", "--all", *COMMANDS):
+        ended = call(*filter(None, [command]), "--help")
+        assert whole(ended) == snapshot(name=command or "no command", extension_class=Printed), command

@@ -10,6 +10,7 @@ from tenv.core.certificates import Authorities, find_authorities
 from tenv.core.http import Http
 from tenv.core.http_settings import HttpSettings
 from tests.support.authority import Authority
+from tests.support.each import each
 from tests.support.redist import Server
 
 
@@ -26,8 +27,8 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("left_out", "setting"),
+@each(
+    "left_out, setting",
     [
         (0, "SSL_CERT_FILE and SSL_CERT_DIR"),
         (1, "SSL_CERT_DIR"),
@@ -125,7 +126,7 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("said", "message"), REFUSALS)
+@each("said, message", REFUSALS)
 def test_a_refusal_is_one_sentence_in_the_same_words(said: str, message: str) -> None:
     error = Authorities().refusal(said, "" if "https" in said else "https://me:x@h:8443/file")
     assert error is not None
@@ -133,7 +134,7 @@ def test_a_refusal_is_one_sentence_in_the_same_words(said: str, message: str) ->
     assert error.hint
 
 
-@pytest.mark.parametrize("said", ["", "Connection refused", "[SSL: WRONG_VERSION_NUMBER] wrong version number"])
+@each("said", ["", "Connection refused", "[SSL: WRONG_VERSION_NUMBER] wrong version number"])
 def test_other_failures_are_no_refusal(said: str) -> None:
     assert Authorities().refusal(said, "https://h") is None
 

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import itertools
 import pickle
 from collections.abc import Callable
 from dataclasses import field
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from tenv.core.dataclass import dataclass
+from tests.support.each import each
 
 
 def define(make: Callable[..., Any]) -> Any:
@@ -53,8 +55,13 @@ class Loose(Kept):
 OURS, THEIRS = define(dataclass), define(dataclasses.dataclass)
 
 
-@pytest.mark.parametrize("words", [(), ("a",), ("a", 2), ("a", 2, [3]), ("a", 2, [3], 4)])
-@pytest.mark.parametrize("named", [{}, {"size": 5}, {"parts": []}, {"_later": {}}, {"other": 1}])
+@each(
+    "words, named",
+    itertools.product(
+        [(), ("a",), ("a", 2), ("a", 2, [3]), ("a", 2, [3], 4)],
+        [{}, {"size": 5}, {"parts": []}, {"_later": {}}, {"other": 1}],
+    ),
+)
 def test_objects_are_made_and_printed_alike(words: tuple[Any, ...], named: dict[str, Any]) -> None:
     def made(cls: Any) -> Any:
         try:

@@ -12,6 +12,7 @@ import pytest
 
 from tenv.core import files
 from tenv.core.errors import EnvironmentBusyError, ForeignFolderError, StorageError
+from tests.support.each import each
 from tests.support.projects import SOURCE, held
 
 
@@ -80,8 +81,8 @@ def test_a_failed_write_leaves_the_old_file_and_no_rest(tmp_path: Path, monkeypa
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
 
 
-@pytest.mark.parametrize(
-    ("number", "hint"),
+@each(
+    "number, hint",
     [
         (errno.ENOSPC, "free some space (`tenv clean` shows what the caches hold), then run the same command again"),
         (errno.EDQUOT, "the disk quota is used up: free some space, then run the same command again"),
@@ -132,7 +133,7 @@ def test_who_will_not_wait_is_told_for_whom(tmp_path: Path) -> None:
         pass
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "[" * 200_000])
+@each("text", ["{", "[]", "[" * 200_000])
 def test_an_owner_that_can_not_be_read_is_no_obstacle(tmp_path: Path, text: str) -> None:
     with held(tmp_path / "env"):
         (tmp_path / ".env.owner").write_text(text)

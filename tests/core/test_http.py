@@ -1,7 +1,10 @@
 """The one session: credentials, redirects, proxies, retries, certificates."""
 
+import ssl
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,6 +16,7 @@ from tenv.core.errors import CancelledError, CertificateError, NetworkError
 from tenv.core.http import Http, Unanswered
 from tenv.core.http_settings import HttpSettings, Login, Patience, origin_of
 from tests.support.authority import Authority
+from tests.support.each import each
 from tests.support.redist import Server
 
 QUICK = Patience(connect=30, read=30, attempts=3, pause=0.01, slow=1024, window=30)
@@ -121,8 +125,8 @@ def test_a_login_that_was_refused_is_not_sent_twice(server: Server) -> None:
     assert len(server.asked) == 2
 
 
-@pytest.mark.parametrize(
-    ("url", "origin"),
+@each(
+    "url, origin",
     [
         ("https://h/a", "https://h:443"),
         ("http://me:x@H/a", "http://h:80"),
@@ -256,6 +260,29 @@ def test_a_named_authority_stands_in_place_of_the_usual_ones(
     assert usual > 50
     assert len(Authorities("X", files=(authority.file,)).context().get_ca_certs()) == 1
     assert len(Authorities("X", files=(authority.file,), beside=True).context().get_ca_certs()) == usual + 1
+
+
+def test_threads_that_come_first_together_share_one_context(
+    secure: Server, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A context of its own for each would be a pool of connections of its own, too."""
+    made, make = [], Authorities.context
+
+    def slowly(self: Authorities) -> ssl.SSLContext:
+        made.append(self)
+        time.sleep(0.05)
+        return make(self)
+
+    monkeypatch.setattr(Authorities, "context", slowly)
+    shared, together = http(authorities=Authorities("X", files=(authority.file,))), threading.Barrier(6)
+
+    def ask(_: int) -> bytes:
+        together.wait()
+        return get(shared, f"{secure.url}/file")
+
+    with ThreadPoolExecutor(6) as pool:
+        assert set(pool.map(ask, range(6))) == {b"data"}
+    assert len(made) == 1
 
 
 def test_a_redirect_from_https_to_http_is_not_followed(secure: Server, authority: Authority, server: Server) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from tenv.core.jsonc import merge, read, value_of
+from tests.support.each import each
 
 SETTINGS = """\
 // mine
@@ -67,7 +68,7 @@ def test_entries_of_a_list_are_known_by_name() -> None:
     assert value_of(read(merge(text, wanted, force=True).text))["configurations"][0]["x"] == 2
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["", "  \n", "// only a comment\n", "{}", "{ }", "{ // c\n}", "\ufeff{}", '{"a": 1,}', '{"a": 1 // c\n}', "{\r\n}"],
 )
@@ -78,7 +79,7 @@ def test_every_kind_of_end_takes_a_member(text: str) -> None:
     assert ("\r\n" in text) == ("\r\n" in merged)
 
 
-@pytest.mark.parametrize("text", ["[]", "{", '{"a" 1}', '{"a": 1 "b": 2}', "{'a': 1}", '{"a": 01}', "{} x", "[" * 300])
+@each("text", ["[]", "{", '{"a" 1}', '{"a": 1 "b": 2}', "{'a': 1}", '{"a": 01}', "{} x", "[" * 300])
 def test_what_is_no_object_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="line 1: no JSON"):
         merge(text, {"b": 1})

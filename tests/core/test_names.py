@@ -23,13 +23,14 @@ from tenv.core.names import (
     is_sha256,
     normalize,
 )
+from tests.support.each import each
 
 LOCKS = sorted((Path(__file__).parent.parent.parent / "locks").glob("*.lock"))
 MAIN, R, MSYS2 = (f"https://repo.anaconda.com/pkgs/{name}" for name in ("main", "r", "msys2"))
 
 
-@pytest.mark.parametrize(
-    ("word", "url"),
+@each(
+    "word, url",
     [
         ("conda-forge", "https://conda.anaconda.org/conda-forge"),
         ("nvidia/label/cuda-12.1.1/", "https://conda.anaconda.org/nvidia/label/cuda-12.1.1"),
@@ -51,8 +52,8 @@ def test_defaults_are_the_channels_that_conda_has_them_be() -> None:
     assert channel_urls(MSYS2, "linux-64") == ()
 
 
-@pytest.mark.parametrize(
-    ("package", "url"),
+@each(
+    "package, url",
     [("numpy", MAIN), ("r-base", R), ("_r-mutex", R), ("rattler", MAIN), ("m2w64-gcc", MSYS2), ("m2-bash", MSYS2)],
 )
 def test_a_package_of_defaults_comes_from_the_one_that_has_it(package: str, url: str) -> None:
@@ -60,12 +61,12 @@ def test_a_package_of_defaults_comes_from_the_one_that_has_it(package: str, url:
     assert channel_url("conda-forge", package) == "https://conda.anaconda.org/conda-forge"
 
 
-@pytest.mark.parametrize("word", ["a", "a/label/b_1", "https://u@h:8/%20", "defaults"])
+@each("word", ["a", "a/label/b_1", "https://u@h:8/%20", "defaults"])
 def test_what_can_name_a_channel(word: str) -> None:
     assert is_channel(word)
 
 
-@pytest.mark.parametrize("word", ["", "../a", "a b", "a:b", "-a", "a/../b"])
+@each("word", ["", "../a", "a b", "a:b", "-a", "a/../b"])
 def test_what_can_not_name_a_channel(word: str) -> None:
     assert not is_channel(word)
 
@@ -74,8 +75,8 @@ def test_a_channel_is_told_by_the_url_of_its_packages() -> None:
     assert channel_of("https://conda.anaconda.org/nvidia/label/x/linux-64/a-1-0.conda") == channel_url("nvidia/label/x")
 
 
-@pytest.mark.parametrize(
-    ("file", "parts"),
+@each(
+    "file, parts",
     [
         ("a-1-0.conda", ("a", "1", "0", ".conda")),
         ("gxx_linux-64-13.4.0-h0_1.tar.bz2", ("gxx_linux-64", "13.4.0", "h0_1", ".tar.bz2")),
@@ -90,9 +91,7 @@ def test_the_file_of_a_conda_package(file: str, parts: tuple[str, ...]) -> None:
     assert found.note == f"{parts[0]}-{parts[1]}-{parts[2]}.json"
 
 
-@pytest.mark.parametrize(
-    "file", ["", "a", "a-1.conda", "a-1-0", "a-1-0.zip", "a-1-0.conda.part", "https://h/a-1-0.conda?x=1"]
-)
+@each("file", ["", "a", "a-1.conda", "a-1-0", "a-1-0.zip", "a-1-0.conda.part", "https://h/a-1-0.conda?x=1"])
 def test_what_is_no_file_of_a_conda_package(file: str) -> None:
     assert CondaFile.parse(file) is None
 
@@ -117,7 +116,7 @@ NO_WHEELS = [
 ]
 
 
-@pytest.mark.parametrize("file", WHEELS)
+@each("file", WHEELS)
 def test_the_name_of_a_wheel_is_read_as_packaging_reads_it(file: str) -> None:
     name, version, build, tags = parse_wheel_filename(file)
     found = WheelFile.parse(file)
@@ -128,7 +127,7 @@ def test_the_name_of_a_wheel_is_read_as_packaging_reads_it(file: str) -> None:
     assert WheelFile.parse(f"https://h/p/{file}?token=1#sha256=0") == found
 
 
-@pytest.mark.parametrize("file", NO_WHEELS)
+@each("file", NO_WHEELS)
 def test_what_is_no_name_of_a_wheel_is_none_for_packaging_either(file: str) -> None:
     assert WheelFile.parse(file) is None
     with pytest.raises(InvalidWheelFilename):
@@ -154,7 +153,7 @@ def test_the_tags_of_each_name_can_be_read(tags: str) -> None:
         assert found.all_tags() == parse_wheel_filename(file)[3]
 
 
-@pytest.mark.parametrize(
+@each(
     "tags",
     [
         "0xpy2.py3-none-any",
@@ -182,7 +181,7 @@ def _is_version(text: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.stem)
+@each("path", LOCKS)
 def test_every_wheel_of_the_shipped_locks_is_read_as_packaging_reads_it(path: Path) -> None:
     files = [line.split()[-1] for line in path.read_text().splitlines() if line.strip().startswith("file: ")]
     for file in sorted(set(files)):
@@ -214,8 +213,8 @@ def test_a_digest_knows_its_kind(tmp_path: Path) -> None:
             Digest(kind, "0").is_of(file)
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
+@each(
+    "text, kind",
     [
         ("A" * 64, "sha256"),
         (f"sha256:{'a' * 64}", "sha256"),
@@ -230,14 +229,12 @@ def test_a_digest_is_read_as_lists_write_it(text: str, kind: str) -> None:
     assert (found.kind, set(found.value)) == (kind, {"a"})
 
 
-@pytest.mark.parametrize(
-    "text", ["", "a", "a" * 40, f"sha1:{'a' * 40}", f"sha256:{'a' * 32}", "g" * 64, f"{'a' * 64}#"]
-)
+@each("text", ["", "a", "a" * 40, f"sha1:{'a' * 40}", f"sha256:{'a' * 32}", "g" * 64, f"{'a' * 64}#"])
 def test_what_is_read_as_no_digest(text: str) -> None:
     assert Digest.read(text) is None
 
 
-@pytest.mark.parametrize("text", ["", "0" * 63, "0" * 65, "g" * 64, "A" * 64, "0" * 63 + "\n", "0" * 32])
+@each("text", ["", "0" * 63, "0" * 65, "g" * 64, "A" * 64, "0" * 63 + "\n", "0" * 32])
 def test_what_is_no_sha256(text: str) -> None:
     assert not is_sha256(text)
     assert not Digest("sha0", text).is_valid()

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 
-import pytest
-
 from tenv.core.progress import Bytes, Joined, Transfer
+from tests.support.each import each
 
 
 class Recorded:
@@ -28,8 +27,8 @@ class Recorded:
     def say(self, sentence: str) -> None: ...
 
 
-@pytest.mark.parametrize(
-    ("title", "total", "heard"),
+@each(
+    "title, total, heard",
     [
         ("fetching the rest", Bytes(100), Bytes(150)),
         ("downloading three things", 3, 3),

@@ -7,6 +7,7 @@ import pytest
 
 from tenv import __version__
 from tenv.core.source_commit import source_commit
+from tests.support.each import each
 from tests.support.projects import SOURCE
 
 GIT = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
@@ -46,7 +47,7 @@ def test_a_worktree_has_its_own(checkout: Path, tmp_path: Path) -> None:
     assert source_commit(str(package)) == head(package) != head(checkout)
 
 
-@pytest.mark.parametrize("name", ["tenv", "torch_tenv"])
+@each("name", ["tenv", "torch_tenv"])
 def test_an_installation_from_git_has_the_noted_one(name: str, tmp_path: Path) -> None:
     package = tmp_path / "site-packages" / "tenv"
     note = package.parent / f"{name}-{__version__}.dist-info" / "direct_url.json"
@@ -58,7 +59,7 @@ def test_an_installation_from_git_has_the_noted_one(name: str, tmp_path: Path) -
     assert source_commit(str(package)) == ""
 
 
-@pytest.mark.parametrize("folder", ["site-packages", "src"])
+@each("folder", ["site-packages", "src"])
 def test_a_wheel_and_an_sdist_have_the_noted_one(folder: str, tmp_path: Path) -> None:
     package = tmp_path / folder / "tenv"
     package.mkdir(parents=True)

@@ -13,6 +13,7 @@ from tenv.core.errors import ManifestError
 from tenv.core.toml_reader import Column, OptionalText, Table, locate, nearest, read_toml
 from tenv.core.versions import Version
 from tenv.core.worded import Worded
+from tests.support.each import each
 
 TEXT = """\
 name = "x"
@@ -26,8 +27,8 @@ g = 3
 """
 
 
-@pytest.mark.parametrize(
-    ("path", "line"),
+@each(
+    "path, line",
     [
         (("name",), 1),
         (("a", "b"), 3),
@@ -51,8 +52,8 @@ def table(**data: object) -> Table:
     return Table(data, file="f.toml")
 
 
-@pytest.mark.parametrize(
-    ("get", "message"),
+@each(
+    "get, message",
     [
         (lambda: table(k=1).text("k"), "f.toml: k: expected a string, got a number"),
         (lambda: table(k=True).text("k"), "f.toml: k: expected a string, got true or false"),
@@ -89,8 +90,8 @@ def test_nearest_says_nothing_where_nothing_is_near() -> None:
     assert nearest("qqqq", ["cuda130"]) == ""
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
+@each(
+    "content, message",
     [
         (b"\xff", "m.toml: not UTF-8 text (byte 0)"),
         (b"a = ", "m.toml: not TOML: Invalid value (at end of document)"),
@@ -175,8 +176,8 @@ def test_what_may_be_missing_has_its_default() -> None:
     assert (found.note, found.doubled, found.bell) == ("", 0, True)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
+@each(
+    "change, message",
     [
         ({"id": None}, "f.toml: id: is required"),
         ({"id": ""}, "f.toml: id: is required"),

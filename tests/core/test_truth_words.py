@@ -5,6 +5,7 @@ import pytest
 
 from tenv.core.truth_words import TRUTH_WORDS, is_true
 from tenv.project.context import is_set
+from tests.support.each import each
 from tests.support.projects import Project, call
 
 
@@ -12,7 +13,7 @@ def test_the_words_are_those_of_the_parser_of_options() -> None:
     assert dict(TRUTH_WORDS) == click.types.BoolParamType.bool_states
 
 
-@pytest.mark.parametrize(("word", "meaning"), [("T", True), (" yes ", True), ("N", False), ("", False), ("si", None)])
+@each("word, meaning", [("T", True), (" yes ", True), ("N", False), ("", False), ("si", None)])
 def test_case_and_blanks_do_not_count(word: str, meaning: bool | None) -> None:
     assert is_true(word) is meaning
 

@@ -1,15 +1,14 @@
 """Checks of values from others."""
 
-import pytest
-
 from tenv.core.untrusted import whole_number
+from tests.support.each import each
 
 
-@pytest.mark.parametrize(("text", "number"), [("0", 0), ("007", 7), ("9" * 20, 10**20 - 1)])
+@each("text, number", [("0", 0), ("007", 7), ("9" * 20, 10**20 - 1)])
 def test_a_number_is_read(text: str, number: int) -> None:
     assert whole_number(text) == number
 
 
-@pytest.mark.parametrize("text", ["", "²", "٣", "-1", "+1", " 1", "1_0", "1.0", "9" * 21, "9" * 5000])
+@each("text", ["", "²", "٣", "-1", "+1", " 1", "1_0", "1.0", "9" * 21, "9" * 5000])
 def test_what_is_no_number_of_usual_size_is_none(text: str) -> None:
     assert whole_number(text) is None

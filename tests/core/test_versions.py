@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 
 from tenv.core.versions import CondaRange, Range, Version, fits, is_release, same_release
+from tests.support.each import each
 
 dotted = st.lists(st.integers(0, 999), min_size=1, max_size=4).map(lambda parts: ".".join(map(str, parts)))
 
@@ -12,9 +13,7 @@ def test_a_version_prints_as_written() -> None:
     assert str(Version("580.65.06")) == "580.65.06"
 
 
-@pytest.mark.parametrize(
-    ("older", "newer"), [("580.65.06", "580.65.7"), ("9.2", "10.0"), ("12.1", "12.1.1"), ("535.104.12", "545.29.06")]
-)
+@each("older, newer", [("580.65.06", "580.65.7"), ("9.2", "10.0"), ("12.1", "12.1.1"), ("535.104.12", "545.29.06")])
 def test_versions_compare_as_numbers(older: str, newer: str) -> None:
     assert Version(older) < Version(newer)
     assert Version(older) != Version(newer)
@@ -39,19 +38,19 @@ def test_order_is_total(a: str, b: str, c: str) -> None:
     assert low <= high
 
 
-@pytest.mark.parametrize("text", ["", "12.", "a", "1.2a", "12..1", "-1", "1 2"])
+@each("text", ["", "12.", "a", "1.2a", "12..1", "-1", "1 2"])
 def test_what_is_no_version_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a dotted version"):
         Version(text)
 
 
-@pytest.mark.parametrize(("text", "found"), [("cuda 13.0.88 x", "13.0.88"), ("3.11.7", "3.11.7"), ("none", None)])
+@each("text, found", [("cuda 13.0.88 x", "13.0.88"), ("3.11.7", "3.11.7"), ("none", None)])
 def test_a_version_is_found_in_a_text(text: str, found: str | None) -> None:
     assert (str(Version.find(text)) if found else Version.find(text)) == found
 
 
-@pytest.mark.parametrize(
-    ("wanted", "inside", "outside"),
+@each(
+    "wanted, inside, outside",
     [
         ("*", "0.1", None),
         ("3.11.*", "3.11.9", "3.12.0"),
@@ -68,7 +67,7 @@ def test_a_range_holds_what_it_says(wanted: str, inside: str, outside: str | Non
     assert outside is None or outside not in Range(wanted)
 
 
-@pytest.mark.parametrize("text", [">>1", "1.2 or 1.3", "a.b", ">=", "1,,x"])
+@each("text", [">>1", "1.2 or 1.3", "a.b", ">=", "1,,x"])
 def test_what_is_no_range_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a version range"):
         Range(text)
@@ -79,8 +78,8 @@ def test_an_exact_range_holds_its_own_version(text: str) -> None:
     assert text in Range(text)
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
+@each(
+    "one, other, same",
     [
         ("2023.03", "2023.3", True),
         ("1.0", "1.0.0", True),
@@ -93,8 +92,8 @@ def test_one_release_may_be_written_in_several_ways(one: str, other: str, same: 
     assert same_release(one, other) is same
 
 
-@pytest.mark.parametrize(
-    ("text", "spec"),
+@each(
+    "text, spec",
     [
         ("*", "*"),
         ("1.2", "==1.2"),
@@ -111,7 +110,7 @@ def test_a_range_of_conda_is_written_for_its_solver(text: str, spec: str) -> Non
     assert str(CondaRange(text)) == text
 
 
-@pytest.mark.parametrize("text", ["", ">>2", "1.2]", '1"', "abc", ">=1,", "1 2"])
+@each("text", ["", ">>2", "1.2]", '1"', "abc", ">=1,", "1 2"])
 def test_what_is_no_range_of_conda_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a version range"):
         CondaRange(text)
@@ -131,14 +130,14 @@ def test_plain_ranges_hold_what_packaging_says(clauses: list[str], version: str)
     assert (version in wanted) is wanted.specifiers.contains(version, prereleases=True)
 
 
-@pytest.mark.parametrize("text", [">=3.*", "<2.*", "~=2", "2..1", ">=", "1.*.2"])
+@each("text", [">=3.*", "<2.*", "~=2", "2..1", ">=", "1.*.2"])
 def test_what_packaging_refuses_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a version range"):
         Range(text)
 
 
-@pytest.mark.parametrize(
-    ("limits", "version", "fit"),
+@each(
+    "limits, version, fit",
     [
         (">=1,<3", "2.1", True),
         (">=1,<3", "3", False),

@@ -1,13 +1,13 @@
 """Markers of strangers on the platforms of tenv."""
 
-import pytest
 from packaging.markers import Marker
 
 from tenv.core.wheel_platforms import evaluated, marker_values
+from tests.support.each import each
 
 
-@pytest.mark.parametrize(
-    ("marker", "true"),
+@each(
+    "marker, true",
     [
         ('sys_platform == "linux"', True),
         ('sys_platform == "win32"', False),

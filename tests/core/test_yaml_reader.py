@@ -5,6 +5,7 @@ import re
 import pytest
 
 from tenv.core.yaml_reader import load
+from tests.support.each import each
 
 
 def test_a_text_is_read_as_values() -> None:
@@ -15,9 +16,7 @@ def test_a_text_is_read_as_values() -> None:
     assert load("") is None
 
 
-@pytest.mark.parametrize(
-    "text", ["2001-13-45", "1:30:00", "1_000", "0x_", "0o17", "1.10", "9" * 5000, ".inf", "=", "yes"]
-)
+@each("text", ["2001-13-45", "1:30:00", "1_000", "0x_", "0o17", "1.10", "9" * 5000, ".inf", "=", "yes"])
 def test_what_only_looks_like_a_value_of_a_type_is_the_text_that_it_is(text: str) -> None:
     assert load(f"a: {text}") == {"a": text}
 
@@ -26,8 +25,8 @@ def test_brackets_in_comments_and_texts_do_not_count() -> None:
     assert load("a: x # " + "[" * 100 + "\nb: '" + "{" * 100 + "'") == {"a": "x", "b": "{" * 100}
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
+@each(
+    "text, reason",
     [
         ("a: [1\nb: 2", "did not find expected ',' or ']' (line 2)"),
         ("a: {b: c}: d", "mapping values are not allowed in this context (line 1)"),

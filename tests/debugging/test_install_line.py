@@ -27,7 +27,7 @@ def test_the_hint_for_pip_runs_where_the_environment_has_none(created: Project) 
     assert line[:5] == ["tenv", "run", "tiny", "--", "sh"]
     assert line[-1] == "python -m ensurepip && python -m pip install gamma"
     environ = {"PIP_INDEX_URL": created.index.url, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    ended = created.run(*line[1:], environment=environ)
+    ended = created.ran(*line[1:], environment=environ)
     assert ended.status == 0, ended
     assert (created.site() / "gamma.py").is_file()
     assert _hint("pip install gamma") == shlex.split("tenv run tiny -- python -m pip"), "pip is there now"

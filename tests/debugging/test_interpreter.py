@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-import pytest
-
 from tenv.debugging.interpreter import describe_interpreter, interpreter_of, symbols_of
+from tests.support.each import each
 from tests.support.elf import build_id, dynamic, write_elf
 
 LARGE = {".debug_info": bytes(1 << 17)}
@@ -31,7 +30,7 @@ def test_debug_information_of_the_start_files_alone_does_not_count(tmp_path: Pat
     assert symbols_of(write_elf(tmp_path / "python3.11", {".debug_info": bytes(266)}), tmp_path) is None
 
 
-@pytest.mark.parametrize("runpath", ["$ORIGIN/../lib", ""])
+@each("runpath", ["$ORIGIN/../lib", ""])
 def test_a_linked_library_holds_the_interpreter(tmp_path: Path, runpath: str) -> None:
     program = write_elf(tmp_path / "x/bin/python3.13", dynamic(["libc.so.6", "libpython3.13.so.1.0"], runpath))
     library = write_elf(tmp_path / "x/lib/libpython3.13.so.1.0", LARGE)
@@ -41,9 +40,7 @@ def test_a_linked_library_holds_the_interpreter(tmp_path: Path, runpath: str) ->
     assert (found.core, found.symbols, found.loads, found.frames) == (library, library, True, True)
 
 
-@pytest.mark.parametrize(
-    "place", [f"usr/lib/debug/.build-id/{ID[:2]}/{ID[2:]}.debug", "usr/bin/p.debug", "usr/bin/.debug/p.debug"]
-)
+@each("place", [f"usr/lib/debug/.build-id/{ID[:2]}/{ID[2:]}.debug", "usr/bin/p.debug", "usr/bin/.debug/p.debug"])
 def test_debug_information_in_a_file_of_its_own_is_found(tmp_path: Path, place: str) -> None:
     sections = {".note.gnu.build-id": build_id(ID), ".gnu_debuglink": b"p.debug\0\0\0\0\0\0"}
     program = write_elf(tmp_path / "usr/bin/python3.11", sections)
@@ -70,8 +67,8 @@ def test_the_script_that_debian_installs_counts_for_other_builds_of_that_minor(t
     assert (found.script, found.loads) == (script, False)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
+@each(
+    "text, words",
     [
         ("#!/opt/x/bin/python3.11\nimport this\n", ["/opt/x/bin/python3.11"]),
         ("#! /opt/x/bin/python -E \n", ["/opt/x/bin/python", "-E"]),

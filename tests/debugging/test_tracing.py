@@ -3,16 +3,15 @@
 import os
 from pathlib import Path
 
-import pytest
-
 from tenv.debugging.python_processes import PythonProcess, Role, TracingRights, attaching, read_rights, starting
 from tenv.host.places import Places
+from tests.support.each import each
 
 MINE = PythonProcess(41, 1, ("python",), Role.PROGRAM, os.getuid(), 0)
 
 
-@pytest.mark.parametrize(
-    ("scope", "capable", "starts", "attaches"),
+@each(
+    "scope, capable, starts, attaches",
     [
         (None, False, True, True),
         (0, False, True, True),

@@ -1,10 +1,12 @@
 """What makes `import torch` take something else, and a virtual environment without packages."""
 
+import itertools
 from pathlib import Path
 
 import pytest
 
 from tenv.debugging.interpreter import first_folder, shadowed_torch, strange_venv
+from tests.support.each import each
 
 
 @pytest.fixture
@@ -50,8 +52,7 @@ def test_a_folder_is_run_by_itself(checkout: Path) -> None:
     assert first_folder(["abc"], {}, checkout) == (checkout / "abc").resolve()
 
 
-@pytest.mark.parametrize("wheels", [False, True])
-@pytest.mark.parametrize("sees", [False, True])
+@each("wheels, sees", itertools.product([False, True], [False, True]))
 def test_a_venv_made_from_an_environment_lacks_its_packages(tmp_path: Path, wheels: bool, sees: bool) -> None:
     prefix, venv = tmp_path / "env", tmp_path / ".venv"
     (prefix / "bin").mkdir(parents=True)

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-import pytest
-
 from tenv.environment.marks import Registry
+from tests.support.each import each
 
 
-@pytest.mark.parametrize("line", ["\0", "/a\0b", ""])
+@each("line", ["\0", "/a\0b", ""])
 def test_a_damaged_place_in_a_mark(line: str, tmp_path: Path) -> None:
     prefix, registry = tmp_path / "prefix", Registry(tmp_path / "data", tuple)
     (prefix / "tenv-meta").mkdir(parents=True)

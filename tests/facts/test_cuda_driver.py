@@ -9,6 +9,7 @@ from tenv.core.versions import Version
 from tenv.facts.cuda_driver import CudaDriverTable, MinorVersionFloor, ToolkitDriver
 from tenv.facts.table_files import Row
 from tenv.facts.tables import load_facts
+from tests.support.each import each
 
 PLATFORMS = pytest.mark.parametrize("windows", [False, True], ids=["linux", "windows"])
 
@@ -153,7 +154,7 @@ def test_a_doubtful_row_without_a_note_is_still_doubtful() -> None:
     assert floor.basis.note == "the row for CUDA 12.4 is not confirmed"
 
 
-@pytest.mark.parametrize("absent", ["", "N/A", "none"])
+@each("absent", ["", "N/A", "none"])
 def test_absent(absent: str) -> None:
     data = {"toolkit": "12.4.0", "major_minor": "12.4", "source": "s", "rn_linux": absent, "bundled_linux": "550.54.14"}
     row = Row(Table(data), {}).read(ToolkitDriver)
@@ -163,8 +164,8 @@ def test_absent(absent: str) -> None:
     assert row.required(windows=True) is None
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
+@each(
+    "change, message",
     [
         ({"rn_linux": "five"}, "f: rn_linux: `five` is not a dotted version such as 12.1 or 580.65.06"),
         ({"toolkit": ""}, "f: toolkit: is required"),

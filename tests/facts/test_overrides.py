@@ -8,6 +8,7 @@ from tenv.core.errors import Exit, FactsError
 from tenv.core.versions import Version
 from tenv.facts.forward_compat import ForwardVerdict
 from tenv.facts.tables import default_overrides, load_facts
+from tests.support.each import each
 
 NEW = """\
 [sources]
@@ -97,8 +98,8 @@ def test_nothing_is_read_before_it_is_asked_for(tmp_path: Path) -> None:
 BAD_BRANCH = '[[forward_compat_row]]\npackage = "p"\ncuda = "13.5"\nsource = "s"\n'
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@each(
+    "text, message",
     [
         (NEW.replace('"650.10"', '"new"'), ":7: toolkit.rn_linux: `new` is not a dotted version such as 12.1 or 580."),
         (NEW + NEW[NEW.index("[[") :], ":10: toolkit: there are two rows for 13.9.0"),
@@ -126,8 +127,8 @@ def test_a_broken_file_names_its_line(tmp_path: Path, text: str, message: str) -
     assert caught.value.status == Exit.USAGE
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
+@each(
+    "name, text, message",
     [
         (
             "cuda_gpu_arch",

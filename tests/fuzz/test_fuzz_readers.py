@@ -8,19 +8,20 @@ import pytest
 
 from tests.fuzz.fuzz_readers import compact, main, play, round_of, rows_of, run_worker
 from tests.fuzz.readers import READERS
+from tests.support.each import each
 
 HERE = Path(__file__).parent
 KEPT = sorted(path for path in (HERE / "corpus").rglob("*") if path.is_file())
 
 
-@pytest.mark.parametrize("path", KEPT, ids=lambda path: str(path.relative_to(HERE / "corpus")))
+@each("path", KEPT)
 def test_a_file_that_once_failed_is_refused_or_read(path: Path) -> None:
     folder, _, *name = path.relative_to(HERE / "corpus").parts
     [kind] = [kind for kind in READERS if kind.replace(" ", "-") == folder]
     assert play(kind, "/".join(name), path.read_bytes()) == ""
 
 
-@pytest.mark.parametrize("kind", READERS)
+@each("kind", READERS)
 def test_every_example_of_a_kind_is_read(kind: str, tmp_path: Path) -> None:
     """Else the rounds would change what is refused already."""
     examples = READERS[kind].examples()

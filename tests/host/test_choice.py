@@ -1,8 +1,7 @@
-import pytest
-
 from tenv.core.versions import Range, Version
 from tenv.host.choice import choose_gcc, choose_toolkit, fitting_gcc
 from tenv.host.report import Compiler, ProblemKind, Toolkit, ToolkitProblem
+from tests.support.each import each
 from tests.support.found_by import led
 
 WHOLE = (("cuda_cudart", "12"), ("cuda_nvcc", "12"))
@@ -30,8 +29,8 @@ OLD, DEFAULT, NEW = (
 )
 
 
-@pytest.mark.parametrize(
-    ("accepted", "kept", "taken"),
+@each(
+    "accepted, kept, taken",
     [
         ("*", "", DEFAULT),
         ("12.1.*", "", OLD),
@@ -55,8 +54,8 @@ def test_what_a_variable_names_comes_first() -> None:
     assert choose_toolkit((DEFAULT, named, NEW), Range("13.*")).taken == NEW
 
 
-@pytest.mark.parametrize(
-    ("default", "others", "taken"),
+@each(
+    "default, others, taken",
     [
         ("12.2", ("9.4", "11.4"), ""),
         ("14.2", ("9.4", "11.4"), "11.4"),

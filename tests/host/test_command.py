@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tenv.host.report_json import from_json, to_json
+from tests.support.each import each
 from tests.support.found_by import led_json
 from tests.support.projects import Ended, call
 
@@ -115,8 +116,8 @@ def test_the_override_may_deny_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     assert host("--json").data["cuda"] == {"missing": said, "kind": "no-cuda"}
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
+@each(
+    "words, code, said",
     [
         (("--assume-driver", "new"), "usage", "`new` is not a dotted version"),
         (("--assume-gpu", "Voodoo 2"), "usage", "unknown GPU: `Voodoo 2`"),
@@ -134,7 +135,7 @@ def test_errors(words: tuple[str, ...], code: str, said: str) -> None:
     assert "hint: " in ended.err
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"[]", b'{"schema": 3, "tenv": "9.9"}'])
+@each("content", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"[]", b'{"schema": 3, "tenv": "9.9"}'])
 def test_reports_that_can_not_be_read(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "bad.json"
     path.write_bytes(content)

@@ -1,10 +1,9 @@
 from pathlib import Path
 
-import pytest
-
 from tenv.host.compilers import parse_kind, parse_version, probe
 from tenv.host.report import Compiler, Lead
 from tests.host.builders import places, program, text
+from tests.support.each import each
 
 Row = tuple[str, str, str, bool, str]
 
@@ -28,7 +27,7 @@ def test_the_recorded_texts() -> None:
     assert parse_kind("tcc version 0.9.27", "C") is None
 
 
-@pytest.mark.parametrize("garbage", ["", "gcc", "12.2.0-dirty", "1\n2"])
+@each("garbage", ["", "gcc", "12.2.0-dirty", "1\n2"])
 def test_versions_that_are_none(garbage: str) -> None:
     assert parse_version(garbage) is None
 
@@ -63,8 +62,8 @@ def test_all_versions_on_path(tmp_path: Path) -> None:
     assert (len(started), len(set(started))) == (5, 4)  # the g++ twice: for its version, and for what it links
 
 
-@pytest.mark.parametrize(
-    ("variables", "taken", "leads"),
+@each(
+    "variables, taken, leads",
     [
         ({}, "gcc", (Lead.PATH,)),
         ({"CXX": "g++-13", "CC": "gcc-13"}, "gcc", (Lead.PATH,)),

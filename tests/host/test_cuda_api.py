@@ -6,6 +6,7 @@ from tenv.core.versions import Version
 from tenv.host.cuda_api import parse, probe
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tests.host.builders import library, needs_compiler, nvml, places, reason
+from tests.support.each import each
 
 
 def libcuda(root: Path, body: str) -> Path:
@@ -13,8 +14,8 @@ def libcuda(root: Path, body: str) -> Path:
     return library(root / "usr/lib64/libcuda.so.1", source)
 
 
-@pytest.mark.parametrize(
-    ("said", "expected"),
+@each(
+    "said, expected",
     [
         ("12.4", Fact(Version("12.4"), "CONDA_OVERRIDE_CUDA", OriginKind.OVERRIDE)),
         ("12", Fact(Version("12"), "CONDA_OVERRIDE_CUDA", OriginKind.OVERRIDE)),
@@ -78,6 +79,6 @@ def test_libcuda_without_the_function(tmp_path: Path) -> None:
     assert "undefined symbol: cuDriverGetVersion" in reason(probe(places(tmp_path)))
 
 
-@pytest.mark.parametrize("printed", ["", "x", "12.4", "1e4", "9" * 5000])
+@each("printed", ["", "x", "12.4", "1e4", "9" * 5000])
 def test_parse_garbage(printed: str) -> None:
     assert isinstance(parse(printed), Missing)

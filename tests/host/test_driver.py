@@ -8,6 +8,7 @@ from tenv.host.driver import is_wsl, parse_proc, parse_sys, parse_tegra, probe
 from tenv.host.interface import Fact, Missing, OriginKind
 from tests.host import builders
 from tests.host.builders import HOSTS, needs_compiler, nvml, places, program, put, reason
+from tests.support.each import each
 
 NO_LIBRARY = "libtenv-has-no-such-library.so.1"
 
@@ -24,15 +25,12 @@ def parse_smi(recorded: str) -> Version | Missing:
     return nvidia.parse_smi(recorded, ("driver_version",)).driver
 
 
-@pytest.mark.parametrize(
-    ("name", "version"),
-    [("proc-closed", "535.183.01"), ("proc-open", "580.65.06"), ("proc-open-aarch64", "550.54.15")],
-)
+@each("name, version", [("proc-closed", "535.183.01"), ("proc-open", "580.65.06"), ("proc-open-aarch64", "550.54.15")])
 def test_parse_proc(name: str, version: str) -> None:
     assert str(parse_proc(text(name))) == version
 
 
-@pytest.mark.parametrize("recorded", [text("proc-unnumbered"), "GCC version:  gcc version 13.3.0\n", "", "Module"])
+@each("recorded", [text("proc-unnumbered"), "GCC version:  gcc version 13.3.0\n", "", "Module"])
 def test_parse_proc_takes_no_other_number(recorded: str) -> None:
     assert isinstance(parse_proc(recorded), Missing)
 
@@ -41,21 +39,18 @@ def test_parse_sys() -> None:
     assert str(parse_sys(text("sys"))) == "570.133.20"
 
 
-@pytest.mark.parametrize("recorded", ["", "\n", "unknown\n", "570\n", "570.133.20-dirty\n", "9" * 5000 + ".1"])
+@each("recorded", ["", "\n", "unknown\n", "570\n", "570.133.20-dirty\n", "9" * 5000 + ".1"])
 def test_parse_sys_garbage(recorded: str) -> None:
     assert isinstance(parse_sys(recorded), Missing)
 
 
-@pytest.mark.parametrize(
-    ("name", "version"),
-    [("smi-four-gpus", "550.54.15"), ("smi-wsl", "537.58"), ("smi-one-lost-gpu", "535.183.01")],
-)
+@each("name, version", [("smi-four-gpus", "550.54.15"), ("smi-wsl", "537.58"), ("smi-one-lost-gpu", "535.183.01")])
 def test_parse_smi(name: str, version: str) -> None:
     assert str(parse_smi(text(name))) == version
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
+@each(
+    "name, said",
     [
         ("smi-wsl-error", "no driver version in `ERR!`"),
         ("smi-mismatch", "no driver version in `Failed to initialize NVML: Driver/library version mismatch`"),
@@ -95,8 +90,8 @@ def test_this_machine_gives_an_answer() -> None:
     assert isinstance(probe(), Fact | Missing)
 
 
-@pytest.mark.parametrize(
-    ("path", "recorded", "version"),
+@each(
+    "path, recorded, version",
     [
         ("sys/module/nvidia/version", "sys", "570.133.20"),
         ("proc/driver/nvidia/version", "proc-closed", "535.183.01"),
@@ -155,8 +150,8 @@ def test_a_failed_smi_leaves_it_to_the_files(tmp_path: Path) -> None:
     assert probe(places(tmp_path)) == Fact(Version("570.133.20"), "/sys/module/nvidia/version", OriginKind.KERNEL)
 
 
-@pytest.mark.parametrize(
-    ("script", "said"),
+@each(
+    "script, said",
     [
         ("echo ERR!", "nvidia-smi: no driver version in `ERR!`;"),
         ("echo 'No devices were found'; exit 6", "no driver version in `No devices were found` (exit status 6);"),
@@ -226,8 +221,8 @@ def test_nvml_that_is_no_library(tmp_path: Path) -> None:
     assert "NVML: NVML Shared Library Not Found;" in reason(probe(places(tmp_path, library=str(library))))
 
 
-@pytest.mark.parametrize(
-    ("release", "expected"),
+@each(
+    "release, expected",
     [
         ("5.15.167.4-microsoft-standard-WSL2\n", True),
         ("4.4.0-19041-Microsoft\n", True),

@@ -20,6 +20,7 @@ from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.report import HostReport, Lead, LibcudaKind, ProblemKind
 from tenv.host.scan import Scan
 from tests.host.field_cases import Absent, Present
+from tests.support.each import each
 from tests.support.projects import call
 
 FOLDER = Path(__file__).parent / "fields"
@@ -103,7 +104,7 @@ def test_the_docs_have_every_value() -> None:
     assert table("| value | is | form in JSON |") == rows, f"the table of values in docs/host.md is to be:\n{rows}"
 
 
-@pytest.mark.parametrize("kinds", [OriginKind, ReasonKind, Lead, ProblemKind, LibcudaKind])
+@each("kinds", [OriginKind, ReasonKind, Lead, ProblemKind, LibcudaKind])
 def test_the_docs_have_every_kind(kinds: type[Worded]) -> None:
     rows = "".join(f"| `{kind}` | {kind.text} |\n" for kind in kinds)
     assert rows in PAGE, f"a table of kinds in docs/host.md is to be:\n{rows}"

@@ -1,12 +1,11 @@
 from pathlib import Path
 
-import pytest
-
 from tenv.core.versions import Version
 from tenv.host.gpus import parse_proc, parse_tegra, probe
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.report import Gpu
 from tests.host.builders import HOSTS, FakeGpu, needs_compiler, nvml, pci, places, program, put, text
+from tests.support.each import each
 
 
 def test_no_driver_at_all_and_still_found_by_pci_id(tmp_path: Path) -> None:
@@ -37,7 +36,7 @@ def test_no_bus_is_not(tmp_path: Path) -> None:
     assert found.kind is ReasonKind.HIDDEN
 
 
-@pytest.mark.parametrize("device", ["", "0x", "2182", "0xzzzz", "ffff" * 99])
+@each("device", ["", "0x", "2182", "0xzzzz", "ffff" * 99])
 def test_odd_devices_are_left_aside(tmp_path: Path, device: str) -> None:
     pci(tmp_path, "0000:01:00.0", device)
     assert probe(places(tmp_path)) == Fact((), "/sys/bus/pci/devices", OriginKind.PCI)
@@ -51,7 +50,7 @@ def test_the_driver_s_own_folder(tmp_path: Path) -> None:
     assert found == Fact((gpu,), "/proc/driver/nvidia/gpus", OriginKind.KERNEL)
 
 
-@pytest.mark.parametrize("garbage", ["", "Model:", "x", "\0"])
+@each("garbage", ["", "Model:", "x", "\0"])
 def test_parse_proc_garbage(garbage: str) -> None:
     assert parse_proc(garbage) is None
 
@@ -87,8 +86,8 @@ def test_a_gpu_that_the_driver_does_not_have(tmp_path: Path) -> None:
     assert (found.origin, found.kind) == ("/sys/bus/pci/devices; NVML finds none", OriginKind.PCI)
 
 
-@pytest.mark.parametrize(
-    ("model", "compatible", "capability"),
+@each(
+    "model, compatible, capability",
     [
         ("NVIDIA Jetson AGX Orin Developer Kit\0", "nvidia,p3737-0000+p3701-0005\0nvidia,tegra234\0", "8.7"),
         ("NVIDIA Jetson Xavier NX\0", "nvidia,p3509-0000+p3668-0001\0nvidia,tegra194\0", "7.2"),

@@ -2,14 +2,14 @@
 
 import json
 import os
+import time
 from pathlib import Path
-
-import pytest
 
 from tenv.core.versions import Version
 from tenv.host.installed_torch import InstalledTorch, TorchKind, read_torch, torch_from_label
 from tenv.host.interface import Fact, Missing
 from tenv.host.torch_files import TorchPlace
+from tests.support.each import each
 from tests.support.torches import ERROR_OLD, make_base, make_torch, make_torch_wheel, make_venv, torch_files
 
 
@@ -44,8 +44,8 @@ def test_each_value_has_its_file(tmp_path: Path) -> None:
     json.dumps(found.to_json())
 
 
-@pytest.mark.parametrize(
-    ("files", "kind", "version"),
+@each(
+    "files, kind, version",
     [
         (torch_files("2.15.0+cpu", cuda=None), TorchKind.CPU, "2.15.0+cpu"),
         (torch_files("2.9.1+rocm6.4", cuda=None, hip="6.4.43482"), TorchKind.ROCM, "2.9.1+rocm6.4"),
@@ -75,7 +75,7 @@ Each is a version, its kind, the value that is set, and the names that are None 
 """
 
 
-@pytest.mark.parametrize(("version", "kind", "name", "value_of_it", "empty"), RECORDED)
+@each("version, kind, name, value_of_it, empty", RECORDED)
 def test_recorded_version_files(
     tmp_path: Path, version: str, kind: TorchKind, name: str, value_of_it: str, empty: str
 ) -> None:
@@ -173,7 +173,7 @@ def test_an_editable_torch_is_found_through_its_link(tmp_path: Path) -> None:
     assert read(tmp_path / "venv").place == str(tmp_path / "pytorch/torch")
 
 
-@pytest.mark.parametrize("elsewhere", [False, True])
+@each("elsewhere", [False, True])
 def test_an_editable_torch_of_scikit_build_core_lies_in_two_folders(tmp_path: Path, elsewhere: bool) -> None:
     """Its finder maps Python files to the checkout; ``version.py``, ``_C``, headers and libraries are installed."""
     site = make_venv(tmp_path / "venv", make_base(tmp_path / "base"))
@@ -207,6 +207,35 @@ def test_hostile_files_end_as_missing_values(tmp_path: Path) -> None:
     for name in ("version", "cuda", "cxx11_abi", "compiler", "least_cxx", "default_cxx", "bounds"):
         assert isinstance(getattr(found, name), Missing), name
         assert getattr(found, name).reason, name
+
+
+def test_files_of_blanks_and_loops_take_no_time(tmp_path: Path) -> None:
+    """Some of them took a pattern hours, and some lead in a circle. The limit is of processor time."""
+    site = make_venv(tmp_path / "venv", make_base(tmp_path / "base"))
+    package = make_torch(site)
+    info = next(site.glob("torch-*.dist-info"))
+    (package / "utils/cpp_extension.py").write_bytes(b"\n" * 4_000_000)
+    (package / "version.py").write_bytes(b"cuda" + b"\n" * 120_000 + b"hip =" + b" " * 120_000)
+    (package / "include/ATen/cuda/CUDAConfig.h").write_bytes(b'#define NVCC_FLAGS_EXTRA "' + b"code=sm_9" * 25_000)
+    (package / "include/ATen/ATen.h").write_bytes(b"__cplusplus < 202002L " * 11_000)
+    (info / "METADATA").write_bytes((b"Requires-Dist: nvidia-" + b" " * 380 + b"x\r\n") * 10_000)
+    (info / "WHEEL").write_bytes(b"Tag:" + b"\n" * 200_000)
+    (tmp_path / "venv/pyvenv.cfg").write_bytes(b"home =" + b"\n" * 60_000 + b"x=" + b" " * 4000)
+    (site / "loop").symlink_to("loop")
+    (site / "self.pth").symlink_to("self.pth")
+    (site / "up.pth").write_text(f"{tmp_path / 'venv/lib'}\n" * 200)
+    began = time.process_time()
+    found = read(tmp_path / "venv")
+    assert time.process_time() - began < 5
+    for name in ("version", "cuda", "hip", "default_cxx", "bounds", "gpu_code", "least_cxx"):
+        assert isinstance(getattr(found, name), Missing), name
+    (tmp_path / "venv/pyvenv.cfg").write_bytes(b"home = /usr\0/bin\nversion = 3.12\n")
+    (site / "nul.pth").write_bytes(b"/usr\0\n")
+    assert isinstance(read(tmp_path / "venv").base, Missing)
+    package.rename(site / "elsewhere")
+    package.symlink_to("torch")
+    assert isinstance(read_torch(tmp_path / "venv"), Missing)
+    assert isinstance(read_torch(package), Missing)
 
 
 def test_paths_that_lead_to_no_torch_have_a_reason(tmp_path: Path) -> None:

@@ -1,13 +1,12 @@
 from pathlib import Path
 
-import pytest
-
 from tenv.core.versions import Version
 from tenv.host.compat import kind_of, parse_name, probe
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.loader import Library, Loader, parse_cache
 from tenv.host.report import Compat, LibcudaKind
 from tests.host.builders import places, program, put, text
+from tests.support.each import each
 
 DRIVER = Fact(Version("535.183.01"), "NVML", OriginKind.NVML)
 NOWHERE = Missing("the loader finds no libx.so.1", ReasonKind.NONE)
@@ -68,7 +67,7 @@ def test_libraries_of_another_processor_are_skipped(tmp_path: Path) -> None:
     assert isinstance(loader(tmp_path, "aarch64", LD_LIBRARY_PATH=paths).find("libx.so.1"), Library)
 
 
-@pytest.mark.parametrize("script", ["exit 1", "echo nonsense", r"printf '\377\000'"])
+@each("script", ["exit 1", "echo nonsense", r"printf '\377\000'"])
 def test_a_cache_that_can_not_be_read_is_empty(tmp_path: Path, script: str) -> None:
     program(tmp_path / "sbin/ldconfig", script)
     assert loader(tmp_path).cache == {}
@@ -79,7 +78,7 @@ def test_the_driver_s_own_is_no_compat(tmp_path: Path) -> None:
     assert probe(loader(tmp_path), DRIVER) == Missing(f"{real} is the driver's own", ReasonKind.DRIVERS_OWN)
 
 
-@pytest.mark.parametrize("folder", ["usr/local/cuda-12.8/compat", "opt/env/cuda-compat"])
+@each("folder", ["usr/local/cuda-12.8/compat", "opt/env/cuda-compat"])
 def test_compat_on_the_path(tmp_path: Path, folder: str) -> None:
     cuda(tmp_path, "usr/lib64", "535.183.01")
     real = cuda(tmp_path, folder, "570.86.10")
@@ -125,8 +124,8 @@ def test_names() -> None:
     assert parse_name("libcuda.so.1.1") is None
 
 
-@pytest.mark.parametrize(
-    ("path", "kind"),
+@each(
+    "path, kind",
     [
         ("/usr/local/cuda-12.8/compat/libcuda.so.1", LibcudaKind.CUDA_COMPAT),
         ("/usr/lib/wsl/lib/libcuda.so.1", LibcudaKind.WSL),

@@ -3,10 +3,9 @@
 import os
 from pathlib import Path
 
-import pytest
-
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.machine import current_platform, glibc, probe, sees_gpu
+from tests.support.each import each
 
 GIB = 1 << 30
 OWN_CORES = len(os.sched_getaffinity(0))
@@ -61,7 +60,7 @@ def test_a_limit_of_version_1_counts(tmp_path: Path) -> None:
     assert found.cores.value == OWN_CORES
 
 
-@pytest.mark.parametrize("text", ["garbage", "0::", "0::/../../etc\n", ":::::"])
+@each("text", ["garbage", "0::", "0::/../../etc\n", ":::::"])
 def test_odd_groups_do_no_harm(tmp_path: Path, text: str) -> None:
     assert probe(machine(tmp_path, **{"proc/self/cgroup": text})).memory == ALL
 
@@ -75,7 +74,7 @@ def test_this_host_has_a_platform_and_a_c_library() -> None:
     assert isinstance(glibc(), Fact)
 
 
-@pytest.mark.parametrize(("device", "seen"), [("nvidia0", True), ("dxg", True), ("nvidiactl", False), ("null", False)])
+@each("device, seen", [("nvidia0", True), ("dxg", True), ("nvidiactl", False), ("null", False)])
 def test_a_gpu_is_seen_by_its_device(tmp_path: Path, device: str, seen: bool) -> None:
     (tmp_path / "dev").mkdir()
     (tmp_path / "dev" / device).touch()

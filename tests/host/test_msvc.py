@@ -12,6 +12,7 @@ from tenv.host.msvc import is_asked, parse_toolset, parse_vswhere
 from tenv.host.places import Places
 from tenv.host.report import Lead
 from tests.host.builders import places, program, put, text
+from tests.support.each import each
 
 INSTALLER = "x86/Microsoft Visual Studio/Installer/vswhere.exe"
 
@@ -25,15 +26,15 @@ def test_the_installations_that_vswhere_names() -> None:
     ]
 
 
-@pytest.mark.parametrize(("said", "count"), [("[]", 0), ("", 0), ('[{"installationPath": "C:"}, {"x": 1}]', 1)])
+@each("said, count", [("[]", 0), ("", 0), ('[{"installationPath": "C:"}, {"x": 1}]', 1)])
 def test_installations_that_say_little(said: str, count: int) -> None:
     found = parse_vswhere(said)
     assert not isinstance(found, Missing)
     assert len(found) == count
 
 
-@pytest.mark.parametrize(
-    ("said", "reason"),
+@each(
+    "said, reason",
     [
         ("Error 0x80070057", "vswhere.exe printed no JSON: "),
         ("[" * 100_000, "vswhere.exe printed no JSON: "),
@@ -47,8 +48,8 @@ def test_what_is_no_answer_of_vswhere_s(said: str, reason: str) -> None:
     assert found.reason.startswith(reason)
 
 
-@pytest.mark.parametrize(
-    ("toolset", "version"),
+@each(
+    "toolset, version",
     [
         ("14.16.27023", "19.16.27023"),
         ("14.29.30133", "19.29.30133"),
@@ -160,8 +161,8 @@ def test_a_vswhere_that_fails_is_told(script: str, said: str, tmp_path: Path, mo
     assert said in found.origin
 
 
-@pytest.mark.parametrize(
-    ("name", "why"),
+@each(
+    "name, why",
     [
         ("14.50.1", "it has no cl.exe for x64"),
         ("latest", "its name is not a toolset version (14.NN)"),

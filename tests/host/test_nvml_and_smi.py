@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from tenv.host.interface import Missing, ReasonKind
 from tenv.host.nvidia import SMI_FIELDS, Answer, ask_smi, cuda_version, parse_nvml, parse_smi, pci_address, pci_id
 from tenv.host.report import FabricState, Gpu
 from tests.host.builders import HOSTS, places, program, text
+from tests.support.each import each
 
 A100 = Gpu("NVIDIA A100-SXM4-80GB", Version("8.0"), 80 << 30, "10de:20b2", "0000:07:00.0")
 
@@ -59,9 +59,7 @@ def test_nvml_that_can_not_count() -> None:
     assert found.gpus == Missing("Unknown Error", ReasonKind.FAILED)
 
 
-@pytest.mark.parametrize(
-    "printed", ["", "{}", "[]", "null", '{"gpus": {}}', answer(gpus=[{"value": {}}]), answer()[:-9], "[" * 20_000]
-)
+@each("printed", ["", "{}", "[]", "null", '{"gpus": {}}', answer(gpus=[{"value": {}}]), answer()[:-9], "[" * 20_000])
 def test_nvml_garbage(printed: str) -> None:
     assert isinstance(parse_nvml(printed), Missing)
 
@@ -86,7 +84,7 @@ def test_smi_of_a_gpu_that_is_lost() -> None:
     assert found.lost == ("Unable to determine the device handle for GPU 0000:3B:00.0: Unknown Error",)
 
 
-@pytest.mark.parametrize("name", ["smi-mismatch", "smi-no-devices", "smi-no-driver", "smi-wsl-error"])
+@each("name", ["smi-mismatch", "smi-no-devices", "smi-no-driver", "smi-wsl-error"])
 def test_smi_that_prints_an_error_on_stdout(name: str) -> None:
     found = parse_smi(text(f"{name}.txt"))
     assert isinstance(found.driver, Missing)
@@ -111,9 +109,7 @@ def test_an_old_smi_is_asked_again_without_what_it_does_not_know(tmp_path: Path)
     assert found.gpus == (Gpu("GeForce GTX 1660 Ti", None, 5944 << 20, "10de:2182", "0000:01:00.0"),)
 
 
-@pytest.mark.parametrize(
-    ("number", "version"), [(12040, "12.4"), (13000, "13.0"), (11080, "11.8"), (0, None), (-1, None), (10**6, None)]
-)
+@each("number, version", [(12040, "12.4"), (13000, "13.0"), (11080, "11.8"), (0, None), (-1, None), (10**6, None)])
 def test_cuda_numbers(number: int, version: str | None) -> None:
     found = cuda_version(number)
     assert (None if isinstance(found, Missing) else str(found)) == version
@@ -126,8 +122,8 @@ def test_pci_words() -> None:
     assert pci_id(0x12341002) == ""
 
 
-@pytest.mark.parametrize(
-    ("told", "state"),
+@each(
+    "told, state",
     [
         ({"value": 0}, None),
         ({"value": 1}, FabricState.NOT_STARTED),

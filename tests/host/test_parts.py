@@ -12,6 +12,7 @@ from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.loader import Loader
 from tenv.host.report import Libstdcxx
 from tests.host.builders import library, needs_compiler, places, put
+from tests.support.each import each
 
 SYSTEM, VARIABLE = OriginKind.SYSTEM, OriginKind.VARIABLE
 NO_CONTAINER = Missing("no sign of a container", ReasonKind.NONE)
@@ -58,7 +59,7 @@ def test_a_library_without_them(tmp_path: Path, names: tuple[str, ...], said: st
     assert said in found.reason
 
 
-@pytest.mark.parametrize("content", [b"", b"\x7fELF", b"INPUT(-lm)", b"\x7fELF\x02\x01\x01" + b"\xff" * 80])
+@each("content", [b"", b"\x7fELF", b"INPUT(-lm)", b"\x7fELF\x02\x01\x01" + b"\xff" * 80])
 def test_a_file_that_is_no_library(tmp_path: Path, content: bytes) -> None:
     path = put(tmp_path / "libstdc++.so.6")
     path.write_bytes(content)
@@ -88,7 +89,7 @@ def test_what_a_compiler_links(tmp_path: Path) -> None:
         assert libstdcxx.highest(libstdcxx.linked_versions(linked), "GLIBCXX") == Version("3.4.30")
 
 
-@pytest.mark.parametrize("content", ["", "INPUT(-lm)", "INPUT ( /no/libstdc++.so.6 )"])
+@each("content", ["", "INPUT(-lm)", "INPUT ( /no/libstdc++.so.6 )"])
 def test_what_a_compiler_links_can_t_be_read(tmp_path: Path, content: str) -> None:
     assert libstdcxx.linked_versions(tmp_path / "no") == ()
     assert libstdcxx.linked_versions(put(tmp_path / "libstdc++.so", content)) == ()
@@ -104,8 +105,8 @@ def test_no_libstdcxx(tmp_path: Path) -> None:
     assert libstdcxx.probe(Loader(places(tmp_path))) == Missing("the loader finds no libstdc++.so.6", ReasonKind.NONE)
 
 
-@pytest.mark.parametrize(
-    ("folder", "kind"),
+@each(
+    "folder, kind",
     [
         ("/", "ext4"),
         ("/homestead", "ext4"),
@@ -139,8 +140,8 @@ def test_disk_without_mounts(tmp_path: Path) -> None:
     assert found.value.file_system == "unknown"
 
 
-@pytest.mark.parametrize(
-    ("files", "environ", "expected"),
+@each(
+    "files, environ, expected",
     [
         ({}, {}, NO_CONTAINER),
         ({"/.dockerenv": ""}, {}, Fact("docker", "/.dockerenv", SYSTEM)),

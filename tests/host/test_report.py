@@ -32,6 +32,7 @@ from tenv.host.report import (
     ToolkitProblem,
 )
 from tenv.host.report_json import from_json, to_json
+from tests.support.each import each
 
 NAMES = {
     *("driver", "cuda", "gpus", "toolkits", "compilers", "libc", "libstdcxx", "cores", "memory", "platform"),
@@ -140,7 +141,7 @@ def test_a_kind_that_only_a_later_tenv_knows_is_another(report: HostReport) -> N
     assert found.libc == Fact(Version("2.35"), "by hand", OriginKind.OTHER)
 
 
-@pytest.mark.parametrize(
+@each(
     "data",
     [
         {"schema": 3, "tenv": "9.1.0"},
@@ -159,8 +160,8 @@ def test_another_schema_is_refused_with_the_command_that_helps(data: dict[str, A
     assert raised.value.status == 2
 
 
-@pytest.mark.parametrize(
-    ("data", "said"),
+@each(
+    "data, said",
     [
         ([], "x: not a host report: it is no JSON object"),
         (None, "x: not a host report: it is no JSON object"),

@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-import pytest
-
 from tenv.host.toolkit_content import HEADERS, LIBRARIES, PROGRAMS, absent
 from tenv.host.toolkits import probe
 from tests.host.builders import places, program, put
+from tests.support.each import each
 from tests.support.machine_trees import make_debian, make_toolkit
 
 
@@ -22,7 +21,7 @@ def test_debians_layout(tmp_path: Path) -> None:
     assert found.absent == ()
 
 
-@pytest.mark.parametrize("name", LIBRARIES)
+@each("name", LIBRARIES)
 def test_each_library(tmp_path: Path, name: str) -> None:
     root = make_toolkit(tmp_path / "cuda")
     for file in root.glob(f"lib64/**/lib{name}.*"):
@@ -32,7 +31,7 @@ def test_each_library(tmp_path: Path, name: str) -> None:
     assert absent(root, root, places(tmp_path)) == (), "CMake looks in the system's folders, too"
 
 
-@pytest.mark.parametrize("name", HEADERS)
+@each("name", HEADERS)
 def test_each_header(tmp_path: Path, name: str) -> None:
     root = make_toolkit(tmp_path / "cuda")
     (root / "include" / name).unlink()
@@ -41,7 +40,7 @@ def test_each_header(tmp_path: Path, name: str) -> None:
     assert absent(root, root, places(tmp_path)) == ()
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@each("name", PROGRAMS)
 def test_each_program(tmp_path: Path, name: str) -> None:
     root = make_toolkit(tmp_path / "cuda")
     for pattern in PROGRAMS[name]:

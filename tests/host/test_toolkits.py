@@ -1,7 +1,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from tenv.host.report import ProblemKind, Toolkit, ToolkitProblem
 from tenv.host.toolkit_ways import parse_dryrun
 from tenv.host.toolkits import parse_nvcc, parse_version_json, probe
 from tests.host.builders import places, program, put, text
+from tests.support.each import each
 from tests.support.found_by import led
 from tests.support.machine_trees import make_debian, make_toolkit
 
@@ -55,7 +55,7 @@ def test_parse_version_json() -> None:
     assert (found["cuda"], found["libcublas"]) == ("11.8.0", "11.11.3.6")
 
 
-@pytest.mark.parametrize("garbage", ["", "[]", "1", '{"cuda": {}}', "{", "[" * 20_000])
+@each("garbage", ["", "[]", "1", '{"cuda": {}}', "{", "[" * 20_000])
 def test_parse_version_json_garbage(garbage: str) -> None:
     assert isinstance(parse_version_json(garbage), Missing)
 
@@ -101,8 +101,8 @@ def test_an_nvcc_that_is_a_script(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("script", "asked"),
+@each(
+    "script, asked",
     [
         ('#!/bin/sh\nexec {0} "$@"\n', False),
         ('#!/bin/bash\n# CUDA of this image\n\n exec "{0}" "$@"', False),
@@ -225,8 +225,8 @@ def test_a_version_json_that_is_none(tmp_path: Path) -> None:
     assert problem.text.startswith("version.json can't be read: not JSON: ")
 
 
-@pytest.mark.parametrize(
-    ("script", "seconds", "said"),
+@each(
+    "script, seconds, said",
     [
         ("exec sleep infinity", 0.3, "gave no answer within 0.3 s"),
         ("echo 'Segmentation fault'; exit 139", 30, "--version reports no release (exit status 139)"),
@@ -257,16 +257,14 @@ def test_debian_keeps_nvcc_apart(tmp_path: Path) -> None:
     assert (str(found.version), found.compiles, found.problems) == ("11.8", True, ())
 
 
-@pytest.mark.parametrize("variable", ["CUDATOOLKIT_HOME", "EBROOTCUDA", "NVHPC_CUDA_HOME", "CUDA_PATH_V99_1"])
+@each("variable", ["CUDATOOLKIT_HOME", "EBROOTCUDA", "NVHPC_CUDA_HOME", "CUDA_PATH_V99_1"])
 def test_environment_modules_name_toolkits(tmp_path: Path, variable: str) -> None:
     root = make_toolkit(tmp_path / "apps/cuda")
     found = only(places(tmp_path, variables={variable: str(root)}))
     assert (found.path, found.found_by, str(found.version)) == (str(root), led(variable), "99.1.1")
 
 
-@pytest.mark.parametrize(
-    "folder", ["opt/cuda", "opt/nvidia/cuda-99.1", "opt/nvidia/hpc_sdk/Linux_x86_64/25.1/cuda/99.1"]
-)
+@each("folder", ["opt/cuda", "opt/nvidia/cuda-99.1", "opt/nvidia/hpc_sdk/Linux_x86_64/25.1/cuda/99.1"])
 def test_the_usual_folders_are_looked_at(tmp_path: Path, folder: str) -> None:
     root = make_toolkit(tmp_path / folder)
     found = only(places(tmp_path))

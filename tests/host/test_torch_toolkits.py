@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-import pytest
-
 from tenv.host.places import Places
 from tenv.host.torch_toolkits import TakenToolkit, taken_toolkits
 from tests.host.builders import program, put
+from tests.support.each import each
 
 
 def toolkit(folder: Path, release: str, *, headers: bool = True) -> Path:
@@ -30,8 +29,8 @@ def test_torch_takes_cuda_home_and_cmake_does_not(tmp_path: Path) -> None:
     assert (cmake.folder, cmake.way, str(cmake.version)) == (str(other), "nvcc on PATH", "13.0")
 
 
-@pytest.mark.parametrize(
-    ("environ", "way"),
+@each(
+    "environ, way",
     [
         ({"CUDA_HOME": "", "CUDA_PATH": "ROOT/a"}, "CUDA_PATH"),
         ({"CUDA_HOME": ""}, "nvcc on PATH"),

@@ -11,9 +11,10 @@ from tests.integration.bench import check, own_environment
 
 pytestmark = pytest.mark.real
 
-_PURE = ("docopt", "sgmllib3k", "timeout-decorator", "wget")
-_COMPILED = ("crcmod",)
+_PURE = ("docopt", "jieba", "langdetect", "sgmllib3k", "timeout-decorator", "wget")
+_COMPILED = ("crcmod", "pycosat")
 """Packages that have no wheel, by whether their build runs a compiler."""
+_IMPORTS = "import antlr4, docopt, jieba, langdetect, pycosat, sgmllib, wget, crcmod._crcfunext"
 
 
 def _project(folder: Path, asked: str) -> Path:
@@ -41,9 +42,9 @@ def test_archives_of_the_index_are_built_once_for_two_projects(tmp_path: Path) -
         said = tenv(folder, "create", "mine", "--frozen", *more)
         assert ("building" in said) is (folder is first) or not said.count("building")
         tenv(folder, "verify", "mine")
-        tenv(folder, "run", "mine", "--", "python", "-c", "import antlr4, docopt, sgmllib, wget, crcmod._crcfunext")
+        tenv(folder, "run", "mine", "--", "python", "-c", _IMPORTS)
     kept = {path.name.split("-")[0] for path in (tmp_path / "cache").rglob("built-wheels/*/*.whl")}
-    assert kept == {"antlr4_python3_runtime", "crcmod", "docopt", "sgmllib3k", "timeout_decorator", "wget"}
+    assert kept == {name.replace("-", "_") for name in (*names, "antlr4-python3-runtime")}
 
 
 def test_an_archive_that_no_manifest_permits_is_named(tmp_path: Path) -> None:
@@ -58,3 +59,20 @@ def test_an_archive_that_no_manifest_permits_is_named(tmp_path: Path) -> None:
     )
     assert done.returncode == 5, done.stderr
     assert '`sdists = ["antlr4-python3-runtime"]` at the top permits its build' in " ".join(done.stderr.split())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux denies sockets")
+def test_an_archive_whose_build_downloads_is_refused(tmp_path: Path) -> None:
+    """Its setup.py fetches a program that no lock has."""
+    folder = _project(tmp_path / "one", '[pypi-dependencies]\nchromedriver-binary = { version = "*", build = true }\n')
+    done = subprocess.run(
+        [sys.executable, "-m", "tenv", "create", "mine"],
+        cwd=folder,
+        env={**own_environment(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 8, done.stderr
+    said = " ".join(done.stderr.split())
+    assert "its build wants a network, which a build of a locked source archive or commit does not get" in said

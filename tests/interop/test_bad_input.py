@@ -1,5 +1,6 @@
 """Files that are damaged, or made to do harm: one clear error with its status, and nothing written."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -138,3 +139,12 @@ def test_a_stale_lock_is_not_exported() -> None:
     ended = call("export", "explicit", "t")
     assert ended.status == 7
     assert "does not satisfy its manifest" in ended.err
+
+
+def test_an_environment_of_blank_lines_takes_no_time(tmp_path: Path) -> None:
+    """The pattern of selectors took minutes; the limit is of processor time."""
+    file = tmp_path / "environment.yml"
+    file.write_text("dependencies:\n" + "\n" * 300_000 + "- a" + " " * 30_000 + "#x\n- gcc  # [linux]\n")
+    began = time.process_time()
+    assert call("import", str(file)).status == 0
+    assert time.process_time() - began < 10

@@ -51,6 +51,7 @@ UV_IT = (
     f'wheels = [{{ url = "{WHEEL}", hash = "sha256:{SHA["alpha"]}" }}]\n'
 )
 FOLDER = {"it/pyproject.toml": '[project]\nname = "it"\nversion = "1"\n'}
+SOURCES = f'[[source]]\nname = "pypi"\nurl = "https://index.example/simple"\n[[source]]\nname = "a"\nurl = "{INDEX}"\n'
 MARKER = "sys_platform == 'win32'"
 
 SAMPLES: dict[str, dict[str, tuple[str, str, str]]] = {
@@ -228,6 +229,42 @@ SAMPLES: dict[str, dict[str, tuple[str, str, str]]] = {
             "pyproject.toml",
             f'{PROJECT}dependencies = ["it"]\n[tool.uv]\noverride-dependencies = ["six==1"]\n',
             "six",
+        ),
+    },
+    "Pipfile": {
+        "wheels": ("Pipfile", '[packages]\nit = ">=1"\n', 'it = ">=1"'),
+        "extras": ("Pipfile", '[packages]\nit = { version = "*", extras = ["x"] }\n', 'extras = ["x"]'),
+        "requests of one platform": (
+            "Pipfile",
+            '[packages]\nit = "*"\nsix = { version = "*", sys_platform = "== \'win32\'" }\n',
+            "six",
+        ),
+        "the index of one package": (
+            "Pipfile",
+            f'{SOURCES}[packages]\nit = {{ version = "*", index = "a" }}\n',
+            'index = "a"',
+        ),
+        "further indexes": ("Pipfile", f'{SOURCES}[packages]\nit = "*"\n', INDEX),
+        "a wheel at an address": ("Pipfile", f'[packages]\nit = {{ file = "{WHEEL}" }}\n', WHEEL),
+        "a git repository": ("Pipfile", f'[packages]\nit = {{ git = "{GIT}", ref = "v1" }}\n', GIT),
+        "a folder": ("Pipfile", '[packages]\nit = { path = "./it", editable = true }\n', 'path = "../it"'),
+        "groups, as features": (
+            "Pipfile",
+            '[packages]\nit = "*"\n[dev-packages]\npytest = "*"\n',
+            "[feature.dev.pypi-dependencies]",
+        ),
+    },
+    "setup.cfg": {
+        "wheels": ("setup.cfg", "[options]\ninstall_requires =\n    it>=1\n", 'it = ">=1"'),
+        "extras": ("setup.cfg", "[options]\ninstall_requires = it[x]\n", 'extras = ["x"]'),
+        "requests of one platform": ("setup.cfg", f"[options]\ninstall_requires =\n  it\n  six; {MARKER}\n", "six"),
+        "further indexes": ("setup.cfg", f"[options]\ninstall_requires = it\ndependency_links = {INDEX}\n", INDEX),
+        "a wheel at an address": ("setup.cfg", f"[options]\ninstall_requires =\n    it @ {WHEEL}\n", WHEEL),
+        "a git repository": ("setup.cfg", f"[options]\ninstall_requires =\n    it @ git+{GIT}\n", GIT),
+        "groups, as features": (
+            "setup.cfg",
+            "[options]\ninstall_requires = it\n[options.extras_require]\ntest = pytest\n",
+            "[feature.test.pypi-dependencies]",
         ),
     },
 }

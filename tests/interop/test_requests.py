@@ -153,11 +153,12 @@ def test_markers_count_on_the_platforms_on_which_they_hold() -> None:
     assert lost[0] == 'of `odd` tenv can\'t express its marker `platform_release >= "5"`'
 
 
-def test_versions_that_differ_by_python_are_not_taken_one_for_all() -> None:
+def test_versions_that_differ_by_python_narrow_it_to_the_newest() -> None:
     text = 'numpy==2.3 ; python_version >= "3.12"\nnumpy==1.26 ; python_version < "3.12"\nsix==1.17.0\n'
     found, lost = imported("requirements.txt", text, "--platform", "linux-64")
-    assert found["pypi-dependencies"] == {"numpy": "*", "six": "1.17.0"}
-    assert "`numpy` is requested in several versions: any version is accepted now" in lost
+    assert found["pypi-dependencies"] == {"numpy": "2.3", "six": "1.17.0"}
+    assert found["python"] == ">=3.12,<3.15"
+    assert not any("numpy" in line for line in lost)
 
 
 def test_packages_whose_names_begin_with_an_underscore_can_be_asked_for() -> None:
@@ -320,7 +321,8 @@ def test_two_lines_for_one_package_hold_together(empty_project: Path) -> None:
         "imageio==0.13.1+cu116\nimageio==0.13.1": ("0.13.1+cu116", []),
         "imageio<9\nimageio==2.1": ("2.1", []),
         "imageio==1\nimageio==2": ("*", []),
-        'imageio<2; python_version < "3.12"\nimageio>=2; python_version >= "3.12"': ("*", []),
+        'imageio<2; python_version < "3.12"\nimageio>=2; python_version >= "3.12"': (">=2", []),
+        "imageio<2\nimageio>=2": ("*", []),
     }
     for text, (version, extras) in lines.items():
         made, lost = imported("requirements.txt", text)

@@ -1,6 +1,6 @@
 """The built-in targets through pixi and conda-lock and back: the same files and requests, or a difference by name.
 
-The fast tests take three targets; all are `long`. The printed table (`-rP`) has the differences.
+The fast tests take two targets; all are `long`. The printed table (`-rP`) has the differences.
 """
 
 import shutil
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("empty_project")
 
 REPOSITORY = Path(__file__).parents[2]
 TARGETS = sorted(file.stem for file in (REPOSITORY / "locks").glob("*.lock"))
-FAST = ("cpu-1.10", "cuda121", "cuda130")
+FAST = ("cpu-1.10", "cuda130")
 
 NO_PIXI_LOCK = "pixi.lock is not written: pixi requires a Python from conda"
 NO_CONDA_PYTHON = "has wheels but no Python from conda, which a conda-lock.yml must have"

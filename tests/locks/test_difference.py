@@ -3,11 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from tenv.facts.tables import load_facts
 from tenv.locks.difference import Difference, compare
 from tenv.locks.lock import Lock
+from tests.support.each import each
 from tests.support.lock_builders import archive, conda, lock, wheel
 
 FACTS = load_facts()
@@ -67,8 +66,8 @@ def test_the_python_range_the_system_s_tools_the_platforms_and_the_channels_are_
     assert (channels.dropped, channels.added) == (("b",), ("c",))
 
 
-@pytest.mark.parametrize(
-    ("name", "old", "new"),
+@each(
+    "name, old, new",
     [
         ("gcc", conda("gcc_linux-64", "12.4.0"), conda("gcc_linux-64", "13.3.0")),
         ("cudnn", conda("cudnn", "9.1"), wheel("nvidia-cudnn-cu13", "9.24")),

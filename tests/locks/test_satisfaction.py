@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 
-import pytest
-
 from tenv.core.versions import Range, Version
 from tenv.sources.interface import differences
 from tenv.targets.manifest import Manifest, Requirements, WheelRequest
+from tests.support.each import each
 from tests.support.lock_builders import lock_of, manifest, wheel
 
 
@@ -24,8 +23,8 @@ def test_a_smaller_python_range_makes_no_lock_stale() -> None:
     assert differences(lock, replace(manifest(a="*"), python=Range("3.12.*"))) == []
 
 
-@pytest.mark.parametrize(
-    ("now", "difference"),
+@each(
+    "now, difference",
     [
         (manifest(a="2.*"), "linux-64: a 1.0 is locked, the manifest requests 2.*"),
         (manifest(a="*", b="*"), "linux-64: b is not in the lock"),

@@ -2,12 +2,12 @@
 
 import itertools
 
-import pytest
 from packaging.requirements import Requirement
 
 from tenv.core.wheel_platforms import marker_values
 from tenv.locks.lock_file import read_lock
 from tenv.locks.wheel_requirement import requirement_of, sole_extra
+from tests.support.each import each
 from tests.support.projects import SOURCE
 
 MARKERS = (
@@ -28,7 +28,7 @@ MARKERS = (
 )
 
 
-@pytest.mark.parametrize("marker", MARKERS)
+@each("marker", MARKERS)
 def test_each_answer_is_that_of_packaging(marker: str) -> None:
     text = f"Some_Thing[Extra.One]>=1,<3{f' ; {marker}' if marker else ''}"
     ours, theirs = requirement_of(text), Requirement(text)
@@ -73,7 +73,7 @@ def test_a_requirement_of_an_extra_alone_holds_with_that_extra_alone() -> None:
         assert [row.holds(values, one) for one in (extra, "", "another")] == [True, False, False], text
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "alpha",

@@ -12,8 +12,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tenv.checks.build_log.log_lines import clean
 from tests.support.each import each
 
@@ -111,7 +109,7 @@ def test_there_are_enough_logs() -> None:
     assert len(GOOD) >= 15
 
 
-@pytest.mark.parametrize(("folder", "names"), [("failures", FAILURES), ("good", GOOD)])
+@each("folder, names", [("failures", FAILURES), ("good", GOOD)])
 def test_each_log_has_its_notes(folder: str, names: list[str]) -> None:
     assert sorted(path.stem for path in (HERE / folder).glob("*.toml")) == names
     for name in names:
@@ -130,7 +128,7 @@ def test_the_decisive_line_matches_the_row_that_is_expected(name: str) -> None:
     assert any(re.search(pattern, line) for pattern in ROWS[said["expected"]]["patterns"])
 
 
-@pytest.mark.parametrize(("folder", "names"), [("failures", FAILURES), ("good", GOOD)])
+@each("folder, names", [("failures", FAILURES), ("good", GOOD)])
 def test_a_log_names_no_machine_of_its_own(folder: str, names: list[str]) -> None:
     for name in names:
         text = (HERE / folder / f"{name}.log").read_text()

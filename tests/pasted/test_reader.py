@@ -114,7 +114,7 @@ TRUST = [
 ]
 
 
-@pytest.mark.parametrize(("parts", "item", "taken", "left"), TRUST)
+@each("parts, item, taken, left", TRUST)
 def test_of_two_places_the_more_trusted_counts_and_the_other_is_named(
     parts: tuple[str, str], item: Item, taken: str, left: str
 ) -> None:
@@ -172,7 +172,7 @@ AROUND = [
 ]
 
 
-@pytest.mark.parametrize("mark", ["{:4d}  {}", "{}: {}", "{:>3} | {}"])
+@each("mark", ["{:4d}  {}", "{}: {}", "{:>3} | {}"])
 def test_the_line_numbers_of_a_viewer_do_not_count(mark: str) -> None:
     text = "\n".join(mark.format(number, line) for number, line in enumerate(COLLECT_ENV.splitlines(), 17))
     host = report(text)
@@ -180,7 +180,7 @@ def test_the_line_numbers_of_a_viewer_do_not_count(mark: str) -> None:
     assert [gpu.name for gpu in value(host.gpus)] == ["NVIDIA A100-SXM4-40GB"]
 
 
-@pytest.mark.parametrize("around", AROUND)
+@each("around", AROUND)
 def test_what_stands_around_lines_does_not_count(around: Any) -> None:
     text = "\n".join(map(around, COLLECT_ENV.splitlines()))
     host = report(text)
@@ -206,7 +206,7 @@ NOTHING = [
 ]
 
 
-@pytest.mark.parametrize(("text", "said"), NOTHING)
+@each("text, said", NOTHING)
 def test_a_text_that_describes_no_machine_is_refused(text: str, said: str) -> None:
     with pytest.raises(HostReportError, match=said):
         parse(text, "it.txt")
@@ -216,8 +216,8 @@ def test_the_prompt_of_a_shell_is_no_json() -> None:
     assert parse(f"[root@node ~]$ nvidia-smi\n{TABLE}", "it").pasted["driver"]["value"] == "535.104.05"
 
 
-@pytest.mark.parametrize(
-    ("words", "gcc"),
+@each(
+    "words, gcc",
     [
         ("(Ubuntu 9.3.0-17ubuntu1~20.04) 9.3.0", "9.3.0"),
         ("(GCC) 4.8.5 20150623 (Red Hat 4.8.5-44)", "4.8.5"),
@@ -266,7 +266,7 @@ TORCHES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "item", "found"), TORCHES)
+@each("text, item, found", TORCHES)
 def test_the_packages_the_prompt_and_the_kernel_are_read(text: str, item: Item, found: Any) -> None:
     assert read(text).value(item) == found
 
@@ -296,7 +296,7 @@ ENTRIES = [
 ]
 
 
-@pytest.mark.parametrize(("line", "item", "found"), ENTRIES)
+@each("line, item, found", ENTRIES)
 def test_a_line_alone_says_what_it_says(line: str, item: Item, found: Any) -> None:
     assert read(f"{line}\n\nplatform: x\nCUDA Version: 12.1\nglibc: 2.31").value(item) == found
 
@@ -351,13 +351,13 @@ IDS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "gpus"), IDS)
+@each("text, gpus", IDS)
 def test_gpus_on_the_bus_have_their_ids(text: str, gpus: list[tuple[str, str]] | None) -> None:
     found = report(f"{text}\n\nglibc: 2.31\n").gpus
     assert (value(found) and [(gpu.name, gpu.pci_id) for gpu in value(found)]) == gpus
 
 
-@pytest.mark.parametrize(("text", "names"), NAMES)
+@each("text, names", NAMES)
 def test_gpus_of_every_layout(text: str, names: list[str] | None) -> None:
     gpus = read(f"{text}\n\nglibc: 2.31\n").value(Item.GPUS)
     assert (gpus and [gpu.name for gpu in gpus]) == names
@@ -434,9 +434,7 @@ def test_any_bytes_within_a_text_are_read_or_refused(raw: bytes, text: Path, pla
     assert is_harmless(decode(whole[:place] + raw + whole[place:]))
 
 
-@pytest.mark.parametrize(
-    "line", [" " * 200_000, "GPU 0:" * 50_000, "|   0  " + "a " * 100_000, "(" * 100_000 + "\n" * 1000]
-)
+@each("line", [" " * 200_000, "GPU 0:" * 50_000, "|   0  " + "a " * 100_000, "(" * 100_000 + "\n" * 1000])
 def test_a_line_without_end_takes_no_time_without_end(line: str) -> None:
     assert is_harmless(line)
     assert is_harmless(f"GCC version: {line}\nCUDA runtime version: {line}\nNvidia driver version: {line}")

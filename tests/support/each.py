@@ -13,7 +13,7 @@ Test = Callable[..., None]
 def each(names: str, values: Iterable[Any]) -> Callable[[Test], Test]:
     """Run the body of a test for each value of an argument; the test fails with all values that fail.
 
-    The fixtures are the same for all values.
+    The fixtures are the same for all values, but each has a folder of its own in the place of `tmp_path`.
 
     Args:
         names: The name of the argument; several names, with commas between them, take the parts of each value.
@@ -28,10 +28,13 @@ def each(names: str, values: Iterable[Any]) -> Callable[[Test], Test]:
         @functools.wraps(test)
         def whole(**fixtures: Any) -> None:
             failed = []
-            for value in every:
-                parts = value if len(arguments) > 1 else (value,)
+            for number, value in enumerate(every):
+                parts, own = value if len(arguments) > 1 else (value,), dict(fixtures)
+                if "tmp_path" in own:
+                    own["tmp_path"] /= f"{number}"
+                    own["tmp_path"].mkdir()
                 try:
-                    test(**dict(zip(arguments, parts, strict=True)), **fixtures)
+                    test(**dict(zip(arguments, parts, strict=True)), **own)
                 except Exception as error:  # noqa: BLE001 (whatever a body raises is its failure)
                     failed.append(f"{value!s:.200}: {type(error).__name__}: {error}")
             assert not failed, f"{len(failed)} of {len(every)} fail:\n" + "\n".join(failed)

@@ -34,6 +34,7 @@ __all__ = [
     "pack",
     "packed",
     "regular",
+    "serve_archives",
     "special",
 ]
 
@@ -239,6 +240,32 @@ class Server(Service):
     def paths(self) -> list[str]:
         """Return what was asked for, without a leading slash's difference."""
         return [path for path, _ in self.asked]
+
+
+def serve_archives(served: Server, release: str, manifests: Path) -> None:
+    """Serve a made archive for each component of NVIDIA's manifest of 12.4.1, under the name of a release."""
+    minor, machine = ".".join(release.split(".")[:2]), "linux-x86_64"
+    content = {
+        "cuda_nvcc": {"bin/nvcc": f"#!/bin/sh\necho 'Cuda compilation tools, release {minor}, V{minor}.1'\n"},
+        "cuda_cudart": {
+            "include/cuda_runtime_api.h": f"#define CUDART_VERSION {minor.replace('.', '0')}0\n",
+            "include/cuda.h": "CUresult CUDAAPI cuInit(unsigned int Flags);\n",
+            f"lib/libcudart.so.{minor}": "\x7fELF",
+        },
+        "libcurand": {"include/curand.h": "", "lib/libcurand.so.10": "\x7fELF"},
+    }
+    text: dict[str, Any] = json.loads((manifests / "cuda_redistrib_12.4.1.json").read_bytes())
+    text["release_label"] = release
+    for name, component in text.items():
+        if not isinstance(component, dict) or machine not in component:
+            continue
+        stem = f"{name}-{machine}-{component['version']}-archive"
+        made = {f"include/{name}_made.h": "", **content.get(name, {})}
+        data = pack("tar.xz", [regular(f"{stem}/{file}", raw.encode(), 0o755) for file, raw in made.items()])
+        path = f"{name}/{machine}/{stem}.tar.xz"
+        component[machine] = row(path, data)
+        served.files[f"/compute/cuda/redist/{path}"] = data
+    served.files[f"/compute/cuda/redist/redistrib_{release}.json"] = json.dumps(text).encode()
 
 
 class _Handler(Answers, BaseHTTPRequestHandler):

@@ -4,14 +4,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tenv.core.versions import Version
 from tenv.facts.tables import load_facts
 from tenv.locks.lock import Lock
 from tenv.locks.lock_file import read_lock
 from tenv.sources.archives.redist import NVIDIA_PLATFORMS
 from tenv.targets.search import find_places
+from tests.support.each import each
 
 ROOT = Path(__file__).parent.parent.parent
 TARGETS = {
@@ -30,7 +29,7 @@ def shipped(name: str) -> Lock:
     return read_lock(ROOT / "locks" / f"{name}.lock", name)
 
 
-@pytest.mark.parametrize(("name", "release"), TARGETS.items())
+@each("name, release", TARGETS.items())
 def test_the_toolkit_is_one_whole_release(name: str, release: str) -> None:
     lock, table = shipped(name), load_facts().cuda_redist
     assert lock.archives
@@ -45,7 +44,7 @@ def test_the_toolkit_is_one_whole_release(name: str, release: str) -> None:
         )
 
 
-@pytest.mark.parametrize("name", TARGETS)
+@each("name", TARGETS)
 def test_every_archive_is_nvidia_s_by_sha256(name: str) -> None:
     for platform, archives in shipped(name).archives.items():
         for row in archives:
@@ -56,14 +55,14 @@ def test_every_archive_is_nvidia_s_by_sha256(name: str) -> None:
             assert row.trust in ("redist", "facts")
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "locks").glob("*.lock")), ids=lambda path: path.stem)
+@each("path", sorted((ROOT / "locks").glob("*.lock")))
 def test_no_file_of_a_shipped_lock_is_held_by_md5_alone(path: Path) -> None:
     lock = read_lock(path, path.stem)
     assert all(package.sha256 for packages in lock.conda.values() for package in packages)
     assert all(wheel.sha256 for wheels in lock.wheels.values() for wheel in wheels)
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "locks").glob("*.lock")), ids=lambda path: path.stem)
+@each("path", sorted((ROOT / "locks").glob("*.lock")))
 def test_every_wheel_runs_on_the_glibc_that_the_target_names(path: Path) -> None:
     from tenv.core.names import WheelFile
     from tenv.core.wheel_platforms import accepted_tags

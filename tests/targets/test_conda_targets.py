@@ -28,6 +28,7 @@ from tenv.sources.interface import differences as unsatisfied
 from tenv.targets.manifest import Manifest, with_features
 from tenv.targets.search import Place, SearchPath, find_places
 from tests.support.channels import EXCERPT, Channels, differences, read_folder, records_of
+from tests.support.each import each
 from tests.support.projects import Project, call, write_config
 from tests.support.redist import Server
 from tests.support.trap import MENDED, TRAP, read_trap
@@ -94,13 +95,13 @@ def test_every_record_of_a_lock_is_the_channel_s_own(name: str, lists: Mapping[s
     assert checked == sum(len(packages) for packages in lock.conda.values()) > 0
 
 
-@pytest.mark.parametrize("name", LOCKED)
+@each("name", LOCKED)
 def test_a_lock_that_is_shipped_satisfies_its_manifest(name: str) -> None:
     data = call("lock", name, "--check", "--json")
     assert data.status == 0, data.err
 
 
-@pytest.mark.parametrize("name", LOCKED)
+@each("name", LOCKED)
 def test_a_lock_names_no_mirror(name: str) -> None:
     text = (ROOT / "locks" / f"{name}.lock").read_text()
     assert "127.0.0.1" not in text
@@ -128,8 +129,8 @@ def test_all_of_cuda_in_cuda121_is_12_1() -> None:
     assert found["cmake"] < "4"
 
 
-@pytest.mark.parametrize(
-    ("name", "cuda", "nvcc", "gcc", "magma"),
+@each(
+    "name, cuda, nvcc, gcc, magma",
     [
         ("cuda124", "12.4", "12.4.", "12.", "libmagma"),
         ("cuda126", "12.6", "12.6.", "13.", "libmagma"),
@@ -167,7 +168,7 @@ def test_the_target_for_arm_servers_is_the_same_cuda() -> None:
     assert "openblas" in arm
 
 
-@pytest.mark.parametrize("name", ["cuda124", "cuda126", "cuda128", "cuda129", "cuda133"])
+@each("name", ["cuda124", "cuda126", "cuda128", "cuda129", "cuda133"])
 def test_what_pytorch_needs_of_cuda_12_is_in_the_lock(name: str) -> None:
     for platform in shipped(name).platforms:
         lacking = {
@@ -178,7 +179,7 @@ def test_what_pytorch_needs_of_cuda_12_is_in_the_lock(name: str) -> None:
         assert not lacking
 
 
-@pytest.mark.parametrize("name", ["cpu-1.10", "cuda118", "cuda121", "cuda124"])
+@each("name", ["cpu-1.10", "cuda118", "cuda121", "cuda124"])
 def test_old_releases_are_locked_for_old_glibc(name: str) -> None:
     assert shipped(name).requirements["glibc"] == "2.17"
     for package in shipped(name).conda["linux-64"]:
@@ -199,7 +200,7 @@ def test_the_other_targets_hold_what_they_are_for() -> None:
     assert manifest("legacy").environment["NO_CUDA"].text == "1"
 
 
-@pytest.mark.parametrize(("name", "version"), [("cuda118", "0.4.0.7"), ("cuda121", "0.5.2.1")])
+@each("name, version", [("cuda118", "0.4.0.7"), ("cuda121", "0.5.2.1")])
 def test_the_cusparselt_of_a_lock_is_that_of_the_facts(name: str, version: str) -> None:
     lock, table = shipped(name), load_facts().cusparselt
     assert set(lock.archives) == set(lock.platforms)
@@ -299,7 +300,7 @@ def test_intel_above_conda_forge_takes_over_python(real: Channels, project: Proj
     assert {package.channel.rsplit("/", 1)[-1] for package in lock.conda["linux-64"]} == {"intel", "pytorch"}
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "locks").glob("*.lock")), ids=lambda path: path.stem)
+@each("path", sorted((ROOT / "locks").glob("*.lock")))
 def test_every_target_has_what_debugs_and_tests_it(path: Path) -> None:
     lock, target = read_lock(path, path.stem), manifest(path.stem)
     cuda = target.requirements.cuda
@@ -326,14 +327,14 @@ def test_every_target_has_what_debugs_and_tests_it(path: Path) -> None:
         assert interface.differences(take(lock, names), with_features(target, names)) == []  # what `--with` installs
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "locks").glob("*.lock")), ids=lambda path: path.stem)
+@each("path", sorted((ROOT / "locks").glob("*.lock")))
 def test_each_feature_alone_satisfies_its_manifest(path: Path) -> None:
     lock, target = read_lock(path, path.stem), manifest(path.stem)
     for names in ((), *((name,) for name in target.features)):
         assert unsatisfied(take(lock, names), with_features(target, names)) == []
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "locks").glob("*.lock")), ids=lambda path: path.stem)
+@each("path", sorted((ROOT / "locks").glob("*.lock")))
 def test_cuda_gdb_is_of_the_release_of_the_toolkit(path: Path) -> None:
     lock = read_lock(path, path.stem)
     for rows in lock.archives.values():

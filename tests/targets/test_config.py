@@ -4,6 +4,7 @@ import pytest
 
 from tenv.core.errors import UsageError
 from tenv.targets.config import Settings, read_settings
+from tests.support.each import each
 
 
 def write(folder: Path, text: str) -> Path:
@@ -33,8 +34,8 @@ def test_the_longest_beginning_counts(tmp_path: Path) -> None:
     assert settings.served("https://a.example/z") == ("https://m.example/z",)
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
+@each(
+    "text, told",
     [
         ('[mirors]\n"https://a.example" = []\n', "config.toml:1: mirors: unknown key"),
         ('[mirrors]\n"a.example" = ["https://m.example"]\n', "`a.example` is not a URL"),

@@ -3,6 +3,7 @@
 import pytest
 
 from tenv.core.untrusted import login_fault, without_login
+from tests.support.each import each
 from tests.support.projects import Project
 
 SECRET = "s3cr3t-v4lue"  # noqa: S105
@@ -56,8 +57,8 @@ def test_an_added_package_of_a_channel_with_a_login_is_refused(project: Project)
     assert project.manifest.read_text() == before
 
 
-@pytest.mark.parametrize(
-    ("text", "plain"),
+@each(
+    "text, plain",
     [
         ("https://h/a?x=1&token=q", "https://h/a?x=1"),
         ("https://h/a?token=q&x=1", "https://h/a?x=1"),

@@ -149,7 +149,7 @@ TYPOS = [
 ]
 
 
-@pytest.mark.parametrize(("right", "wrong", "place"), TYPOS, ids=[f"{n}-{row[2]}" for n, row in enumerate(TYPOS)])
+@each("right, wrong, place", TYPOS)
 def test_a_typo_is_found_where_it_stands_and_the_reader_refuses_it(
     right: str, wrong: str, place: str, tmp_path: Path
 ) -> None:
@@ -173,7 +173,7 @@ def places(keys: tuple[Key, ...], above: str = "") -> Iterator[tuple[str, Key]]:
             yield from places(tuple(named), f"{here}.")
 
 
-@pytest.mark.parametrize(("place", "key"), [pytest.param(*row, id=row[0]) for row in places(MANIFEST)])
+@each("place, key", places(MANIFEST))
 def test_schema_and_reader_refuse_a_value_of_another_type(place: str, key: Key, tmp_path: Path) -> None:
     head = 'platforms = ["linux-64", "linux-aarch64", "win-64"]\n' if key.name != "platforms" else ""
     for form, value in WRONG.items():
@@ -248,7 +248,7 @@ def test_the_page_on_editors_explains_as_the_schema_does() -> None:
     assert {row[-1] for row in rows} <= meanings
 
 
-@pytest.mark.parametrize("row", [*recorded("What is marked")], ids=lambda row: row[0])
+@each("row", [*recorded("What is marked")])
 def test_the_page_on_editors_marks_what_is_wrong(row: list[str]) -> None:
     text = "\n".join(re.findall(r"`([^`]+)`", row[0]))
     assert faults(text + "\n")

@@ -10,6 +10,7 @@ from tenv.core.versions import Version
 from tenv.host.machine import current_platform
 from tenv.targets.nearest_cuda import HostDriver
 from tenv.targets.search import Origin, Place, SearchPath, find_project
+from tests.support.each import each
 from tests.support.projects import Project, write_config
 
 TEXT = 'platforms = ["linux-64"]\n'
@@ -211,7 +212,7 @@ def test_environments_lie_in_the_project_or_in_the_user_s_folder(places: SearchP
     assert SearchPath(None, places.places, tmp_path / "data").environments() == tmp_path / "data" / "envs"
 
 
-@pytest.mark.parametrize("name", ["x" * 251, "x" * 5000])
+@each("name", ["x" * 251, "x" * 5000])
 def test_a_name_that_is_too_long_for_a_file_is_unknown(tmp_path: Path, name: str) -> None:
     places = SearchPath(tmp_path, (Place(Origin.PROJECT, tmp_path),), tmp_path)
     with pytest.raises(UnknownTargetError):

@@ -1,13 +1,12 @@
 """On a platform that a target lacks, the message names the target of the same CUDA that has it."""
 
-import pytest
-
 from tenv.targets.search import find_places, sister_hint
+from tests.support.each import each
 from tests.support.projects import Project, call
 
 
-@pytest.mark.parametrize(
-    ("name", "platform", "named"),
+@each(
+    "name, platform, named",
     [
         ("cuda124", "win-64", "`cuda124-archives`"),
         ("cuda118", "linux-aarch64", "`cuda118-archives`"),

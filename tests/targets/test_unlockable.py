@@ -4,6 +4,7 @@ import hashlib
 
 import pytest
 
+from tests.support.each import each
 from tests.support.fakes import make_wheel
 from tests.support.projects import Project
 
@@ -101,7 +102,7 @@ def test_imports_name_each_of_them_and_ask_no_index_for_their_names(project: Pro
     )
 
 
-@pytest.mark.parametrize("text", ["numpy", "numpy>=2,<3", "numpy 2.*", "cuda-toolkit[nvcc]==13.0.*", "a.b", "x~=1.0"])
+@each("text", ["numpy", "numpy>=2,<3", "numpy 2.*", "cuda-toolkit[nvcc]==13.0.*", "a.b", "x~=1.0"])
 def test_plain_requests_are_none(text: str) -> None:
     from tenv.targets.tree_request import names_source
 

@@ -45,8 +45,8 @@ def active(manifest: Manifest, toolchain: Toolchain = CUDA) -> dict[str, str]:
     return derive(manifest, toolchain, MACHINE, home="/home/me").apply(OWN)
 
 
-@pytest.mark.parametrize(
-    ("written", "value"),
+@each(
+    "written, value",
     [
         ("$TENV_PREFIX/x", "/env/x"),
         ("${TENV_PREFIX}x", "/envx"),
@@ -95,8 +95,8 @@ def test_a_child_may_name_what_its_parent_sets_and_each_manifest_is_named(tmp_pa
     assert made["C"].reason.startswith("set by the manifest of t ([activation.env], t.toml:")
 
 
-@pytest.mark.parametrize(
-    ("text", "told", "hint"),
+@each(
+    "text, told, hint",
     [
         ('X = "$NOPE"', "t.toml:3: activation.env.X: `$NOPE` is not set before it", "`$$NOPE` is the text $NOPE"),
         ('X = "$CUDA_HOM"', "`$CUDA_HOM` is not set before it", "did you mean `CUDA_HOME`?"),
@@ -128,7 +128,7 @@ def test_what_is_tenvs_or_a_shells_is_refused(name: str, value: str, tmp_path: P
         read(tmp_path, f"[activation.env]\n{name} = {value}\n")
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "LD_PRELOAD",
@@ -165,7 +165,7 @@ def test_what_may_be_named_is_what_tenv_sets() -> None:
     assert not missing
 
 
-@pytest.mark.parametrize("text", ["$HOME", "$$", "a$b", "`x`"])
+@each("text", ["$HOME", "$$", "a$b", "`x`"])
 def test_a_literal_stays_as_it_is(text: str) -> None:
     request = VariableRequest.literal("X", text)
     assert (request.text, request.names()) == (text, ())

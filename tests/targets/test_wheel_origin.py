@@ -15,6 +15,7 @@ from tenv.sources.interface import differences
 from tenv.targets.manifest import Manifest, with_features
 from tenv.targets.manifest_file import read_manifest
 from tenv.targets.wheel_origin import FileRequest, Index
+from tests.support.each import each
 from tests.support.lock_builders import lock_bytes, lock_of, wheel
 
 BASE = 'platforms = ["linux-64", "win-64"]\npython = "3.11.*"\n'
@@ -114,9 +115,7 @@ def test_one_wheel_is_named_by_address_or_by_path(tmp_path: Path) -> None:
     assert near.file == tmp_path.parent / "near-1.0-py3-none-any.whl"
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+@each("text, said", [
         ('[[index]]\nurl = "https://me:secret@h/simple"', "`https://h/simple`: has a login"),
         ('[[index]]\nurl = "ftp://h/simple"', "expected an address that begins with https:// or http:// or file://"),
         ('[[index]]\nurl = "https://h/a"\nexplicit = true', "name: is required"),
@@ -132,8 +131,7 @@ def test_one_wheel_is_named_by_address_or_by_path(tmp_path: Path) -> None:
         ('[pypi-dependencies]\na = { url = "https://h/a-1-py3-none-any.whl", version = "1" }', "is no part of"),
         ('[pypi-dependencies]\na = { url = "https://h/a-1-py3-none-any.whl#md5=0" }', "is not `#sha256=`"),
         ('[pypi-dependencies]\na = { version = "*", sha256 = "00" }', "is the digest of a wheel at a `url`"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_a_wrong_origin_is_an_error(text: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(ManifestError) as error:
         read(tmp_path, text + "\n")
@@ -156,8 +154,8 @@ def test_a_row_keeps_its_origin_and_a_lock_without_one_stays_as_it_was(tmp_path:
     assert b"index" not in plain.replace(b"index=cu128", b"")
 
 
-@pytest.mark.parametrize(
-    ("origin", "said"),
+@each(
+    "origin, said",
     [
         ({}, "torch is locked from the indexes in use, the manifest requests the index cu128 (https://h/cu128)"),
         ({"index": Index("https://evil/cu128", "cu128")}, "is locked from the index cu128 (https://evil/cu128)"),
@@ -216,7 +214,7 @@ CHANGES: dict[str, Callable[[dict[str, Any], dict[str, Any]], object]] = {
 }
 
 
-@pytest.mark.parametrize("said", CHANGES)
+@each("said", CHANGES)
 def test_a_corrupt_origin_is_refused(said: str, tmp_path: Path) -> None:
     manifest = replace(read(tmp_path, ASKED), platforms=("linux-64",))
     data = yaml.safe_load(lock_bytes(lock_of(manifest, locked(manifest, index=Index("https://h/cu128", "cu128")))))

@@ -1,5 +1,6 @@
 import ctypes
 import hashlib
+import itertools
 import platform
 import random
 import shutil
@@ -13,6 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from tenv.toolchain.driver_stub import STUB_ERROR, ProcessorFamily, declared_functions, stub_library
+from tests.support.each import each
 
 SONAME = "libcuda.so.1"
 PAGE = 0x10000
@@ -97,8 +99,7 @@ def link(folder: Path, linker: str, program: str, *flags: str) -> subprocess.Com
     return subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("linker", LINKERS)
-@pytest.mark.parametrize("flags", [("-fPIE", "-pie"), ("-fno-pie", "-no-pie")], ids=["pie", "no-pie"])
+@each("linker, flags", itertools.product(LINKERS, [("-fPIE", "-pie"), ("-fno-pie", "-no-pie")]))
 def test_a_program_links_and_runs(tmp_path: Path, linker: str, flags: tuple[str, ...]) -> None:
     done = link(tmp_path, linker, PROGRAM, *flags)
     assert (done.returncode, done.stderr) == (0, "")
@@ -109,15 +110,14 @@ def test_a_program_links_and_runs(tmp_path: Path, linker: str, flags: tuple[str,
     assert run.returncode == 0
 
 
-@pytest.mark.parametrize("linker", LINKERS)
+@each("linker", LINKERS)
 def test_a_function_that_the_stub_lacks_does_not_link(tmp_path: Path, linker: str) -> None:
     done = link(tmp_path, linker, PROGRAM.replace("cuInit", "cuNoSuchFunction"))
     assert done.returncode != 0
     assert "cuNoSuchFunction" in done.stderr
 
 
-@pytest.mark.parametrize("machine", ProcessorFamily)
-@pytest.mark.parametrize("count", [0, 1, 700])
+@each("machine, count", itertools.product(ProcessorFamily, [0, 1, 700]))
 def test_readelf_has_nothing_to_say_against_it(tmp_path: Path, machine: ProcessorFamily, count: int) -> None:
     path = tmp_path / SONAME
     path.write_bytes(stub_library(SONAME, many(count), machine))
@@ -130,7 +130,7 @@ def test_readelf_has_nothing_to_say_against_it(tmp_path: Path, machine: Processo
 
 
 # The driver's headers declare some 700 functions; with 5000, .text lies beyond the first 64 KiB of the file.
-@pytest.mark.parametrize("count", [1, 700, 5000])
+@each("count", [1, 700, 5000])
 def test_the_loader_finds_every_function(tmp_path: Path, count: int) -> None:
     path = tmp_path / f"libstub{count}.so"
     path.write_bytes(stub_library(path.name, many(count), host()))
@@ -143,8 +143,8 @@ def test_the_error_is_that_of_a_stub_library() -> None:
     assert STUB_ERROR == 34
 
 
-@pytest.mark.parametrize(
-    ("machine", "digest"),
+@each(
+    "machine, digest",
     [
         (ProcessorFamily.X86_64, "15db24c37645c5d7e6007c5ea035ada8cb28d06bf7fdeca52be3f8cd2839824d"),
         (ProcessorFamily.AARCH64, "e81331d55feef7c105d17a48487cddf262a00fd079c0a6ca6483c0d30f663ec7"),
@@ -164,8 +164,8 @@ def test_order_and_repetition_do_not_matter() -> None:
     assert exported(data) == sorted(names)
 
 
-@pytest.mark.parametrize(
-    ("machine", "number", "code"),
+@each(
+    "machine, number, code",
     [
         (ProcessorFamily.X86_64, 62, bytes.fromhex("b822000000c3")),
         (ProcessorFamily.AARCH64, 183, bytes.fromhex("40048052c0035fd6")),
@@ -179,8 +179,7 @@ def test_header_and_code_are_those_of_the_machine(machine: ProcessorFamily, numb
     assert data[text.offset : text.offset + text.size] == code
 
 
-@pytest.mark.parametrize("machine", ProcessorFamily)
-@pytest.mark.parametrize("count", [0, 1, 700, 5000])
+@each("machine, count", itertools.product(ProcessorFamily, [0, 1, 700, 5000]))
 def test_segments_share_no_page_of_64_kib(machine: ProcessorFamily, count: int) -> None:
     segments = list(loads(stub_library(SONAME, many(count), machine)))
     assert [load.flags for load in segments] == [4, 5, 6]  # R, RX, RW

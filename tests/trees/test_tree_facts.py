@@ -8,11 +8,10 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tenv.core.versions import Version
 from tenv.facts.pytorch_build import Release
 from tenv.facts.tables import load_facts
+from tests.support.each import each
 
 HERE = Path(__file__).parent
 TREES = sorted(path.stem for path in HERE.glob("*.toml") if path.stem != "differences")
@@ -30,7 +29,7 @@ def test_there_are_trees_from_the_first_release_to_the_trunk() -> None:
     assert "v0.1.1" in TREES
 
 
-@pytest.mark.parametrize("name", TREES)
+@each("name", TREES)
 def test_a_tree_says_where_it_was_read(name: str) -> None:
     tree = read(name)
     assert tree["tree"] == name
@@ -39,7 +38,7 @@ def test_a_tree_says_where_it_was_read(name: str) -> None:
     assert set(tree) <= {"tree", "commit", "read_in", "note", "fact", "forwarded"} | TABLES
 
 
-@pytest.mark.parametrize("name", TREES)
+@each("name", TREES)
 def test_each_fact_has_a_value_and_a_place(name: str) -> None:
     facts = read(name)["fact"]
     names = [fact["name"] for fact in facts]
@@ -51,7 +50,7 @@ def test_each_fact_has_a_value_and_a_place(name: str) -> None:
         assert re.match(r"[\w./+-]+", fact["at"])
 
 
-@pytest.mark.parametrize("name", TREES)
+@each("name", TREES)
 def test_each_variable_names_the_line_that_reads_it(name: str) -> None:
     tree = read(name)
     for table in TABLES & set(tree):
@@ -88,7 +87,7 @@ def highest(found: dict[str, Any], *names: str) -> Version | None:
     return max((Version(found[name]) for name in names if found.get(name)), default=None)
 
 
-@pytest.mark.parametrize("name", COMPARED)
+@each("name", COMPARED)
 def test_the_facts_of_the_program_are_what_the_tree_says(name: str) -> None:
     row, found = release_of(name), {fact["name"]: fact["value"] for fact in read(name)["fact"]}
     assert row.cmake_min == highest(found, "cmake_min")

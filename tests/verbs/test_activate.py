@@ -62,7 +62,7 @@ def test_the_active_environment_of_that_name_elsewhere_is_named_and_not_taken(
     monkeypatch.setenv("TENV_PREFIX", str(elsewhere))
     err = locked.fails(8, "environment-missing", *words)
     assert f"`--prefix '{elsewhere}'` takes it" in err
-    assert locked.run("run", "--prefix", str(elsewhere), "--", "true").status == 0
+    assert locked.ran("run", "--prefix", str(elsewhere), "--", "true").status == 0
     monkeypatch.setenv("TENV_TARGET", "cpu")
     assert "--prefix" not in locked.fails(8, "environment-missing", *words)
 
@@ -90,7 +90,7 @@ def test_a_toolkit_of_wheels_becomes_one_folder(project: Project, monkeypatch: p
     assert (values["CUDA_HOME"], values["CUDNN_ROOT"]) == (str(root), str(root))
     assert values["CUDACXX"] == str(root / "bin" / "nvcc")
     assert values["PATH"] == os.pathsep.join([str(project.prefix / "bin"), str(root / "bin")])
-    assert "release 13.0" in project.run("run", "tiny", "--", "nvcc", "--version").out
+    assert "release 13.0" in project.ran("run", "tiny", "--", "nvcc", "--version").out
 
 
 def test_variables_of_a_manifest_are_expanded_in_the_environment(project: Project) -> None:
@@ -103,7 +103,7 @@ GONE = { unset = true }
     project.manifest.write_text(project.manifest.read_text() + text)
     project.ok("create", "tiny")
     shown = 'printf "%s|%s|%s" "$OWN" "${PATH##*:}" "${GONE-none}"'
-    ended = project.run("run", "tiny", "--", "sh", "-c", shown, environment={"GONE": "x"})
+    ended = project.ran("run", "tiny", "--", "sh", "-c", shown, environment={"GONE": "x"})
     assert ended.out == f"{project.prefix}/own $HOME|/opt/it's last|none"
     told = project.ok("env", "tiny", "--explain", "OWN").out
     line = project.manifest.read_text().splitlines().index('OWN = "$TENV_PREFIX/own $$HOME"') + 1
@@ -139,10 +139,10 @@ def test_a_value_of_yours_stays_and_is_explained(project: Project, monkeypatch: 
     words = ("run", "tiny", "--", "sh", "-c", "echo $MAX_JOBS $USE_X")
     assert project.ok("env", "tiny", "--explain", "MAX_JOBS").out.endswith("in this shell it is not set\n")
     monkeypatch.setenv("MAX_JOBS", "777")
-    assert project.run(*words).out == "777 1\n"
+    assert project.ran(*words).out == "777 1\n"
     assert project.ok("env", "tiny", "--explain", "MAX_JOBS").out.endswith("in this shell it is `777`, which stays\n")
     monkeypatch.setenv("_TENV_GIVEN_MAX_JOBS", "777")
-    assert project.run(*words).out == f"{made} 1\n"
+    assert project.ran(*words).out == f"{made} 1\n"
     assert project.ok("env", "tiny", "--explain", "MAX_JOBS").out.endswith("in this shell it is `777`\n")
 
 
@@ -177,7 +177,7 @@ def test_a_failing_activation_prints_no_script_for_others(locked: Project) -> No
 @pytest.mark.parametrize("shell", [pytest.param(s, id=s.name) for s in SPOKEN if s.program and not s.stored])
 def test_a_shell_without_a_stored_script_starts_with_the_variables(shell: Spoken, created: Project) -> None:
     """nushell activates after its start files; elvish and xonsh inherit, and can deactivate."""
-    ended = created.run("shell", "tiny", "--json", environment={"SHELL": str(shell.program), "MAX_JOBS": "777"})
+    ended = created.ran("shell", "tiny", "--json", environment={"SHELL": str(shell.program), "MAX_JOBS": "777"})
     plan = json.loads(ended.out)["data"]
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), **plan["environment"]["set"], "MAX_JOBS": "777"}
     _, *options = plan["command"]

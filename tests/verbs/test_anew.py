@@ -28,7 +28,7 @@ def test_what_was_there_is_back_when_a_file_can_not_be_fetched(
     assert (snapshot(created.prefix), created.state_file.read_bytes()) == (before, state)
     assert [*created.prefix.parent.glob(".tiny.aside*")] == []
     assert created.ok("list", "--json").data[0]["state"] == "ready"
-    assert created.run("run", "tiny", "--", "python", "-c", "import alpha").status == 0
+    assert created.ran("run", "tiny", "--", "python", "-c", "import alpha").status == 0
     assert "nothing to do" in created.ok("create", "tiny").err
 
 

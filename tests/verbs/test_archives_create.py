@@ -140,7 +140,7 @@ def test_verify_sees_a_changed_file_and_repair_mends_it(project: Project, served
     change_byte(library)
     if keep_time:
         os.utime(library, ns=(before.st_atime_ns, before.st_mtime_ns))
-    found = project.run("verify", "tiny", "--no-probes", "--json")
+    found = project.ran("verify", "tiny", "--no-probes", "--json")
     assert found.status == 8
     assert found.data["integrity"]["changed"] == ["opt/magma/lib/libmagma.a"]
     assert found.data["integrity"]["packages"] == ["magma"]
@@ -154,7 +154,7 @@ def test_verify_sees_what_is_gone_and_a_lost_record(project: Project, served: Se
     prefix = ready(project, served)
     (prefix / "opt" / "cunovel" / "LICENSE").unlink()
     (prefix / "tenv-meta" / "archives" / "magma.json").write_text(text)
-    found = project.run("verify", "tiny", "--no-probes", "--json")
+    found = project.ran("verify", "tiny", "--no-probes", "--json")
     assert found.status == 8
     assert found.data["integrity"]["missing"] == ["magma", "opt/cunovel/LICENSE"]
     project.ok("create", "tiny")

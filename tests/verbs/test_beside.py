@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,8 @@ from tenv.targets.search import find_places
 from tests.support.conda_project import Conda
 from tests.support.fakes import MINORS, make_wheel
 from tests.support.projects import Project, call, write_config
-from tests.support.redist import Server
+from tests.support.redist import Server, serve_archives
+from tests.support.shells import SPOKEN
 from tests.support.torches import ERROR_OLD, make_base, make_libraries, make_torch, make_venv, torch_files
 
 DATA = Path(__file__).parent.parent / "data" / "redist"
@@ -111,7 +113,7 @@ def test_the_toolkit_beside_a_venv_leaves_its_python_alone(beside: Project) -> N
     for words in (("auto", "--for", ".venv"), ("venv",), ("--for", str(venv))):
         assert beside.ok("create", *words, "--json").data["changed"] is False
     assert beside.ok("verify", "venv", "--no-probes", "--json").data["integrity"]["extra"] == []
-    assert beside.run("run", "venv", "--", "sh", "-c", "command -v nvcc").out == f"{prefix}/cuda/bin/nvcc\n"
+    assert beside.ran("run", "venv", "--", "sh", "-c", "command -v nvcc").out == f"{prefix}/cuda/bin/nvcc\n"
     assert "that of torch" in beside.ok("show", "venv").out
     beside.ok("lock", "venv", "--check")
     beside.ok("remove", "venv", "--yes")
@@ -128,7 +130,7 @@ def test_another_torch_makes_it_stale(beside: Project, monkeypatch: pytest.Monke
     assert row["reason"].startswith("torch 2.11.0+cu130 of the environment beside (")
     assert (call("list", "--check").status, call("verify", "venv", "--no-probes").status) == (1, 1)
     for words in (("env", "venv"), ("run", "venv", "--", "true"), ("activate", "venv", "--shell", "nushell")):
-        assert beside.run(*words).err.count("is stale: torch 2.11.0+cu130") == 1, words
+        assert beside.ran(*words).err.count("is stale: torch 2.11.0+cu130") == 1, words
     script = (prefix_of(beside) / "tenv-meta/activate.sh").read_text()
     assert "is stale: torch 2.11.0+cu130" in script
     assert call("activate", "venv", "--shell", "sh").err == ""  # the script reports it
@@ -299,6 +301,9 @@ def test_beside_a_conda_prefix_the_toolkit_is_of_conda_packages(conda: Conda, tm
     assert "release 13.0" in subprocess.check_output([str(found["nvcc"])], text=True)
     assert deactivated(active) == before
     assert project.ok("create", "forge", "--json").data["changed"] is False
+    read = call("check", "--torch", str(forge), "--build-only", "--json").data["torch"]
+    assert (read["where"], read["prefix"], read["version"]["value"]) == ("conda", str(forge), "2.11.0")
+    assert (read["cxx11_abi"]["value"], read["least_cxx"]["value"], read["gpu_code"]["value"]) == (True, 17, ["sm_90"])
     next((forge / "conda-meta").glob("pytorch-*.json")).unlink()
     assert [row["state"] for row in project.ok("list", "--json").data] == ["stale"]
 
@@ -311,3 +316,153 @@ def test_the_path_of_an_environment_is_text_in_a_manifest(beside: Project) -> No
     assert target.beside == str(beside.folder / name)
     assert json.dumps(target.description, ensure_ascii=False)
     assert "can name" in call("create", "--for", "a\nb").err
+
+
+def test_an_export_has_the_environment_beside_or_names_what_it_lacks(beside: Project) -> None:
+    beside.ok("create", "--for", ".venv")
+    venv, out = beside.folder / ".venv", beside.folder / "out"
+    python = f"{venv}/bin/python"
+    for name in ("dockerfile", "devcontainer", "apptainer", "github-actions"):
+        err = beside.fails(2, "format", "export", name, "venv", "-o", str(out))
+        assert f"`venv` is a toolkit for the torch of {venv}, which a machine of {name} does not have" in err
+        assert f"`tenv init venv-own --torch {venv}`" in err
+    assert not out.exists()
+    for name in ("requirements.txt", "pylock.toml", "environment.yml", "pixi"):
+        lost = beside.ok("export", name, "venv", "-o", str(beside.folder / name / ""), "--json").data["lost"]
+        [line] = [row for row in lost if row.startswith("`for`")]
+        assert str(venv) in line, name
+    notes = beside.ok("export", "vscode", "venv", "-o", str(beside.folder), "--json").data["notes"]
+    assert f"`uv pip install --python {python} debugpy`" in notes[0]
+    settings, launch, tasks = (
+        (beside.folder / f".vscode/{name}.json").read_text() for name in ("settings", "launch", "tasks")
+    )
+    assert json.loads(settings)["python.defaultInterpreterPath"] == "${workspaceFolder}/.venv/bin/python"
+    assert json.loads(settings)["python.terminal.activateEnvironment"] is True
+    assert {row.get("program") for row in json.loads(launch)["configurations"] if row["type"] == "cppdbg"} == {
+        "${workspaceFolder}/.venv/bin/python"
+    }
+    build = json.loads(tasks)["tasks"][0]["args"]
+    assert (build[0], build[-3:]) == ("run", ["--no-build-isolation", "-v", "."])
+    beside.ok("export", "clangd", "venv", "-o", str(beside.folder))
+    assert f"{venv}/lib/python3.12/site-packages/torch/include" in (beside.folder / ".clangd").read_text()
+    beside.ok("export", "direnv", "venv", "-o", str(beside.folder))
+    checkout = beside.folder / "pytorch"
+    for name, text in {"setup.py": "", "version.txt": "2.11.0a0\n", "CMakeLists.txt": "project(Torch CXX C)\n"}.items():
+        (checkout / name).parent.mkdir(exist_ok=True)
+        (checkout / name).write_text(text)
+    err = beside.fails(2, "usage", "build", "venv", "--pytorch", str(checkout))
+    assert f"`venv` is a toolkit for the torch of {venv}, and PyTorch itself is built in an environment of tenv" in err
+
+
+def test_shells_have_the_variables_of_before_after_deactivation(beside: Project, tmp_path: Path) -> None:
+    beside.ok("create", "--for", ".venv")
+    made, venv = read_activation(prefix_of(beside) / "tenv-meta/activation.json"), beside.folder / ".venv"
+    theirs = {
+        "PATH": f"{venv}/bin:/usr/bin:/bin", "VIRTUAL_ENV": str(venv), "CC": "my cc", "CUDA_HOME": "/old",
+        "MAX_JOBS": "3", "PYTHONHOME": "", "NVCC_APPEND_FLAGS": "-O2", "HOME": "/nonexistent", "LANG": "C.UTF-8",
+    }  # fmt: skip
+    shells = {shell.name: shell for shell in SPOKEN if shell.program and shell.name in ("bash", "zsh", "fish", "dash")}
+    assert "bash" in shells
+    for name, shell in shells.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        steps = [shell.shot("before"), shell.activate(folder, "venv", made), shell.shot("active")]
+        seen, said = shell.run(folder, [*steps, shell.deactivate(folder), shell.shot("after")], theirs)
+        assert said == "", name
+        active = {os.fsdecode(key): os.fsdecode(value) for key, value in seen["active"].items()}
+        assert seen["after"] == seen["before"], name
+        assert {key: active[key] for key in ("VIRTUAL_ENV", "CC", "MAX_JOBS", "PYTHONHOME")} == {
+            key: theirs[key] for key in ("VIRTUAL_ENV", "CC", "MAX_JOBS", "PYTHONHOME")
+        }, name
+        assert active["CUDA_HOME"] == f"{prefix_of(beside)}/cuda", name
+        assert shutil.which("python", path=active["PATH"]) == f"{venv}/bin/python", name
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="owners of files")
+def test_nothing_is_taken_that_another_user_can_write_or_a_link_brings(beside: Project, tmp_path: Path) -> None:
+    """One file, one folder, one link below a folder of headers, each the only fault of it."""
+    include, evil = site_of(beside) / "nvidia/cu13/include", tmp_path / "evil"
+    (evil / "thrust").mkdir(parents=True)
+    (evil / "cublas_v2.h").write_text("#error evil\n")
+    header, deep = include / "cublas_v2.h", include / "nv/deep"
+    kept = header.read_bytes()
+
+    def open_file() -> None:
+        header.chmod(0o666)
+
+    def open_folder() -> None:
+        deep.mkdir(parents=True)
+        deep.chmod(0o777)
+
+    def link_of_a_file() -> None:
+        header.unlink()
+        header.symlink_to(evil / "cublas_v2.h")
+
+    def link_of_a_folder() -> None:
+        (include / "thrust").symlink_to(evil / "thrust")
+
+    def of_another_user() -> None:
+        os.chown(header, 4711, 4711)
+
+    made = (open_file, open_folder, link_of_a_file, link_of_a_folder, *((of_another_user,) if not os.geteuid() else ()))
+    for make in made:
+        make()
+        ended = beside.ok("create", "--for", ".venv", "--dry-run", "--json")
+        assert ended.data["for"]["taken"] == [], make.__name__
+        assert str(site_of(beside) / "nvidia/cu13") not in ended.data["for"]["parts"], make.__name__
+        header.unlink()
+        header.write_bytes(kept)
+        (include / "thrust").unlink(missing_ok=True)
+        shutil.rmtree(include / "nv", ignore_errors=True)
+    assert "cublas" in beside.ok("create", "--for", ".venv", "--dry-run", "--json").data["for"]["taken"]
+    (site_of(beside) / "nvidia/a:b/include").mkdir(parents=True)
+    (include / "loop").symlink_to("loop")
+    open_file()
+    made_of = beside.ok("create", "--for", ".venv")
+    assert f"another user can write {header}" in made_of.err
+    linked = prefix_of(beside) / "cuda/include"
+    assert not any(path.resolve().is_relative_to(site_of(beside) / "nvidia/cu13") for path in linked.rglob("*"))
+
+
+def test_a_machine_that_does_not_fit_is_about_extensions(beside: Project) -> None:
+    call("create", "--for", ".venv", "--offline")
+    manifest = beside.folder / "manifests/venv.toml"
+    manifest.write_text(manifest.read_text().replace('glibc = "2.28"', 'glibc = "9.99"'))
+    ended = call("create", "venv")
+    assert ended.status == 4
+    assert "error[unfit-host]: an extension can't be compiled with `venv` on this machine (TE502)" in ended.err
+
+
+def test_records_of_a_terabyte_are_not_hashed(beside: Project) -> None:
+    with next(site_of(beside).glob("torch-*.dist-info/RECORD")).open("wb") as file:
+        file.truncate(1 << 40)
+    assert "bytes of headers and records" in beside.fails(4, "torch", "create", "--for", ".venv")
+
+
+@pytest.mark.skipif(current_platform() != "linux-64", reason="the made archives are of linux-64")
+@pytest.mark.parametrize(("release", "torch"), [("11.8.0", "2.6.0+cu118"), ("12.4.1", "2.6.0+cu124")])
+def test_a_toolkit_of_archives_is_created(beside: Project, served: Server, release: str, torch: str) -> None:
+    site, minor = site_of(beside), release[:4]
+    shutil.rmtree(site / "nvidia")
+    for info in (*site.glob("nvidia_*"), site / "torch-2.11.0.dist-info"):
+        shutil.rmtree(info)
+    make_torch(site, torch_files(torch, cuda=minor, code=("80",)), abi=ERROR_OLD)
+    serve_archives(served, release, DATA)
+    made = beside.ok("create", "old", "--for", ".venv", "--no-check", "--json").data  # GCC may be too new for 11.8
+    assert (made["for"]["cuda"], made["for"]["taken"]) == (minor, [])
+    prefix = Path(made["prefix"])
+    before = {"PATH": f"{beside.folder}/.venv/bin:/usr/bin:/bin", "VIRTUAL_ENV": "/theirs"}
+    active = activated(before, read_activation(prefix / "tenv-meta/activation.json"))
+    nvcc = shutil.which("nvcc", path=active["PATH"])
+    assert f"release {minor}" in subprocess.check_output([str(nvcc)], text=True)
+    home = Path(active["CUDA_HOME"])
+    assert (home / "include/cuda_runtime_api.h").is_file()
+    assert (home / "include/curand.h").is_file()
+    assert (active["_GLIBCXX_USE_CXX11_ABI"], active["VIRTUAL_ENV"], active["TORCH_CUDA_ARCH_LIST"]) == (
+        "0",
+        "/theirs",
+        "8.0",
+    )
+    assert deactivated(active) == before
+    assert beside.ok("create", "old", "--no-check", "--json").data["changed"] is False
+    assert beside.ok("verify", "old", "--no-probes", "--json").data["integrity"]["extra"] == []

@@ -34,7 +34,7 @@ def test_a_wheel_that_was_edited_in_another_environment_is_fetched_again(created
     assert other.read_bytes() == right
     assert "uv's cache has changed files of alpha, which are fetched again" in ended.err
     created.ok("verify", "tiny", "--prefix", str(tmp_path / "other"), "--no-probes")
-    assert created.run("verify", "tiny", "--no-probes").status == 8
+    assert created.ran("verify", "tiny", "--no-probes").status == 8
     created.ok("create", "tiny", "--repair")
     assert module.read_bytes() == right
 
@@ -51,7 +51,7 @@ def test_a_wheel_of_the_cache_that_uv_refuses_is_fetched_again(created: Project,
     ended = created.ok("create", "tiny", "--prefix", str(tmp_path / "other"))
     assert "uv's cache has changed files of beta, which are fetched again" in ended.err
     created.ok("verify", "tiny", "--prefix", str(tmp_path / "other"), "--no-probes")
-    assert created.run("verify", "tiny", "--no-probes").status == 8
+    assert created.ran("verify", "tiny", "--no-probes").status == 8
     created.ok("create", "tiny", "--repair")
     created.ok("verify", "tiny", "--no-probes")
 
@@ -71,7 +71,7 @@ def test_a_flipped_byte_in_the_conda_cache_is_found_at_install(conda: Conda, nam
     third = conda.prefix.with_name("third")
     conda.create("--prefix", str(third))
     assert (third / "share" / "data.txt").read_text() == "old\n"
-    assert conda.project.run("verify", "tiny", "--no-probes", "--prefix", str(third)).status == 0
+    assert conda.project.ran("verify", "tiny", "--no-probes", "--prefix", str(third)).status == 0
 
 
 def test_a_package_of_a_foreign_conda_cache_is_compared(

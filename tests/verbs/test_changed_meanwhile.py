@@ -121,9 +121,9 @@ USES = [
 def test_a_lock_of_the_same_size_and_time_is_seen(
     words: tuple[str, ...], status: int, created: Project, other: str
 ) -> None:
-    assert created.run(*words).status == 0
+    assert created.ran(*words).status == 0
     replace(created.lock, other)
-    ended = created.run(*words)
+    ended = created.ran(*words)
     assert (ended.status, "alpha 1.0 → 2.0" in ended.out + ended.err) == (status, True), ended
 
 
@@ -133,9 +133,9 @@ def test_a_lock_of_the_same_size_and_time_is_refused_where_locked(
     words: tuple[str, ...], created: Project, other: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TENV_LOCKED", "1")
-    assert created.run(*words).status == 0
+    assert created.ran(*words).status == 0
     replace(created.lock, other)
-    assert created.run(*words).status == 7
+    assert created.ran(*words).status == 7
 
 
 def test_a_manifest_of_the_same_size_and_time_is_seen(created: Project, other: str) -> None:
@@ -205,7 +205,7 @@ def test_a_pipe_in_the_place_of_tenv_toml_stops_no_command(created: Project) -> 
 def test_the_last_key_of_a_long_tenv_toml_counts(created: Project, other: str) -> None:
     (created.folder / "tenv.toml").write_text('default = "tiny"\n' + "# more\n" * 1000 + "sync = true\n")
     replace(created.lock, other)
-    assert created.run("run", "tiny", "--", "true").status == 0
+    assert created.ran("run", "tiny", "--", "true").status == 0
     assert alpha(created) == "2.0"
 
 
@@ -264,7 +264,7 @@ def test_no_byte_of_a_record_can_be_missing(created: Project) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_program_starts_with_the_signals_and_variables_of_its_caller(created: Project) -> None:
     text = "env | sort; grep SigIgn /proc/self/status"
-    ended = created.run("run", "tiny", "--", "sh", "-c", text, environment={"A": "1", "PYTHONHOME": ""})
+    ended = created.ran("run", "tiny", "--", "sh", "-c", text, environment={"A": "1", "PYTHONHOME": ""})
     assert ended.status == 0
     assert "A=1\n" in ended.out
     assert f"TENV_PREFIX={created.prefix}\n" in ended.out

@@ -14,6 +14,7 @@ from tenv.targets.search import find_places
 from tenv.verbs import edit_manifest
 from tenv.verbs.lock import lock_target
 from tenv.verbs.requests import TypedRequest, parse_request
+from tests.support.each import each
 from tests.support.fakes import make_wheel
 from tests.support.projects import Project, call
 
@@ -21,8 +22,8 @@ NO_SITE = Path("/nonexistent/lib/python3.11/site-packages")
 COMMENTED = '# ours\nalpha  = ">=1" # why\n'
 
 
-@pytest.mark.parametrize(
-    ("text", "request_"),
+@each(
+    "text, request_",
     [
         ("numpy", TypedRequest("numpy")),
         ("numpy>=2,<3", TypedRequest("numpy", ">=2,<3")),
@@ -40,14 +41,14 @@ def test_requests_are_read_as_pip_and_conda_write_them(text: str, request_: Type
     assert parse_request(text, "tiny", NO_SITE) == request_
 
 
-@pytest.mark.parametrize("text", ["", "-n", ">=2", "numpy @ https://x/y.whl", "a b[", "é"])
+@each("text", ["", "-n", ">=2", "numpy @ https://x/y.whl", "a b[", "é"])
 def test_what_is_no_request_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_request(text, "tiny", NO_SITE)
 
 
-@pytest.mark.parametrize(
-    ("text", "meant"),
+@each(
+    "text, meant",
     [
         ("click=>8", "'click>=8'"),
         ("numpy = < 3", "'numpy <= 3'"),
@@ -82,7 +83,7 @@ def test_add_replaces_a_range_where_it_stands(locked: Project) -> None:
 def test_add_brings_an_environment_up_to_date(created: Project) -> None:
     data = created.ok("add", "tiny", "gamma", "--json").data
     assert (data["section"], data["prefix"]) == ("pypi-dependencies", str(created.prefix))
-    assert created.run("run", "tiny", "--", "python", "-c", "import gamma").status == 0
+    assert created.ran("run", "tiny", "--", "python", "-c", "import gamma").status == 0
     created.ok("drop", "tiny", "gamma", "--no-create")
     assert created.ok("list", "--json").data[0]["state"] == "stale"
 

@@ -45,6 +45,14 @@ def patch_of(request: pytest.FixtureRequest) -> pytest.MonkeyPatch:
     return made
 
 
+def bundle_refused(request: pytest.FixtureRequest) -> Iterator[Words]:
+    project = project_of(request, "locked")
+    project.ok("bundle", "tiny")
+    with Path("tiny.tenv").open("r+b") as file:
+        file.truncate(Path("tiny.tenv").stat().st_size - 1)
+    yield ("create", "tiny", "--bundle", "tiny.tenv")
+
+
 def bug(request: pytest.FixtureRequest) -> Iterator[Words]:
     raising(request, RuntimeError("a table has no row"))
     yield ("targets",)
@@ -241,6 +249,7 @@ def program(request: pytest.FixtureRequest) -> Iterator[Words]:
 CASES: dict[type[TenvError], Case] = {
     errors.ArchiveRefusedError: archive_refused,
     errors.BugError: bug,
+    errors.BundleRefusedError: bundle_refused,
     errors.CancelledError: cancelled,
     errors.CertificateError: certificate,
     errors.EnvironmentBrokenError: environment_broken,

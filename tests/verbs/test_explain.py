@@ -30,13 +30,13 @@ def test_an_unknown_code_is_an_error_of_usage() -> None:
     assert call("explain").status == 2
 
 
-@pytest.mark.parametrize("slip", ["TE1O4", "te1o4", "104", "ET104"])
+@each("slip", ["TE1O4", "te1o4", "104", "ET104"])
 def test_a_slip_of_one_place_leads_to_the_rule(slip: str) -> None:
     assert "hint: did you mean" in (err := call("explain", slip).err)
     assert "`TE104`" in err
 
 
-@pytest.mark.parametrize("word", ["TE999", "TE", "xyz"])
+@each("word", ["TE999", "TE", "xyz"])
 def test_a_word_far_from_every_rule_leads_to_their_list(word: str) -> None:
     err = call("explain", word).err
     assert "did you mean" not in err
@@ -51,7 +51,7 @@ def test_a_file_given_as_a_rule_leads_to_log(tmp_path: Path, monkeypatch: pytest
     assert "hint: `tenv explain --log 'my build.log'` reads it\n" in ended.err
 
 
-@pytest.mark.parametrize("word", ["unknown-target", "[lock-stale]", "error[no-solution]"])
+@each("word", ["unknown-target", "[lock-stale]", "error[no-solution]"])
 def test_the_code_of_an_error_leads_to_its_explanation(word: str) -> None:
     err = call("explain", word).err
     code = word.removeprefix("error").strip("[]")

@@ -13,6 +13,7 @@ from tenv.locks.lock_features import features_of, take
 from tenv.locks.lock_file import read_lock
 from tenv.targets.manifest_file import read_manifest
 from tests.support.conda import Channel, make_conda, make_python
+from tests.support.each import each
 from tests.support.fakes import Index, make_wheel
 from tests.support.projects import HERE, Project, call, snapshot, write_config
 from tests.support.redist import Server, pack, regular
@@ -145,8 +146,8 @@ def test_an_export_holds_the_target_alone_and_says_so(featured: Project) -> None
     assert "features debug, test" in ended.err
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
+@each(
+    "text, message",
     [
         ('[feature.debug.system]\ngdb = "*"\n', "feature.debug.system: unknown key"),
         ('[feature.none.pypi-dependencies]\na = "*"\n', "feature.none: `--with none` takes every feature off"),

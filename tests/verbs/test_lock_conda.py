@@ -542,7 +542,7 @@ FOLLOWING = 'platforms = ["linux-64"]\nchannels = ["main-line"]\n[requirements]\
 def test_a_toolkit_follows_the_conda_package_of_torch(project: Project, channels: Channels) -> None:
     conda_torches(channels, "12.6", "12.9", "13.0")
     rewrite(project, head=FOLLOWING, dependencies='pytorch = "*"')
-    assert "TE313" in project.run("check", "tiny", "--build-only").out
+    assert "TE313" in project.ran("check", "tiny", "--build-only").out
     project.ok("lock", "tiny")
     found = chosen(project)
     assert (found["pytorch"], found["cuda-version"], found["cuda-nvcc"]) == ("2.9.1", "12.9", "12.9")

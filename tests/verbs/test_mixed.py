@@ -146,6 +146,6 @@ def test_what_is_gone_from_the_manifest_goes_and_comes_back(mixed: Mixed) -> Non
     after = {name: data for name, data in snapshot(project.prefix).items() if not name.startswith("tenv-meta")}
     assert after.keys() == before.keys()
     assert in_shell(project, 'echo "$MAGMA_HOME"') == [f"{project.prefix}/opt/magma"]
-    verified = project.run("verify", "tiny", "--no-probes")
+    verified = project.ran("verify", "tiny", "--no-probes")
     assert "all files are intact" in verified.err
     assert verified.status == 1  # a rollback leaves the environment older than the lock

@@ -66,8 +66,9 @@ def compare(pair: Pair, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[
     monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", pair.case.arch_list)
     checked = answers("check", "t", "--host-report", file)
     assert answers("check-driver", "t", "--host-report", file) == checked, pair.number
-    build = call("check-driver", "t", "--host-report", file, "--build-only").status
-    assert build == (0 if checked[0] is True else 1), pair.number
+    if pair.number % 4 == 0:
+        build = call("check-driver", "t", "--host-report", file, "--build-only").status
+        assert build == (0 if checked[0] is True else 1), pair.number
     return checked
 
 
@@ -196,9 +197,9 @@ def test_the_target_step_of_a_build_agrees_about_a_thousand_random_machines(
     assert len({name for name, _ in found}) == len(builds.commands.names)
 
 
-def test_all_commands_agree_about_a_hundred_random_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_commands_agree_about_forty_random_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commands = Commands(tmp_path, monkeypatch, FEW)
-    assert len({commands.agree(pair) for pair in pairs(FAST)}) > 2
+    assert len({commands.agree(pair) for pair in list(pairs(FAST))[1::3]}) > 2
 
 
 @pytest.mark.long

@@ -16,6 +16,7 @@ from tenv.sources.wheels.interpreters import Interpreter
 from tenv.sources.wheels.uv import Uv
 from tenv.targets.manifest import Manifest
 from tenv.targets.search import Origin, Target
+from tests.support.each import each
 
 MINORS = ("3.11", "3.12", "3.13")
 TARGET = Target(
@@ -127,8 +128,8 @@ def test_what_the_host_lacks_is_fetched() -> None:
     assert uv.fetched == ["3.13", "3.11", "3.12"]
 
 
-@pytest.mark.parametrize(
-    ("wanted", "message"),
+@each(
+    "wanted, message",
     [
         ("3.10", "`--python 3.10`: the lock of t serves 3.11, 3.12, 3.13"),
         ("python3.12x", "`--python python3.12x` is no program on PATH; the lock of t serves 3.11, 3.12, 3.13"),
@@ -166,9 +167,7 @@ def make_python(folder: Path, name: str, version: str, *, headers: bool) -> Path
     return program
 
 
-@pytest.mark.parametrize(
-    ("newer_has_headers", "expected"), [(True, "3.97.1"), (False, "3.96.2")], ids=["newer", "with headers"]
-)
+@each("newer_has_headers, expected", [(True, "3.97.1"), (False, "3.96.2")])
 def test_the_search_prefers_the_highest_minor_with_headers(
     tmp_path: Path, newer_has_headers: bool, expected: str
 ) -> None:

@@ -18,7 +18,7 @@ def config_file() -> Path:
 
 def test_the_only_manifest_is_the_default_target(created: Project) -> None:
     assert created.ok("default").out == "tiny\n"
-    assert created.run("run", "--", "sh", "-c", "echo $TENV_TARGET").out == "tiny\n"
+    assert created.ran("run", "--", "sh", "-c", "echo $TENV_TARGET").out == "tiny\n"
     assert created.ok("show").out == created.ok("show", "tiny").out
     created.ok("remove", "tiny")
     assert created.ok("create", "--json").data["target"] == "tiny"

@@ -43,7 +43,7 @@ def state_of(project: Project) -> str:
 def test_a_stale_environment_is_reported_by_every_command_that_uses_it(created: Project) -> None:
     said = newer(created)
     for words in USES[:-1]:
-        ended = created.run(*words)
+        ended = created.ran(*words)
         assert (ended.status, ended.err.count(f"warning: the environment `tiny` is stale: {said}")) == (0, 1), ended
         assert ended.err.count("`tenv create tiny` updates it") == 1
     [row] = created.ok("list", "--json").data
@@ -61,7 +61,7 @@ def test_stale_changes_no_status_but_that_of_verify_and_of_list_check(created: P
     assert call("list", "--check").status == 0
     assert call(*USES[-1]).status == 0
     newer(created)
-    assert [created.run(*words).status for words in USES] == [0, 0, 0, 1]
+    assert [created.ran(*words).status for words in USES] == [0, 0, 0, 1]
     found = call(*USES[-1], "--json").data
     assert found["stale"] is True
     assert (call("list").status, call("list", "--check").status) == (0, 1)
@@ -190,8 +190,8 @@ def test_what_is_created_for_another_project_is_not_noted_by_the_lock_there(
 def test_run_brings_it_up_to_date_on_request(created: Project) -> None:
     newer(created)
     shown = ("tiny", "--", "sh", "-c", "python -B -c 'import alpha; print(alpha.VERSION)'")
-    assert created.run("run", *shown).out == "1.0\n"
-    assert created.run("run", "--sync", *shown).out == "3.0\n"
+    assert created.ran("run", *shown).out == "1.0\n"
+    assert created.ran("run", "--sync", *shown).out == "3.0\n"
     assert state_of(created) == "ready"
 
 
@@ -203,13 +203,13 @@ def test_an_update_of_the_same_size_and_second_runs_the_new_module(
         monkeypatch.delenv(name, raising=False)
     newer(created)
     shown = ("tiny", "--", "python", "-c", "import alpha; print(alpha.VERSION)")
-    assert created.run("run", *shown).out == "1.0\n"
+    assert created.ran("run", *shown).out == "1.0\n"
     module = created.site() / "alpha.py"
     before = module.stat()
     created.ok("create", "tiny")
     assert module.stat().st_size == before.st_size
     os.utime(module, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert created.run("run", *shown).out == "3.0\n"
+    assert created.ran("run", *shown).out == "3.0\n"
 
 
 @pytest.mark.parametrize("where", first_fast(["project", "user"]))
@@ -220,15 +220,15 @@ def test_the_project_or_the_user_can_ask_for_that_always(created: Project, where
     else:
         write_config("sync = true\n")
     shown = ("tiny", "--", "sh", "-c", "python -B -c 'import alpha; print(alpha.VERSION)'")
-    assert created.run("run", "--no-sync", *shown).out == "1.0\n"
-    assert created.run("run", *shown).out == "3.0\n"
+    assert created.ran("run", "--no-sync", *shown).out == "1.0\n"
+    assert created.ran("run", *shown).out == "3.0\n"
 
 
 def test_the_project_wins_over_the_user(created: Project) -> None:
     newer(created)
     (created.folder / "tenv.toml").write_text("sync = false\n")
     write_config("sync = true\n")
-    assert "is stale" in created.run("run", "tiny", "--", "true").err
+    assert "is stale" in created.ran("run", "tiny", "--", "true").err
 
 
 def test_sync_writes_no_lock(created: Project) -> None:

@@ -163,13 +163,13 @@ def word(ended: Ended) -> str:
 def row(made: Checkout) -> tuple[dict[str, str], str]:
     """Return the cells of one way, and the sentence of `activate`."""
     cells = {
-        name: word(call(*words) if words[0] != "run" else made.project.run(*words)) for name, words in COMMANDS.items()
+        name: word(call(*words) if words[0] != "run" else made.project.ran(*words)) for name, words in COMMANDS.items()
     }
     for shell in ("bash", "fish"):
         first, again = made.hook(shell), made.hook(shell)
         assert (first.status, again.status) == (0, 0), first.err + again.err
         cells[f"{shell} hook"] = f"{word(again)} ({again.out})"
-    said = [line for line in made.project.run(*COMMANDS["activate"]).err.splitlines() if line]
+    said = [line for line in made.project.ran(*COMMANDS["activate"]).err.splitlines() if line]
     return cells, "\n".join(said).replace(str(made.project.folder), "~/pytorch")
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.each import each
 from tests.support.projects import call
 
 REPORT = {
@@ -17,7 +18,7 @@ REPORT = {
 OLD = "nearest to CUDA 12.2 that driver 515.76 {whose} runs: `cuda118`"
 
 
-@pytest.mark.parametrize("verb", ["check", "check-driver", "create"])
+@each("verb", ["check", "check-driver", "create"])
 def test_an_assumed_driver(verb: str) -> None:
     old = call(verb, "cuda122", "--assume-driver", "515.76")
     assert (old.status, OLD.format(whose="(assumed)") in old.err) == (2, True), old.err

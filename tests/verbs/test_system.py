@@ -54,7 +54,7 @@ def variables(project: Project) -> dict[str, str]:
 
 def runs(project: Project) -> str:
     """Run a program in the environment as a user would, and return what is said."""
-    ended = project.run("run", "tiny", "--", "true")
+    ended = project.ran("run", "tiny", "--", "true")
     assert ended.status == 0, ended.err
     return ended.err
 

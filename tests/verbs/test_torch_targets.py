@@ -14,9 +14,10 @@ from tenv.targets.manifest_file import read_manifest
 from tenv.targets.nearest_cuda import HostDriver
 from tenv.targets.torch_cuda import follow, torch_cuda
 from tenv.verbs.torch_target import NEWEST, manifest_text, torch_request
+from tests.support.each import each
 from tests.support.fakes import MINORS, make_wheel
 from tests.support.projects import Project, call
-from tests.support.redist import Server
+from tests.support.redist import Server, serve_archives
 from tests.support.torches import make_base, make_torch, make_venv, torch_files
 
 DATA = Path(__file__).parent.parent / "data" / "redist"
@@ -73,12 +74,16 @@ def test_the_toolkit_follows_torch(torches: Project) -> None:
     assert {**locked(torches)} == {
         "cuda": "13.2", "torch": "2.15.0", "cuda-toolkit": "13.2.2", "nvidia-nvjitlink": "13.2.86"
     }  # fmt: skip
+    torches.lock.unlink()
+    assert "TE313" not in call("create", "tiny").err  # it locks the torch itself
+    torches.ok("create", "tiny", "--no-check")  # uv takes 2.15.0+cpu for `==2.15.0`
+    assert [*torches.prefix.glob("lib/python3*/site-packages/torch-2.15.0.dist-info")]
 
 
 def test_before_cuda_13_the_toolkit_is_archives(project: Project, served: Server) -> None:
     make_wheel(project.index.folder, "nvidia_cuda_runtime_cu12", "12.4.127")
     make_wheel(project.index.folder, "torch", "2.6.0", requires=[f"nvidia-cuda-runtime-cu12==12.4.127{ON_LINUX}"])
-    served.files["/compute/cuda/redist/redistrib_12.4.1.json"] = (DATA / "cuda_redistrib_12.4.1.json").read_bytes()
+    serve_archives(served, "12.4.1", DATA)
     follows(project, platforms="linux-64")
     project.ok("lock", "tiny")
     lock = read_lock(project.lock, "tiny")
@@ -86,6 +91,9 @@ def test_before_cuda_13_the_toolkit_is_archives(project: Project, served: Server
     nvcc = next(row for row in lock.archives["linux-64"] if row.name == "cuda_nvcc")
     assert (nvcc.release, nvcc.part_of) == ("12.4.1", "cuda")
     project.ok("lock", "tiny", "--check")
+    if current_platform() == "linux-64":  # the made archives are of it
+        project.ok("create", "tiny", "--no-check")
+        assert "release 12.4" in project.run("run", "tiny", "--", "nvcc", "--version").out
 
 
 def test_a_torch_without_cuda_is_nothing_to_follow(torches: Project) -> None:
@@ -124,8 +132,8 @@ def test_add_names_the_torch_of_the_target_s_cuda_and_its_edits(torches: Project
     assert "the default index has no torch with CUDA 12.9" in said
 
 
-@pytest.mark.parametrize(
-    ("version", "requires", "platform", "cuda"),
+@each(
+    "version, requires, platform, cuda",
     [
         ("2.15.0", ["cuda-toolkit[cublas]==13.2.2; platform_system == 'Linux'"], "linux-64", "13.2"),
         ("2.15.0", ["cuda-toolkit[cublas]==13.2.2; platform_system == 'Linux'"], "win-64", None),
@@ -153,8 +161,8 @@ def test_a_target_of_conda_takes_the_parts_of_conda_forge() -> None:
     assert follow(found, None) == open_
 
 
-@pytest.mark.parametrize(
-    ("word", "platform", "torch", "python", "label"),
+@each(
+    "word, platform, torch, python, label",
     [
         ("2.14", "linux-64", "2.14.*", ">=3.10,<3.15", ""),
         ("2.14.1", "linux-aarch64", "2.14.1", ">=3.10,<3.15", ""),
@@ -170,7 +178,7 @@ def test_the_torch_that_a_word_means(word: str, platform: str, torch: str, pytho
     assert (found.version, found.python, found.label) == (torch, python, label)
 
 
-@pytest.mark.parametrize("word", ["2.1", "2.9+cpu", "2.9+rocm6.4", "nothing/here"])
+@each("word", ["2.1", "2.9+cpu", "2.9+rocm6.4", "nothing/here"])
 def test_a_word_that_means_no_torch_with_cuda(word: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         torch_request(word, FACTS, "linux-64", tmp_path)
@@ -200,7 +208,7 @@ def test_a_target_has_the_torch_of_an_environment(tmp_path: Path) -> None:
         torch_request(".venv", FACTS, "linux-64", tmp_path)
 
 
-@pytest.mark.parametrize("version", ["2.16.0a0+git1234567", "2.16.0.dev20261101+cu132"])
+@each("version", ["2.16.0a0+git1234567", "2.16.0.dev20261101+cu132"])
 def test_a_torch_that_no_index_has_can_t_be_asked_for(version: str, tmp_path: Path) -> None:
     site = make_venv(tmp_path / ".venv", make_base(tmp_path / "base"))
     make_torch(site, torch_files(version, cuda="13.2"))

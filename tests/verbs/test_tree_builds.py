@@ -109,6 +109,44 @@ def test_nothing_is_built_twice(project: Project, tree: Path, tmp_path: Path, ki
     assert calls.read_text() == "built\n"
 
 
+def test_a_commit_is_built_once_for_two_environments(project: Project, tree: Path, tmp_path: Path) -> None:
+    seen, backend = tmp_path / "seen", tree / "backend" / "own_backend.py"
+    noted = f"open({str(seen)!r}, 'a').write('built\\n')"
+    backend.write_text(
+        backend.read_text().replace("    project = _project()\n", f"    project = _project(); {noted}\n")
+    )
+    commit = commit_all(tree, "first")
+    project.edit('alpha  = ">=1"', f'vision = {{ git = "{tree.as_uri()}", rev = "{commit}" }}')
+    project.ok("create", "tiny")
+    (tree / "pyproject.toml").rename(tree.parent / "away")  # the commit is kept, and its repository not asked
+    project.ok("create", "tiny", "--locked", "--offline", "--prefix", str(tmp_path / "second"))
+    assert seen.read_text() == "built\n"
+    for prefix in (project.prefix, tmp_path / "second"):
+        (info,) = prefix.rglob("vision-1.0.dist-info")
+        assert json.loads((info / "direct_url.json").read_text())["vcs_info"]["commit_id"] == commit
+    project.ok("verify", "tiny")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux denies sockets")
+def test_the_build_of_a_commit_gets_no_network(project: Project, tree: Path) -> None:
+    backend = tree / "backend" / "own_backend.py"
+    asks = f"import urllib.request; urllib.request.urlopen({project.index.url + '/alpha/'!r})"
+    backend.write_text(backend.read_text().replace("    project = _project()\n", f"    project = _project(); {asks}\n"))
+    commit_all(tree, "first")
+    ask(project, tree, "repository")
+    said = " ".join(project.fails(8, "environment-broken", "create", "tiny").split())
+    assert "vision can't be built" in said
+    assert "its build wants a network, which a build of a locked source archive or commit does not get" in said
+
+
+def test_the_origin_of_an_editable_package_is_its_folder(project: Project, tree: Path) -> None:
+    ask(project, tree, "editable")
+    project.ok("create", "tiny")
+    (info,) = project.site().glob("vision-1.0.dist-info")
+    assert json.loads((info / "direct_url.json").read_text()) == {"url": tree.as_uri(), "dir_info": {"editable": True}}
+    project.ok("verify", "tiny")
+
+
 @pytest.mark.long
 def test_an_edit_whose_package_can_not_be_built_says_what_stays_and_what_takes_it_back(
     project: Project, tree: Path

@@ -68,7 +68,7 @@ def check(project: Project, mine: dict[str, str]) -> None:
 def interrupt(project: Project) -> None:
     """Give the state that a killed `create` leaves, with what it knew of the user's files."""
     state = project.state()
-    listed = project.run("verify", "tiny", "--no-probes", "--json").data["integrity"]["extra"]
+    listed = project.ran("verify", "tiny", "--no-probes", "--json").data["integrity"]["extra"]
     project.state_file.write_text(json.dumps({**state, "state": "creating", "foreign": listed}))
 
 

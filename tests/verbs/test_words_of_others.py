@@ -10,6 +10,7 @@ from tenv import __version__
 from tenv.core.errors import UsageError
 from tenv.host.machine import current_platform
 from tenv.verbs.requests import AddOptions, parse_request
+from tests.support.each import each
 from tests.support.fakes import make_wheel
 from tests.support.projects import Project, call
 
@@ -40,7 +41,7 @@ def test_a_feature_is_added_to_listed_run_with_and_dropped_from(project: Project
     err = project.fails(8, "environment-missing", *run)
     assert "the environment of tiny lacks the feature debug" in err
     assert "has no feature `nosuch`" in project.fails(2, "usage", *run[:1], "--with", "nosuch", *run[3:])
-    done = project.run("run", "--sync", *run[1:])
+    done = project.ran("run", "--sync", *run[1:])
     assert done.status == 0, done.err
     assert project.state()["features"] == ["debug"]
     plan = project.ok("run", "--json", *run[1:]).data
@@ -66,8 +67,8 @@ def test_a_package_of_one_platform_is_asked_for_there(project: Project) -> None:
         assert "it is for " in project.fails(2, "usage", *words, "--platform", "osx-64")
 
 
-@pytest.mark.parametrize(
-    ("options", "typed", "given"),
+@each(
+    "options, typed, given",
     [
         (AddOptions(branch="main"), TREE, {"branch": "main"}),
         (AddOptions(tag="v1.0"), TREE, {"tag": "v1.0"}),
@@ -80,8 +81,8 @@ def test_a_revision_is_written_with_its_kind(options: AddOptions, typed: str, gi
     assert found.tree.given() == {"git": "https://example.com/vision", **given}
 
 
-@pytest.mark.parametrize(
-    ("options", "typed", "message"),
+@each(
+    "options, typed, message",
     [
         (AddOptions(branch="main"), "numpy", "is no git repository"),
         (AddOptions(branch="main", tag="v1"), TREE, "`--tag` names the revision already"),

@@ -5,6 +5,7 @@ The target is the named one, the default one of ``tenv.toml``, else the best one
 
 import contextlib
 import os
+import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import replace
@@ -31,7 +32,9 @@ from tenv.checks.pytorch_source import SourceRequirement, find_source
 from tenv.checks.rules.checkout import STALE, SUBMODULES
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.errors import TenvError, UnfitHostError, UsageError
+from tenv.core.file_content import read_text
 from tenv.core.git import Repository, find_repository
+from tenv.core.names import normalize
 from tenv.environment.state import digests_of
 from tenv.host.machine import current_platform
 from tenv.locks.lock import Lock
@@ -49,6 +52,12 @@ __all__ = [
 _UPDATE = "git submodule sync --recursive && git submodule update --init --recursive"
 _MIRROR = "git config --global url.https://MIRROR/.insteadOf https://github.com/"
 _SHOWN = 4
+_COMPILES = (
+    ("setup.py", re.compile(r"torch\.utils\.cpp_extension|from torch\.utils import cpp_extension")),
+    ("CMakeLists.txt", re.compile(r"find_package\(\s*Torch\b", re.IGNORECASE)),
+    ("pyproject.toml", re.compile(r"""["']torch(?=["' <>=!~;])""")),
+)
+"""The build files of a package, with the words by which one compiles against an installed torch."""
 _SOURCE = "cmake/PreBuildSteps.cmake, setup.py: check_submodules of github.com/pytorch/pytorch"
 
 
@@ -58,6 +67,9 @@ def check_checkout(job: BuildJob) -> Done:
     Raises:
         UsageError: The folder is no checkout of PyTorch.
     """
+    named = (job.checkout / "version.txt").exists() and (job.checkout / "torch").is_dir()  # torchvision has the former
+    if job.checkout.is_dir() and not named:
+        raise _other_folder(job.checkout)
     tree = find_source(str(job.checkout), user_facts(job.context))
     if tree is None:
         raise UsageError(f"{job.checkout} is no checkout of PyTorch", hint="`tenv build --pytorch DIR` names one")
@@ -75,6 +87,23 @@ def check_checkout(job: BuildJob) -> Done:
     facts = {"version": version, "way": job.found.way.value, "way_from": job.found.evidence, "commit": commit}
     built = f"{version}{f' at {commit[:10]}' if commit else ''}, built by {job.found.way.value} ({job.found.evidence})"
     return Done(findings, facts, lines=(built,))
+
+
+def _other_folder(folder: Path) -> UsageError:
+    """Return the error for a folder that is no checkout of PyTorch: it may be a package that compiles against torch."""
+    for file, pattern in _COMPILES:
+        with contextlib.suppress(OSError):
+            if match := pattern.search(read_text(folder / file)):
+                what = f"compiles against an installed torch (`{' '.join(match[0].split())}` in its {file})"
+                name = normalize(folder.name) or "NAME"
+                row = f'{name} = {{ path = "{folder}", isolation = false, requires = ["torch"] }}'
+                return UsageError(
+                    f"{folder} {what}, and is no checkout of PyTorch",
+                    hint=f"`{row}` in a target's [pypi-dependencies], and `tenv create TARGET` compiles it",
+                )
+    known = [name for name, _ in _COMPILES if (folder / name).is_file()]
+    why = f"and its {' and '.join(known)} name{'s' * (len(known) == 1)} no torch" if known else "and has no build file"
+    return UsageError(f"{folder} is no checkout of PyTorch, {why}", hint="`tenv build --pytorch DIR` names a checkout")
 
 
 def settle_target(job: BuildJob, name: str) -> None:

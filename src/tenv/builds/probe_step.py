@@ -39,8 +39,8 @@ _LIBRARIES = {
     "USE_SYSTEM_NCCL": ("nccl", "NCCL", "nvidia-nccl-cu{major}"),
     "USE_STATIC_MKL": ("mkl", "MKL", "mkl-static"),
 }
-_REQUIREMENTS = re.compile(r"^\s*install_requires\s*=\s*\[(.*?)^\s*\]", re.MULTILINE | re.DOTALL)
-_REQUIREMENT = re.compile(r"^\s*[\"']([A-Za-z0-9][\w.-]*)\s*([^\"']*)[\"']\s*,", re.MULTILINE)
+_REQUIREMENTS = re.compile(r"^[ \t]*install_requires\s*=\s*\[(.*?)^[ \t]*\]", re.MULTILINE | re.DOTALL)
+_REQUIREMENT = re.compile(r"^[ \t]*[\"']([A-Za-z0-9][\w.-]*)\s*([^\"']*)[\"']\s*,", re.MULTILINE)
 
 
 def check_probe(job: BuildJob) -> Done:

@@ -114,9 +114,12 @@ def require_build(
     if against:
         codes = tuple(dict.fromkeys(found.code for found in against))
         of_lock = set(against) <= _of_lock(target, around, lock)
+        manifest = target.manifest
+        of_torch = manifest.beside or manifest.requirements.cuda_from
+        who = "an extension can't be compiled" if of_torch else "PyTorch can't be built"
         what = f"the lock of `{target.name}` on any machine" if of_lock else f"`{target.name}` on this machine"
         raise (UnbuildableLockError if of_lock else UnfitHostError)(
-            f"PyTorch can't be built with {what} ({', '.join(codes)})",
+            f"{who} with {what} ({', '.join(codes)})",
             [found.to_json() for found in findings],
             hint=(
                 f"`tenv explain {codes[0]}` has the details; `tenv create {target.name} --no-check` creates the "

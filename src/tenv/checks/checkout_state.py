@@ -30,11 +30,11 @@ __all__ = [
     "read_state",
 ]
 
-_PROJECT = re.compile(r"^\s*project\(\s*(?:Torch|Caffe2)\b", re.MULTILINE)
+_PROJECT = re.compile(r"^[ \t]*project\(\s*(?:Torch|Caffe2)\b", re.MULTILINE)
 EXPECTED = ("CMakeLists.txt", "Makefile", "setup.py", "LICENSE", "LICENSE.md", "LICENSE.txt")
 """One of these must be in each submodule."""
 
-_PATH = re.compile(r"^\s*path\s*=\s*(.+?)\s*$", re.MULTILINE)
+_PATH = re.compile(r"^[ \t]*path\s*=\s*(.+?)\s*$", re.MULTILINE)
 _CHECKS = ("setup.py", "cmake/PreBuildSteps.cmake")
 _BRINGS = re.compile(r"(Trying to initialize submodules|Initializing git submodules)", re.IGNORECASE)
 _UNLISTED = tuple(f"third_party/{name}" for name in ("gloo", "cpuinfo", "onnx", "fbgemm", "cutlass"))

@@ -36,7 +36,8 @@ def named_torch(asked: str, facts: Facts, platform: str) -> InstalledTorch:
     if isinstance(found, Missing):
         raise UsageError(
             f"--torch {asked}: {found.reason}",
-            hint="name an environment, its Python, a wheel or a version: `--torch .venv`, `--torch 2.9+cu128`",
+            hint="name an environment, its Python, a wheel or a version: `--torch .venv`, `--torch 2.9+cu128`, "
+            'the active one by `--torch "$VIRTUAL_ENV"`, that of Poetry by `--torch "$(poetry env info -p)"`',
         )
     return found
 

@@ -42,19 +42,19 @@ _REVISION = r"v?[0-9]{1,4}(\.[0-9]{1,4}){1,3}([.+-]?[A-Za-z][\w.+-]*|\+[\w.+-]+)
 """A release, ``2.9.0a0+git1234`` and ``2.9.0+cu128`` among them."""
 _NUMBER = r"(\d+(?:\.\d+)*)"
 _RELEASE = r"(?a)\d{1,4}\.\d{1,4}(?!\d)"
-_CMAKE = rf"^\s*cmake_minimum_required\(\s*VERSION\s+{_NUMBER}"
-_CXX = r"^\s*set\(\s*CMAKE_CXX_STANDARD\s+(\d+)"
+_CMAKE = rf"^[ \t]*cmake_minimum_required\(\s*VERSION\s+{_NUMBER}"
+_CXX = r"^[ \t]*set\(\s*CMAKE_CXX_STANDARD\s+(\d+)"
 _GCC = (
     rf"GCC-{_NUMBER} or newer is required",
     (
-        rf"^\s*if\(\s*CMAKE_(?:COMPILER_IS_GNUCXX|CXX_COMPILER_ID\s+STREQUAL\s+\"GNU\")\s+AND\s+"
+        rf"^[ \t]*if\(\s*CMAKE_(?:COMPILER_IS_GNUCXX|CXX_COMPILER_ID\s+STREQUAL\s+\"GNU\")\s+AND\s+"
         rf"CMAKE_CXX_COMPILER_VERSION\s+VERSION_LESS\s+\"?{_NUMBER}\"?\s*\)\s*message\(\s*FATAL_ERROR"
     ),
 )
 _CLANG = (
     rf"Clang-{_NUMBER} or newer is required",
     (
-        rf"^\s*if\(\s*CMAKE_CXX_COMPILER_ID\s+STREQUAL\s+\"Clang\"\s+AND\s+"
+        rf"^[ \t]*if\(\s*CMAKE_CXX_COMPILER_ID\s+STREQUAL\s+\"Clang\"\s+AND\s+"
         rf"CMAKE_CXX_COMPILER_VERSION\s+VERSION_LESS\s+\"?{_NUMBER}\"?\s*\)\s*message\(\s*FATAL_ERROR"
     ),
 )
@@ -66,7 +66,7 @@ _CUDNN = rf"PyTorch (?:requires|needs) [Cc]uDNN[ -]{_NUMBER} (?:and|or) above"
 _SETUP_PYTHON = r"^python_min_version\s*=\s*\(([\d,\s]+)\)"
 _SETUP_REQUIRES = r"python_requires\s*=\s*[\"']([<>=!~\d.,\s*]+)[\"']"
 _REQUIRED_CMAKE = rf"cmake\s*(?:>=|~=)\s*{_NUMBER}"
-_SETUP_VERSION = r"^\s*version\s*=\s*[\"'](\d+\.\d[\w.+]*)[\"']"
+_SETUP_VERSION = r"^[ \t]*version\s*=\s*[\"'](\d+\.\d[\w.+]*)[\"']"
 _FILE = ".github/scripts/generate_binary_build_matrix.py"
 _LIST = r"^{}\s*(?::[^=\n]+)?=\s*\[([^\]]*)\]"
 _MINOR = r"[\"'](\d+\.\d+)t?[\"']"

@@ -1,5 +1,6 @@
 """``tenv create``."""
 
+import contextlib
 import shlex
 import sys
 from dataclasses import asdict, replace
@@ -10,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from tenv.cli.command import command, named_features, offline_option, target_argument
+from tenv.cli.command import command, named_features, not_empty, offline_option, target_argument
 from tenv.cli.host import from_report_option, host_options, pytorch_option, taken_from_report
-from tenv.cli.output import Result, Voice, count, format_bytes, format_seconds, print_findings
+from tenv.cli.output import Result, Voice, count, format_bytes, format_seconds, is_terminal, print_findings
 from tenv.cli.progress_bar import Terminal
 
 if TYPE_CHECKING:
@@ -60,6 +61,25 @@ __all__ = ["create"]
     metavar="FEATURES",
     help="The features of the target to install too, such as debug,test; `none` removes all features.",
 )
+@click.option(
+    "--bundle",
+    "place",
+    metavar="FILE|URL",
+    callback=not_empty,
+    help="Take every file from a bundle that `tenv bundle` wrote, and use no network.",
+)
+@click.option(
+    "--lock-digest",
+    default="",
+    metavar="SHA256",
+    help="The sha256 of the bundle's lock: trust a bundle whose target is unknown here.",
+)
+@click.option(
+    "--bundle-digest",
+    default="",
+    metavar="SHA256",
+    help="Likewise the digest of the whole bundle, as `tenv bundle` printed it.",
+)
 @offline_option
 @click.option("--no-wait", is_flag=True, help="End with status 8 if another process uses the environment.")
 @click.option(
@@ -87,6 +107,9 @@ def create(
     repair: bool,
     anew: bool,
     features: str | None,
+    place: str | None,
+    lock_digest: str,
+    bundle_digest: str,
     offline: bool,
     no_wait: bool,
     beside: Path | None,
@@ -106,14 +129,25 @@ def create(
 
     With --for, tenv reads the torch of another environment, writes the manifest of a target for it, named TARGET or as
     that environment, and makes the toolkit alone: nvcc, CMake, Ninja. Nothing of that environment is run or changed.
+
+    With --bundle, every file comes from that bundle. Its lock has to be the lock of the target here; of a target that
+    is unknown here, --lock-digest or --bundle-digest names it, or tenv asks. Every byte is compared before the
+    environment changes.
     """
     from tenv.checks.host_options import HostOptions
     from tenv.project.context import Context
     from tenv.verbs import create as workflow
 
     mode, named = _mode(locked=locked, frozen=frozen), named_features(features)
-    with Terminal(voice) as progress:
+    with Terminal(voice) as progress, contextlib.ExitStack() as held:
         context, begun = Context(progress=progress, offline=offline), None
+        if place is not None:
+            _require_alone(beside=beside, target_from_report=target_from_report, lock_file=lock_file, target=target)
+            digests = (lock_digest, bundle_digest)
+            context, target, python = held.enter_context(_from_bundle(context, place, target, python, digests))
+            mode = workflow.LockMode.LOCKED if mode is workflow.LockMode.UPDATE else mode
+        elif lock_digest or bundle_digest:
+            raise click.UsageError("--lock-digest and --bundle-digest are about a bundle: --bundle FILE")
         options, taken = HostOptions(**host), None
         if beside is not None:
             _require_plain(target_from_report=target_from_report, pytorch=pytorch)
@@ -152,6 +186,31 @@ def _judged(
     if choice:
         progress.say("\n".join(choice.lines()))
     return context, around, choice
+
+
+def _require_alone(
+    *, beside: Path | None, target_from_report: bool, lock_file: Path | None, target: str | None
+) -> None:
+    """Refuse the options that choose a target or a lock beside the bundle's."""
+    from tenv.targets.search import AUTO  # late: as above
+
+    given = (("--for", beside), ("--target-from-report", target_from_report), ("--lock-file", lock_file))
+    for option, value in (*given, ("`auto`", target == AUTO)):
+        if value:
+            raise click.UsageError(f"--bundle and {option} exclude each other")
+
+
+def _from_bundle(
+    context: "Context", place: str, target: str | None, python: str | None, digests: tuple[str, str]
+) -> "contextlib.AbstractContextManager[tuple[Context, str, str | None]]":
+    from tenv.verbs.bundle import Trust, opened  # late: few environments come from a bundle
+
+    def ask(lines: "Sequence[str]") -> bool:
+        context.progress.say("\n".join(lines))
+        return click.confirm("Trust it, write its manifest and its lock to your folder, and create it?", err=True)
+
+    on_terminal = sys.stdin is not None and sys.stdin.isatty() and is_terminal(sys.stderr)
+    return opened(context, place, target, python, Trust(*digests, ask if on_terminal else None))
 
 
 def _require_plain(*, target_from_report: bool, pytorch: str) -> None:

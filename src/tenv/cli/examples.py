@@ -18,6 +18,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "packages": ("tenv packages cuda130 --sort size", "tenv packages cuda130 '^nvidia-'"),
     "merge-driver": ("tenv merge-driver --install", "tenv merge-driver locks/mine.lock"),
     "export": ("tenv export pixi cuda121 -o workspace", "tenv export requirements.txt cuda130 -o wheels.txt"),
+    "bundle": ("tenv bundle cuda130 --platform linux-64", "tenv bundle mine --python 3.12 -o mine.tenv"),
     "import": ("tenv import environment.yml", "tenv import pixi.lock --environment cuda --name mine"),
     "create": ("tenv create auto", "tenv create cuda130 --dry-run"),
     "verify": ("tenv verify cuda130", "tenv verify cuda130 --no-probes"),

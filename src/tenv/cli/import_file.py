@@ -37,7 +37,7 @@ def import_file(
     """Make a target from FILE of another tool.
 
     tenv reads pixi.lock, pixi.toml, conda-lock.yml, environment.yml, explicit lists, requirements.txt, pylock.toml,
-    uv.lock and pyproject.toml.
+    uv.lock, pyproject.toml (also of Poetry), Pipfile and setup.cfg.
 
     tenv writes manifests/NAME.toml and, if the file has hashes, locks/NAME.lock. It lists on standard error what a
     target can't hold. It asks the indexes for source archives and their build, and runs no code of them.

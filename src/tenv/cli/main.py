@@ -57,6 +57,7 @@ GROUPS = {
     },
     "Other tools and settings": {
         "export": ("export", "export"),
+        "bundle": ("bundle", "bundle"),
         "import": ("import_file", "import_file"),
         "merge-driver": ("merge_driver", "merge_driver"),
         "config": ("settings", "config"),

@@ -103,6 +103,18 @@ class Authorities:
             found["SSL_CERT_DIR"] = os.pathsep.join(map(str, self.folders))
         return found
 
+    def git_variables(self, folder: Path) -> dict[str, str]:
+        """Return the environment variables that name them to git, which knows the operating system's by itself.
+
+        Args:
+            folder: Where to write a file that these variables name: git takes one file.
+        """
+        if not (self.files or self.folders):
+            return {}
+        bundle = folder / "authorities.pem"
+        bundle.write_bytes(b"\n".join(_read(file) for file in self._all_files()))
+        return {"GIT_SSL_CAINFO": str(bundle)}
+
     def refusal(self, said: str, url: str = "") -> CertificateError | None:
         """Return the error about a certificate that OpenSSL or rustls rejected; None for other messages.
 

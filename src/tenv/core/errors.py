@@ -224,6 +224,12 @@ class ArchiveRefusedError(NetworkError):
     code = "archive-refused"
 
 
+class BundleRefusedError(NetworkError):
+    """A bundle is damaged, cut or altered; nothing of it is used."""
+
+    code = "bundle-refused"
+
+
 class UnsafePackageError(NetworkError):
     """A package has names outside the prefix or inside files that it does not own."""
 

@@ -261,14 +261,20 @@ def _adapter(settings: HttpSettings, stopped: threading.Event, *, verified: bool
     import urllib3
     from requests.adapters import HTTPAdapter
 
+    making = threading.Lock()
+
     @functools.cache
-    def context() -> ssl.SSLContext:
+    def make() -> ssl.SSLContext:
         made = settings.authorities.context()
         if not verified:
             urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)  # the user's settings say so
             made.check_hostname = False
             made.verify_mode = ssl.CERT_NONE
         return made
+
+    def context() -> ssl.SSLContext:
+        with making:  # threads that come first together would each make one, and share no connections
+            return make()
 
     class Adapter(HTTPAdapter):
         """Verifies servers only by `context`, which is created on the first connection: it takes 30 ms."""

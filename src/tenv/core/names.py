@@ -28,6 +28,7 @@ __all__ = [
     "channel_url",
     "channel_urls",
     "channel_word",
+    "conda_address",
     "dist_info",
     "dist_infos",
     "entry_in_cache",
@@ -128,6 +129,12 @@ def channel_url(word: str, package: str = "") -> str:
 def channel_word(word: str) -> str:
     """Return the shortest name of a channel: its bare name if that means the same URL."""
     return channel_url(word).removeprefix(_HOME)
+
+
+def conda_address(url: str) -> str:
+    """Return the address of a conda package with a plain file name: conda-lock writes the `!` of an epoch as `%21`."""
+    home, _, file = url.rpartition("/")
+    return f"{home}/{unquote(file)}"
 
 
 def channel_of(url: str) -> str:

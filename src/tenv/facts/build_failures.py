@@ -79,6 +79,10 @@ class BuildFailure:
     remedies: Annotated[tuple[Remedy, ...], Column("fix")]
     basis: Basis
 
+    def __hash__(self) -> int:
+        """Hash the name, which no other row has: each log asks for tables of all rows, and of their patterns."""
+        return hash(self.name)
+
 
 @dataclass(frozen=True, slots=True)
 class LogMarks:

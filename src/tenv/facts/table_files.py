@@ -141,6 +141,10 @@ LAYOUTS: Mapping[str, Layout] = {
         "which revisions of PyTorch read a switch, and its other names",
         {"switch": Section(("name",), ("first", "last", "now", "what"))},
     ),
+    "torch_packages": Layout(
+        "the packages that compile against an installed torch, and their variables",
+        {"package": Section(("name",), ("force", "arch", "cxx", "gib", "ninja", "gpu", "downloads"))},
+    ),
     "pytorch_tried": Layout(
         "which CUDA, GCC, Python, CMake and driver a revision of PyTorch is known to fail with",
         {"tried": Section(("id",), ("from", "below", "torch_from", "torch_below", "platform", "what"))},

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tenv.facts.pytorch_tried import CreatedTargetTable, PytorchTriedTable
     from tenv.facts.rocm import RocmTable
     from tenv.facts.torch_headers import TorchHeadersTable
+    from tenv.facts.torch_packages import TorchPackageTable
     from tenv.facts.torch_wheels import TorchWheelTable
 
 __all__ = ["Facts", "default_overrides", "load_facts"]
@@ -104,6 +105,13 @@ class Facts:
         from tenv.facts.libstdcxx import read
 
         return read(self.data("libstdcxx"))
+
+    @cached_property
+    def torch_packages(self) -> "TorchPackageTable":
+        """The packages that compile against an installed torch."""
+        from tenv.facts.torch_packages import read
+
+        return read(self.data("torch_packages"))
 
     @cached_property
     def pytorch_build(self) -> "PytorchBuildTable":

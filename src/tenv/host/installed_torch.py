@@ -38,7 +38,7 @@ _VALUE = r"^{name}(?:\s*:[^=\n]{{0,80}})?\s*=\s*(?:None|['\"](?P<text>[^'\"\\\n]
 _CODE = re.compile(r"code=((?:sm|compute)_\d{2,3}[af]?)\b", re.ASCII)
 _FLAGS = re.compile(r'^#define\s+NVCC_FLAGS_EXTRA\s+"([^"\n]{0,20000})"', re.MULTILINE)
 _DEMAND = re.compile(r"__cplusplus\s*<\s*(20\d\d)\d\dL[^#]{0,200}#error C\+\+")
-_DEFAULT = re.compile(r"^\s*cflags = common_cflags \+.{0,200}-std=c\+\+(\d\d)", re.MULTILINE)
+_DEFAULT = re.compile(r"^[ \t]*cflags = common_cflags \+.{0,200}-std=c\+\+(\d\d)", re.MULTILINE)
 _TABLE = r"^CUDA_{name}_VERSIONS(?:\s*:[^=\n]{{0,80}})?\s*=\s*\{{(?P<rows>[^{{}}]{{0,20000}})\}}"
 _ROW = re.compile(r"'(\d+\.\d+)'\s*:\s*\((MINIMUM_\w+_VERSION|\([\d, ]{1,30}\))\s*,\s*\(([\d, ]{1,30})\)\)")
 _LEAST = r"^MINIMUM_{name}_VERSION\s*=\s*\(([\d, ]{{1,30}})\)"
@@ -46,7 +46,7 @@ _ERROR = re.compile(rb"\0_ZN3c105ErrorC[12]E([^\0]{0,400})")
 _COMPILER = re.compile(rb"GCC: \([^)\0]{0,80}\) (\d+(?:\.\d+)+)|clang version (\d+(?:\.\d+)+)")
 _TAG = re.compile(r"^Tag:\s*(\S{1,300})\s*$", re.MULTILINE)
 _MODULE = re.compile(r"_C\.(?:cpython-(\d{2,4}t?)|(cp\d{2,4}t?))[.-]")
-_REQUIRES = re.compile(r"^Requires-Dist:\s*((?:nvidia|cuda)-[^\n]{1,400}?)\s*$", re.MULTILINE)
+_REQUIRES = re.compile(r"^Requires-Dist:[ \t]*((?:nvidia|cuda)-[^\n]{1,400})$", re.MULTILINE)
 _GLIBC = re.compile(r"GLIBC_(\d+\.\d+)")
 _YEARS = {"2011": 11, "2014": 14, "2017": 17, "2020": 20, "2023": 23}
 _LABEL = re.compile(r"cu(\d{2})(\d)", re.ASCII)
@@ -373,7 +373,9 @@ def _requires(metadata: _Text) -> Fact[tuple[str, ...]] | Missing:
     if metadata.missing:
         return metadata.missing
     head = metadata.text.partition("\n\n")[0]
-    return Fact(tuple(_REQUIRES.findall(head)[:_MOST_ROWS]), metadata.origin, OriginKind.PACKAGE)
+    return Fact(
+        tuple(row.rstrip() for row in _REQUIRES.findall(head)[:_MOST_ROWS]), metadata.origin, OriginKind.PACKAGE
+    )
 
 
 def torch_from_label(text: str) -> tuple[Version, str] | None:

@@ -39,7 +39,6 @@ _FINDER = 1 << 23
 _MOST_LINKS = 200
 """The most ``.pth`` files of a ``site-packages`` that are read."""
 _MINOR = re.compile(r"python(3\.\d{1,2})(t?)", re.ASCII)
-_SETTING = re.compile(r"^\s*([\w-]+)\s*=\s*(.*?)\s*$", re.MULTILINE)
 _MAPPED = re.compile(r"""['"]torch['"]\s*:\s*['"](/[^'"\n]{1,4000})['"]""")
 """The folder of torch in the finder that setuptools writes for an editable package (PEP 660)."""
 _REDIRECTED = re.compile(r"""['"]torch['"]\s*:\s*['"](/[^'"\n]{1,4000})/__init__\.py['"]""")
@@ -303,7 +302,8 @@ def _settings(file: Path) -> dict[str, str] | None:
     """Return the settings of a ``pyvenv.cfg``; None where there is none."""
     if isinstance(found := _content(file, _SMALL), Missing):
         return None
-    return {name.lower(): value for name, value in _SETTING.findall(found[0].decode("utf-8", "replace"))}
+    rows = (line.partition("=") for line in found[0].decode("utf-8", "replace").splitlines())
+    return {name.strip().lower(): value.strip() for name, equals, value in rows if equals and "\0" not in value}
 
 
 def _python(prefix: Path, minor: str, source: str) -> BasePython:

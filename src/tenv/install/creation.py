@@ -102,6 +102,7 @@ class Creation(Job):
         unfinished: A sentence for each activation script that failed, and for the parts that CMake did not find; set by
             `activating` and `probing`.
         state: The state of the ready environment, or None; set by `finishing`.
+        builder: Compiles packages against the target's torch, before the prefix changes.
     """
 
     context: Context
@@ -110,6 +111,7 @@ class Creation(Job):
     aside: Path | None = None
     unfinished: "Sequence[str]" = ()
     state: State | None = None
+    builder: "Callable[[Creation], None] | None" = None
 
     def __init__(
         self,
@@ -213,6 +215,7 @@ class Creation(Job):
         """
         from tenv.checks import before_create  # late: as above
         from tenv.checks.rules.pytorch import PYTHON
+        from tenv.checks.rules.toolkit import WAITS
 
         known = self.findings
         there = digests_of(self.old)
@@ -223,7 +226,8 @@ class Creation(Job):
             else ()
         )
         self.findings = tuple(finding for finding in found if not (finding.code == PYTHON and self._avoids_unfit()))
-        self.report([finding for finding in self.findings if finding not in known])
+        passing = WAITS if lock is None and not self.manifest.beside else ""  # the next step locks the torch
+        self.report([finding for finding in self.findings if finding not in known and finding.code != passing])
 
     def _avoids_unfit(self) -> bool:
         """Return whether the Python is still to be chosen, from those that the revision can be built with."""

@@ -165,7 +165,8 @@ def make(job: Creation) -> None:
 def _plan(job: Creation) -> None:
     job.plan = make_plan(job)
     rows = [job.lock.files(source.section.key, job.platform) for source in sources()]
-    if sum(getattr(row, "size", 0) or 0 for files in rows for row in files) >= LONG:
+    long = sum(getattr(row, "size", 0) or 0 for files in rows for row in files) >= LONG
+    if long and not job.context.carried:
         needs = needs_of(job)
         if sum(need.size or 0 for need in needs if not need.cached) >= LONG:
             job.context.progress.say("; ".join(download_lines(needs)))
@@ -209,6 +210,18 @@ def _stage(job: Creation) -> None:
     if job.ready:  # it stays ready if a file can't be fetched
         for work in job.works:
             work.wait()
+
+
+def _compiles(job: Creation) -> bool:
+    return bool(job.compiled)
+
+
+def _build(job: Creation) -> None:
+    """Compile packages against the target's torch, in a second environment."""
+    if job.builder is None:
+        names = ", ".join(row.name for row in job.compiled)
+        raise EnvironmentBrokenError(f"{names}: only `tenv create` compiles packages against the target's torch")
+    job.builder(job)
 
 
 def _install(job: Creation) -> None:
@@ -398,6 +411,7 @@ def _finish(job: Creation) -> None:
 STEPS = (
     Step("planning", _plan),
     Step("staging", _stage),
+    Step("building", _build, _compiles),
     Step("installing", _install),
     Step("assembling", _assemble),
     Step("activating", _activate),

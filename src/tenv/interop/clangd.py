@@ -69,7 +69,8 @@ def _export(subject: Subject) -> Exported:
     text = "---\n".join(yaml.safe_dump(fragment, sort_keys=False, width=110) for fragment in fragments)
     notes = []
     if not (build / "compile_commands.json").is_file():
-        notes.append(f"{build / 'compile_commands.json'} comes with a build: `tenv build {subject.manifest.name}`")
+        by = "CMAKE_EXPORT_COMPILE_COMMANDS=1" if site.beside else f"`tenv build {subject.manifest.name}`"
+        notes.append(f"{build / 'compile_commands.json'} comes with a build: {by}")
     notes += [f"start clangd with {option}" for option in query_drivers(site)]
     if not site.program("clangd"):
         notes.append("clangd is not on PATH; `sudo apt install clangd` brings it on Debian and Ubuntu")

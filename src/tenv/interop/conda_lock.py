@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tenv.core.errors import FormatError, LockCorruptError, TenvError
-from tenv.core.names import channel_of, channel_url, normalize
+from tenv.core.names import channel_of, channel_url, conda_address, normalize
 from tenv.interop.environment_yml import read_environment
 from tenv.interop.interface import (
     Draft,
@@ -186,6 +186,13 @@ def _read(source: GivenFile) -> Imported:
     conda = {platform: tuple(p for p in found.package if _is(p, "conda", platform)) for platform in platforms}
     pip = {platform: tuple(p for p in found.package if _is(p, "pip", platform)) for platform in platforms}
     files = {platform: _files(conda[platform], pip[platform], lost) for platform in platforms}
+    both = {platform: _of_conda(conda[platform], files[platform]) for platform in platforms}
+    files = {
+        platform: tuple(row for row in files[platform] if row.name not in both[platform]) for platform in platforms
+    }
+    left = dict.fromkeys(sorted(set().union(*both.values())), "it is locked from conda, too")
+    if left:
+        lost.append(f"wheels of packages that are locked from conda, too: {', '.join(left)}")
     wheels = {platform: tuple(row for row in rows if isinstance(row, Wheel)) for platform, rows in files.items()}
     trees = {platform: tuple(row for row in rows if isinstance(row, LockedTree)) for platform, rows in files.items()}
     words = [channel.url for channel in found.metadata.channels]
@@ -197,7 +204,8 @@ def _read(source: GivenFile) -> Imported:
         wheels={platform: _asked(pip[platform], files[platform]) for platform in platforms},
     )
     held = {platform: {file.name for file in rows} for platform, rows in files.items()}
-    draft = _asked_for(source, found.metadata.sources, draft, held) or draft
+    names = {platform: {package.name for package in conda[platform]} for platform in platforms}
+    draft = _asked_for(source, found.metadata.sources, draft, held, names, lost) or draft
     rows = _pixi_rows(conda, lost)
     unread = frozenset(tree.name for found in trees.values() for tree in found)
     requirers = {
@@ -208,11 +216,17 @@ def _read(source: GivenFile) -> Imported:
         if normalize(needed) in unread
     }
     channels = tuple(map(channel_url, draft.channels))
-    part = ForeignLock(channels, rows, wheels, trees=trees, unread=unread, requirers=requirers)
-    if gap := _gap(pip, held):
+    part = ForeignLock(channels, rows, wheels, trees=trees, unread=unread, requirers=requirers, left=left)
+    if gap := _gap(pip, {platform: held[platform] | both[platform] for platform in platforms}):
         lost.append(f"its lock, since tenv can't lock {gap}: `tenv lock` writes one")
     draft = replace(draft, sdists=sdists_of(part))
     return Imported("", draft, None if gap else part, tuple(dict.fromkeys(lost)))
+
+
+def _of_conda(conda: tuple["LockedDependency", ...], files: tuple[Wheel | LockedTree, ...]) -> set[str]:
+    """Return the names of wheels that conda has, too: an environment has one of both."""
+    there = {normalize(package.name) for package in conda if "python" in package.dependencies}
+    return {row.name for row in files if row.name in there}
 
 
 def _gap(pip: Mapping[str, tuple["LockedDependency", ...]], held: Mapping[str, set[str]]) -> str:
@@ -229,7 +243,12 @@ def _gap(pip: Mapping[str, tuple["LockedDependency", ...]], held: Mapping[str, s
 
 
 def _asked_for(
-    source: GivenFile, names: list[str], derived: Draft, wheels_held: Mapping[str, set[str]]
+    source: GivenFile,
+    names: list[str],
+    derived: Draft,
+    wheels_held: Mapping[str, set[str]],
+    conda_held: Mapping[str, set[str]],
+    lost: list[str],
 ) -> Draft | None:
     """Return the requests in the lock's source files if all of them are next to it; else None."""
     files = [_source_file(source.path.parent, name) for name in names]
@@ -244,6 +263,9 @@ def _asked_for(
     for platform in derived.platforms:
         held = derived.dependencies[platform]
         asked = {name: request for draft in drafts for name, request in draft.dependencies.get(platform, {}).items()}
+        if newer := sorted(asked.keys() - conda_held[platform]):
+            lost.append(f"requests that are newer than the lock, whose packages are requested: {', '.join(newer)}")
+            return None
         conda[platform] = {**{name: held[name] for name in ("python",) if name in held}, **asked}
         named = {name: request for draft in drafts for name, request in draft.wheels.get(platform, {}).items()}
         wheels[platform] = {name: request for name, request in named.items() if name in wheels_held[platform]}
@@ -279,17 +301,31 @@ def _pixi_rows(
     """Return the rows of each platform; a file of two platforms has one description in tenv's lock."""
     known: dict[str, Mapping[str, Any]] = {}
     for platform, packages in conda.items():
-        rows = {package.name: (package.url, _pixi_row(package)) for package in packages}
-        others = [name for name, (url, row) in rows.items() if known.setdefault(url, row) != row]
+        others = [package.name for package in packages if not _join(known, package)]
         if others:
             lost.append(f"described differently for {platform}, so the first description counts: {', '.join(others)}")
     return {platform: tuple(known[package.url] for package in packages) for platform, packages in conda.items()}
 
 
+def _join(known: dict[str, Mapping[str, Any]], package: "LockedDependency") -> bool:
+    """Add the row of a package; return whether its requirements agree with the known ones of the same file.
+
+    conda-lock keeps the last of several lines for one name, so one platform may lack a version that another one has.
+    """
+    row = _pixi_row(package)
+    first = known.setdefault(package.url, row)
+    before, new = (dict(spec.partition(" ")[::2] for spec in one["depends"]) for one in (first, row))
+    every = {name: before.get(name) or new.get(name, "") for name in {**before, **new}}
+    known[package.url] = {**first, "depends": [f"{name} {spec}".strip() for name, spec in every.items()]}
+    hashes = [{key: value for key, value in one.items() if key != "depends"} for one in (first, row)]
+    return hashes[0] == hashes[1] and all(not spec or every[name] == spec for name, spec in new.items())
+
+
 def _pixi_row(package: "LockedDependency") -> Mapping[str, Any]:
     hashes = {"sha256": package.hash.sha256, "md5": package.hash.md5}
     _, _, depends = _row(package)
-    return {"conda": package.url, **{key: value for key, value in hashes.items() if value}, "depends": depends}
+    known = {key: value for key, value in hashes.items() if value}
+    return {"conda": conda_address(package.url), **known, "depends": depends}
 
 
 def _files(

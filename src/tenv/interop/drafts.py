@@ -13,6 +13,7 @@ from tenv.core.versions import CondaRange, Range
 from tenv.interop.interface import Draft, ForeignLock, Imported, quoted
 from tenv.interop.requests import split
 from tenv.targets.manifest import CondaRequest, WheelRequest, tool_of
+from tenv.targets.torch_cuda import conda_torch_cuda
 from tenv.targets.tree_request import TreeRequest
 from tenv.targets.wheel_origin import FLAT, Index
 
@@ -155,8 +156,11 @@ def with_cuda(draft: Draft, part: ForeignLock | None) -> tuple[Draft, list[str]]
 
     It is certain if all CUDA packages of the file's lock, or else its requests, are from one release. The CUDA that the
     file requires of hosts (pixi's ``cuda = "12"``) is the minimum of their drivers: it counts if nothing names a
-    release. If there are parts of several releases, ``cuda-version`` counts, then nvcc.
+    release. If there are parts of several releases, ``cuda-version`` counts, then nvcc. Libraries of CUDA beside a
+    PyTorch that is built without it name none.
     """
+    if part and not draft.cuda and _is_without_cuda(part):
+        return draft, []
     every = list(_locked(part) if part else _asked(draft))
     found = sorted({release for name, release in every if _CUDA.fullmatch(name)})
     for first in ("cuda-version", "cuda-nvcc"):
@@ -168,6 +172,16 @@ def with_cuda(draft: Draft, part: ForeignLock | None) -> tuple[Draft, list[str]]
     if found and not draft.cuda:
         return draft, [f"the host's CUDA: the file does not state it and has parts of CUDA {', '.join(found)}"]
     return draft, []
+
+
+def _is_without_cuda(part: ForeignLock) -> bool:
+    """Return whether the locked PyTorch is built without CUDA."""
+    files = [CondaFile.parse(str(row["conda"])) for rows in part.conda.values() for row in rows]
+    builds = [file.build for file in files if file and file.name == "pytorch"]
+    versions = [row.version for rows in part.wheels.values() for row in rows if row.name == "torch"]
+    return any(not conda_torch_cuda(build) and "gpu" not in build for build in builds) or any(
+        version.endswith("+cpu") for version in versions
+    )
 
 
 def _bound(draft: Draft, release: str) -> list[str]:

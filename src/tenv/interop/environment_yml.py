@@ -204,15 +204,19 @@ def _platforms(source: GivenFile, data: Mapping[str, Any], lost: list[str]) -> t
     return taken
 
 
+_SELECTED = re.compile(
+    r"^[ \t]*-[ \t]+(?P<item>[^#\s](?:[^#\n]*[^#\s])?)(?:[ \t]+#[ \t]*(?:\[(?P<word>[^\]\n]+)\])?[^\n]*)?[ \t\r]*$",
+    re.MULTILINE,
+)
+
+
 class _Selectors:
     """The selectors in comments after dependencies, such as ``- gcc  # [linux]``, in the order of the file."""
 
     def __init__(self, text: str, platforms: tuple[str, ...], lost: list[str]) -> None:
         self._platforms, self._lost = platforms, lost
         self._words: dict[str, list[str]] = {}
-        for row in re.finditer(
-            r"^\s*-\s+(?P<item>[^#\n]+?)(?:\s+#\s*(?:\[(?P<word>[^\]\n]+)\])?[^\n]*)?$", text, re.MULTILINE
-        ):
+        for row in _SELECTED.finditer(text):
             self._words.setdefault(row["item"].strip("'\""), []).append((row["word"] or "").strip())
 
     def where(self, item: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tenv.core.errors import FormatError, LockCorruptError
-from tenv.core.names import CondaFile, Digest, WheelFile, channel_of, channel_word
+from tenv.core.names import CondaFile, Digest, WheelFile, channel_of, channel_word, conda_address
 from tenv.core.untrusted import address_fault, without_login
 from tenv.interop.interface import Draft, Exported, ForeignLock, Format, GivenFile, Imported, Subject, minor_of, text_of
 from tenv.interop.requests import asked_as, left_out, other_channels, pin, wheel_at
@@ -112,7 +112,7 @@ def _row(source: GivenFile, number: int, line: str) -> dict[str, Any]:
     digest = Digest.read(match["digest"]) if match and match["digest"] else None
     if match is None or file is None or file.ending == ".json" or (match["digest"] and digest is None):
         raise LockCorruptError(f"{source.path}:{number}: `{line[:200]}` is not the URL of a conda package")
-    url = without_login(match["url"].partition("?")[0])
+    url = conda_address(without_login(match["url"].partition("?")[0]))
     if fault := address_fault(url, ("https", "http", "file")):
         raise LockCorruptError(f"{source.path}:{number}: `{url[:200]}`: {fault}")
     return {"conda": url, **({digest.kind: digest.value} if digest else {})}

@@ -17,6 +17,8 @@ FORMATS = {
     "requirements.txt": "requirements",
     "uv.lock": "uv_lock",
     "pyproject.toml": "pyproject",
+    "Pipfile": "pipfile",
+    "setup.cfg": "setup_cfg",
     "vscode": "vscode",
     "direnv": "direnv",
     "clangd": "clangd",
@@ -33,6 +35,9 @@ _TOOLS = {
     "docker": "dockerfile",
     "github": "github-actions",
     "pip": "requirements.txt",
+    "pipenv": "Pipfile",
+    "poetry": "pyproject.toml",
+    "setuptools": "setup.cfg",
     "singularity": "apptainer",
     "uv": "uv.lock",
 }
@@ -43,6 +48,14 @@ _OTHERS = {
     "and `tenv export dockerfile` writes one for a target",
     "devcontainer.json": "a devcontainer.json names an image, not packages: import the file that the image is made "
     "from, and `tenv export devcontainer` writes one for a target",
+    "poetry.lock": "`tenv import pyproject.toml` reads the requests beside it; `poetry export` writes its pins as a "
+    "requirements.txt",
+    "Pipfile.lock": "`tenv import Pipfile` reads the requests beside it; `pipenv requirements` writes its pins as a "
+    "requirements.txt",
+    "pdm.lock": "`tenv import pyproject.toml` reads the requests beside it; `pdm export` writes its pins as a "
+    "requirements.txt",
+    "setup.py": "a setup.py is a program, and an import runs none: import a requirements.txt or a pyproject.toml "
+    "beside it",
     "spack.yaml": "spack builds every package from its source: `tenv create auto` chooses a target that has them built",
 }
 """Files that people pass and that have no requests, each with a sentence about the way to go."""

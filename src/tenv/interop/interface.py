@@ -20,6 +20,7 @@ from tenv.core.toml_reader import nearest
 from tenv.core.user_folders import user_home
 from tenv.core.versions import Version
 from tenv.core.yaml_reader import load
+from tenv.debugging.install_line import has_pip
 from tenv.locks.lock import Lock, LockedTree, Wheel
 from tenv.locks.lock_features import take
 from tenv.targets.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest, with_features
@@ -75,6 +76,7 @@ class Site:
         environ: The variables of the environment when it is active here.
         toolchain: Where things are in it.
         python: The minor version of its Python.
+        beside: Whether it is a toolkit for another environment, whose Python the toolchain names then.
         checkout: The PyTorch checkout that is built with it; None if none is known.
         manifest: The target's manifest, as a file.
         activate: The words after `tenv` that print the activation script, from the folder.
@@ -88,11 +90,19 @@ class Site:
     checkout: Path | None
     manifest: Path
     activate: tuple[str, ...] = ()
+    beside: bool = False
 
     @property
     def prefix(self) -> Path:
         """The environment's folder."""
         return self.toolchain.prefix
+
+    @property
+    def install_words(self) -> tuple[str, ...]:
+        """The words that install into the environment beside; it has pip, or is one of uv."""
+        python = str(self.toolchain.python)
+        pip = (python, "-m", "pip", "install")
+        return pip if has_pip(self.toolchain.site_packages) else ("uv", "pip", "install", "--python", python)
 
     def relative(self, path: Path) -> str:
         """Return a path relative to the folder; empty where they share no folder below the user's home.

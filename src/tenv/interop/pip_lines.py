@@ -7,6 +7,7 @@ import contextlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from tenv.core.names import WheelFile, file_at, is_wheel, normalize
 from tenv.core.toml_reader import read_toml
 from tenv.core.untrusted import login_fault, without_login
 from tenv.core.versions import Range
-from tenv.interop.requests import add_wheel, holds, wheel_request
+from tenv.interop.requests import WheelLine, add_wheel, holds, wheel_request
 from tenv.targets.manifest import PLATFORMS, WheelRequest
 from tenv.targets.tree_request import TreeRequest, git_line
 from tenv.targets.wheel_origin import FileRequest, Index, index_fault, split_digest
@@ -23,7 +24,7 @@ from tenv.targets.wheel_origin import FileRequest, Index, index_fault, split_dig
 if TYPE_CHECKING:
     from packaging.markers import Marker
 
-__all__ = ["PipLines", "of_torch", "project_name", "with_version"]
+__all__ = ["PipLines", "are_pip_lines", "of_torch", "project_name", "with_version"]
 
 _OPTION = re.compile(r"(--?[A-Za-z][A-Za-z-]*)(?:\s*=\s*|\s+|(?<=^-[a-z]))?(.*)")
 _INDEX, _EXTRA, _LINKS = ("-i", "--index-url", "--pypi-url"), ("--extra-index-url",), ("-f", "--find-links")
@@ -38,6 +39,18 @@ _SETUP_NAME = re.compile(r"""\bname\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 _ADDRESS = re.compile(r"(https?|file):|\w+\+\w+:")
 _PATH = re.compile(r"~?\.{0,2}/|\.{1,2}(\[|$)")
 _FAMILY = ("torch", "torchvision", "torchaudio", "torchtext", "torchdata", "torchao", "pytorch-triton")
+_ARCHIVE = re.compile(
+    r"(?:(?P<github>https://github\.com/[^/\s]+/[^/\s]+)/archive/(?:refs/(?:heads|tags)/)?(?P<rev>[^#?\s]+?)"
+    r"|(?P<gitlab>https://gitlab\.com/\S+?)/-/archive/(?P<ref>[^/\s]+)/[^/\s#?]+?)"
+    r"(?:\.zip|\.tar\.gz)(?P<rest>[#?]\S*)?"
+)
+"""The address of an archive that a forge makes of a commit, a tag or a branch."""
+
+_PIP_LINE = re.compile(
+    r"-{1,2}[A-Za-z]\S*(?:[ =].*)?|git\+\S+|https?://\S+"
+    r"|[A-Za-z0-9][\w.-]*\s*(?:\[[^\]]*\])?\s*(?P<more>(?:[=!<>~]=|[<>]|@\s|;).*)?"
+)
+_HEAD = 4096
 _TORCH_INDEX = re.compile(r"https://download\.pytorch\.org/whl/(?:nightly/|test/)?(?P<name>[\w.]+)/?")
 
 
@@ -45,6 +58,15 @@ def of_torch(url: str) -> str:
     """Return the name for an index of PyTorch, such as ``pytorch-cu121``; empty for another index."""
     found = _TORCH_INDEX.fullmatch(url)
     return f"pytorch-{found['name']}" if found else ""
+
+
+def are_pip_lines(head: bytes) -> bool:
+    """Return whether a file begins with lines of pip, one of them with a version, a marker, an address or an option."""
+    text = head.decode("utf-8-sig", "replace")
+    lines = [re.sub(r"(^|\s)#.*", "", line).strip().rstrip("\\").strip() for line in text.splitlines()]
+    whole = lines if len(head) < _HEAD else lines[:-1]
+    found = [_PIP_LINE.fullmatch(line) for line in whole if line]
+    return all(found) and any(one["more"] or one[0].startswith("-") or ":" in one[0] for one in found if one)
 
 
 def project_name(folder: Path) -> str:
@@ -91,6 +113,7 @@ class PipLines:
     sdists: list[str] = field(default_factory=list)
     _bounds: dict[str, dict[str, WheelRequest]] = field(default_factory=dict)
     _unsure: set[str] = field(default_factory=set)
+    _lines: dict[str, list[WheelLine]] = field(default_factory=dict)
     _seen: set[Path] = field(default_factory=set)
     _skipped: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
 
@@ -130,15 +153,40 @@ class PipLines:
             self._option(words, platforms, home)
             return
         request, *markers = re.split(r"\s;|;\s", words, maxsplit=1)
-        if _is_source(request.strip(), home):
-            self._source(request.strip(), self._where(request.strip(), "".join(markers), platforms), home)
+        request = self._of_repository(request.strip())
+        if _is_source(request, home):
+            self._source(request, self._where(request, "".join(markers), platforms), home)
             return
         found = wheel_request(words)
         tables = self._bounds if bounds else self.tables
-        self._unsure |= {found.name} if found.marker else set()
+        self._lines.setdefault(found.name, []).append(found)
         for platform in self._where(found.name, found.marker, platforms):
             table, certain = tables.setdefault(platform, {}), found.name not in self._unsure
             add_wheel(table, found.name, found.request, self.lost, together=certain)
+
+    def narrowed(self, notes: list[str]) -> str:
+        """Return the range of the newest Pythons for which the lines of a package ask for one version.
+
+        Args:
+            notes: Receives a note about the range.
+
+        Returns:
+            The range; empty if it is that of all Pythons.
+        """
+        several = {
+            name: rows
+            for name, rows in self._lines.items()
+            if len({str(row.request.version) for row in rows}) > 1
+            and any(holds(row.marker, platform, "", self.minors) is None for row in rows for platform in self.platforms)
+        }
+        lines = [(row.marker, platform) for rows in several.values() for row in rows for platform in self.platforms]
+        answers = {minor: [holds(marker, platform, minor) for marker, platform in lines] for minor in self.minors}
+        kept = list(takewhile(lambda minor: answers[minor] == answers[self.minors[-1]], reversed(self.minors)))
+        if self.minor or len(kept) == len(self.minors):
+            return ""
+        found = f">={kept[-1]},<3.{int(kept[0].partition('.')[2]) + 1}"
+        notes.append(f"`python` is set to {found}: the versions of {', '.join(sorted(several))} differ by Python")
+        return found
 
     def finish(self) -> None:
         """Apply the bounds, and the index of PyTorch to the packages that it is for."""
@@ -184,6 +232,7 @@ class PipLines:
         answers = {platform: holds(parsed, platform, self.minor, self.minors) for platform in PLATFORMS}
         if any(answers[platform] is None for platform in platforms):
             self.lost.append(f"of `{what}` tenv can't express its marker `{parsed}`")
+            self._unsure.add(what)
         found = tuple(platform for platform in platforms if answers[platform] is not False)
         others = [platform for platform in PLATFORMS if answers[platform] is not False]
         if not found and others:
@@ -191,6 +240,16 @@ class PipLines:
         elif not found and any(holds(parsed, platform, self.minor) is not False for platform in platforms):
             self.notes.append(f"`{what}` is for other Pythons than the target's")
         return found
+
+    def _of_repository(self, request: str) -> str:
+        """Return the line for the git repository whose archive a line names; any other line as it is."""
+        head, _, place = request.rpartition(" ")
+        if not (match := _ARCHIVE.fullmatch(place)):
+            return request
+        repository, revision = match["github"] or match["gitlab"], match["rev"] or match["ref"]
+        self.notes.append(f"`{place}` is requested as the git repository, at {revision}")
+        rest = match["rest"] if (match["rest"] or "").startswith(("#egg=", "#subdirectory=")) else ""
+        return f"{head} git+{repository}@{revision}{rest}".strip()
 
     def _put(self, platforms: Iterable[str], name: str, request: WheelRequest) -> None:
         key, tables = normalize(name), [self.tables.setdefault(platform, {}) for platform in platforms]

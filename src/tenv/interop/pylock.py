@@ -14,13 +14,14 @@ from tenv.core.untrusted import place_fault
 from tenv.core.versions import Range
 from tenv.core.wheel_platforms import evaluated, marker_values
 from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject, text_of
-from tenv.interop.pip_lines import of_torch, project_name
-from tenv.interop.pyproject import bounded_python, minors_of_range, python_of
+from tenv.interop.pip_lines import are_pip_lines, of_torch, project_name
+from tenv.interop.pyproject import bounded_python, python_of
 from tenv.interop.requests import (
     PLATFORM_MARKERS,
     add_wheel,
     holds,
     left_out,
+    minors_of_range,
     platforms_of,
     sdist_at,
     with_glibc,
@@ -105,7 +106,9 @@ def _read(source: GivenFile) -> Imported:
     try:
         data = tomli.loads(text_of(source, LockCorruptError))
     except (ValueError, RecursionError) as error:  # TOMLDecodeError, or a number that int rejects
-        raise LockCorruptError(f"{source.path}: not TOML: {error}") from error
+        hint = f"its lines are pip's: `tenv import {source.path} --format requirements.txt` reads them"
+        hint = hint if are_pip_lines(source.raw) else ""
+        raise LockCorruptError(f"{source.path}: not TOML: {error}", hint=hint) from error
     try:
         pylock = Pylock.from_dict(data)
     except (PylockValidationError, PylockUnsupportedVersionError) as error:
@@ -134,7 +137,8 @@ def _read(source: GivenFile) -> Imported:
     part = taken.part if minors else None
     if part is None:
         listed = "; ".join(f"{name}: {reason}" for name, reason in sorted(taken.left.items()))
-        lost.append(f"its lock, since tenv can't lock each package ({listed}): `tenv lock` writes one")
+        why = f"tenv can't lock each package ({listed})" if packages else "it has no package but the project itself"
+        lost.append(f"its lock, since {why}: `tenv lock` writes one")
     draft = Draft(platforms, python=python, wheels=asked, indexes=tuple(indexes.values()))
     draft = with_trees(with_glibc(draft, taken.glibc, notes), taken.part, home, notes)
     return Imported("", draft, part, tuple(dict.fromkeys(lost)), tuple(notes))

@@ -7,6 +7,7 @@ https://docs.astral.sh/uv/concepts/projects/dependencies/, https://pixi.prefix.d
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from tenv.core.dataclass import dataclass
@@ -19,7 +20,8 @@ from tenv.interop.drafts import DEFAULT_MINORS
 from tenv.interop.interface import Draft, Format, GivenFile, Imported
 from tenv.interop.pip_lines import PipLines, project_name, with_version
 from tenv.interop.pixi_workspace import read_workspace
-from tenv.interop.requests import holds, platforms_of, wheel_request
+from tenv.interop.poetry import with_poetry
+from tenv.interop.requests import holds, meet, minors_of_range, platforms_of, wheel_request
 from tenv.targets.manifest import WheelRequest
 from tenv.targets.tree_request import REVISIONS, TreeRequest, git_fault
 from tenv.targets.wheel_origin import Index, is_wheel_file, read_file_request
@@ -27,24 +29,18 @@ from tenv.targets.wheel_origin import Index, is_wheel_file, read_file_request
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["FORMAT", "bounded_python", "minors_of_range", "newest_run", "python_of", "read_pyproject"]
+__all__ = ["FORMAT", "bounded_python", "newest_run", "python_of", "read_project", "read_pyproject"]
+
+Features = dict[str, dict[str, dict[str, WheelRequest]]]
+"""The requests of features, by name, platform and package."""
 
 _NEWEST = "3.15"
-_OTHER_TOOLS = ("poetry", "pdm", "hatch", "conda-lock")
+_OTHER_TOOLS = ("pdm", "hatch", "conda-lock")
 _OTHER_REQUESTS = (
     ("conda-lock", "dependencies"),
     ("pdm", "dev-dependencies"),
-    ("poetry", "dependencies"),
-    ("poetry", "dev-dependencies"),
-    ("poetry", "group"),
 )
 """The tables below ``[tool]`` with requests that tenv does not read."""
-
-
-def minors_of_range(text: str) -> tuple[str, ...]:
-    """Return the Python minors of a range."""
-    accepted = Range(text or "*")
-    return tuple(minor for number in range(6, 20) if f"{(minor := f'3.{number}')}.0" in accepted)
 
 
 def newest_run(minors: Iterable[str]) -> tuple[str, ...]:
@@ -87,8 +83,12 @@ def bounded_python(text: str, notes: list[str]) -> str:
     return bounded
 
 
-def read_pyproject(source: GivenFile) -> Imported:
+def read_pyproject(source: GivenFile, *, locked: bool = False) -> Imported:
     """Read a ``pyproject.toml``.
+
+    Args:
+        source: The file.
+        locked: Whether a lock has its Pythons, so that they are not narrowed.
 
     Raises:
         ManifestError: It is invalid, or has no requests.
@@ -98,11 +98,41 @@ def read_pyproject(source: GivenFile) -> Imported:
     try:
         if workspace := read_workspace(source.path):
             return _of_pixi(source, workspace, data)
-        return _Project(source, data).imported()
+        data, lost = with_poetry(data)
     except TenvError:
         raise
     except (ValueError, TypeError, AttributeError, KeyError) as error:
         raise ManifestError(f"{source.path}: invalid pyproject.toml: {error}") from error
+    return read_project(source, data, lost=lost, locked=locked)
+
+
+def read_project(
+    source: GivenFile,
+    data: Mapping[str, Any],
+    what: str = "a pyproject.toml",
+    lost: Sequence[str] = (),
+    *,
+    locked: bool = False,
+) -> Imported:
+    """Read the tables of a project that uv reads.
+
+    Args:
+        source: The file.
+        data: The tables.
+        what: The file's format, with an article.
+        lost: The losses that are known.
+        locked: Whether a lock has its Pythons, so that they are not narrowed.
+
+    Raises:
+        ManifestError: They are invalid, or have no requests.
+        FormatError: They have no group of the given name.
+    """
+    try:
+        return _Project(source, data, what, list(lost)).imported(locked=locked)
+    except TenvError:
+        raise
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        raise ManifestError(f"{source.path}: invalid {what.partition(' ')[2]}: {error}") from error
 
 
 def _of_pixi(source: GivenFile, workspace: Any, data: Mapping[str, Any]) -> Imported:
@@ -124,6 +154,7 @@ class _Project:
     Attributes:
         source: The file.
         data: Its content.
+        what: Its format, with an article.
         lost: Receives the losses in a manifest.
         notes: Receives what a reader may want to know.
         python: The range of its Pythons.
@@ -131,6 +162,7 @@ class _Project:
 
     source: GivenFile
     data: Mapping[str, Any]
+    what: str
     lost: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     python: str = ""
@@ -147,7 +179,7 @@ class _Project:
     def _name(self) -> str:
         return normalize(str(self._project.get("name", "")))
 
-    def imported(self) -> Imported:
+    def imported(self, *, locked: bool) -> Imported:
         """Return the requests: the groups and extras as features, those of `--environment` in the target itself."""
         groups = {**self._extras(), **self._groups()}
         chosen = self.source.environment
@@ -155,7 +187,10 @@ class _Project:
             hint = f"its groups and extras: {', '.join(groups) or 'none'}"
             raise FormatError(f"{self.source.path}: has no group or extra `{chosen}`", hint=hint)
         platforms = self._platforms()
-        self.python = bounded_python(str(self._project.get("requires-python", "")), self.notes)
+        accepted = str(self._project.get("requires-python", ""))
+        self.python = bounded_python(accepted, self.notes) if accepted else ""
+        if not locked:
+            self._narrow(platforms, [*self._own(), *(row for rows in groups.values() for row in rows)])
         lines = self._lines(platforms, [*self._own(), *groups.pop(chosen, [])], chosen)
         self._dynamic(lines)
         lines.finish()
@@ -165,7 +200,7 @@ class _Project:
             raise self._empty()
         if self.data.get("build-system") and self._name:
             self.notes.append(f"{self._name} itself is no request: `tenv add --editable .` adds it")
-        self.notes.append("a pyproject.toml has no hashes, so no lock is written: `tenv lock` writes one")
+        self.notes.append(f"{self.what} has no hashes, so no lock is written: `tenv lock` writes one")
         used = {
             request.index
             for tables in (lines.tables, *features.values())
@@ -198,9 +233,7 @@ class _Project:
     def _empty(self) -> ManifestError:
         tools = [name for name in _OTHER_TOOLS if name in (self.data.get("tool") or {})]
         hint = ""
-        if "poetry" in tools:
-            hint = "`poetry export` writes a requirements.txt, which `tenv import` reads"
-        elif "conda-lock" in tools:
+        if "conda-lock" in tools:
             hint = "`tenv import conda-lock.yml` reads its lock"
         elif files := sorted(path.name for path in self.source.path.absolute().parent.glob("requirements*.txt")):
             hint = f"`tenv import {files[0]}` reads its requirements"
@@ -251,11 +284,15 @@ class _Project:
 
     def _without_conflicts(self, groups: Mapping[str, list[str]]) -> dict[str, list[str]]:
         """Return the groups that can be locked together; the others are reported."""
+        chosen = {self.source.environment} - {""}
         sets = [
-            {normalize(str(row.get("extra") or row.get("group") or "")) for row in rows} & groups.keys()
+            {normalize(str(row.get("extra") or row.get("group") or "")) for row in rows} & {*groups, *chosen}
             for rows in self._uv.get("conflicts") or []
         ]
-        apart = {name for names in sets if len(names) > 1 for name in names}
+        if beside := {name for names in sets if chosen & names for name in names} - chosen:
+            self.notes.append(f"{', '.join(sorted(chosen))} excludes {', '.join(sorted(beside))}")
+            groups = {name: lines for name, lines in groups.items() if name not in beside}
+        apart = {name for names in sets if len(names & groups.keys()) > 1 for name in names}
         if apart:
             named = ", ".join(sorted(apart))
             self.lost.append(
@@ -263,30 +300,78 @@ class _Project:
             )
         return {name: lines for name, lines in groups.items() if name not in apart}
 
-    def _features(
-        self, platforms: tuple[str, ...], groups: Mapping[str, list[str]], base: PipLines
-    ) -> dict[str, dict[str, dict[str, WheelRequest]]]:
-        found = {}
+    def _features(self, platforms: tuple[str, ...], groups: Mapping[str, list[str]], base: PipLines) -> Features:
+        found: Features = {}
         for name, rows in groups.items():
             lines = self._lines(platforms, rows, name)
             lines.finish()
-            new = {platform: self._added(name, lines.tables[platform], base.tables[platform]) for platform in platforms}
-            if not any(new.values()):
-                self.notes.append(f"the group `{name}` adds nothing")
-            else:
-                found[name] = new
-                known = {index.key for index in base.indexes}
-                base.indexes.extend(index for index in lines.indexes if index.key not in known)
-        return found
+            found[name] = {platform: lines.tables[platform] for platform in platforms}
+            known = {index.key for index in base.indexes}
+            base.indexes.extend(index for index in lines.indexes if index.key not in known)
+        apart = self._apart(platforms, found)
+        new = {
+            name: {platform: self._added(name, tables[platform], base.tables[platform]) for platform in platforms}
+            for name, tables in found.items()
+            if name not in apart
+        }
+        self.notes += [f"the group `{name}` adds nothing" for name, tables in new.items() if not any(tables.values())]
+        return self._together(platforms, {name: tables for name, tables in new.items() if any(tables.values())})
+
+    def _apart(self, platforms: tuple[str, ...], features: Features) -> set[str]:
+        """Return the features that ask for what another one excludes, and report them."""
+        names, packages = set[str](), set[str]()
+        for (feature, tables), (other, others) in combinations(features.items(), 2):
+            pairs = [(tables[platform], others[platform]) for platform in platforms]
+            both = [(name, one[name], two[name]) for one, two in pairs for name in one.keys() & two.keys()]
+            found = {f"{name} {one.version}" for name, one, two in both if meet(one, two) is None}
+            found |= {f"{name} {two.version}" for name, one, two in both if meet(one, two) is None}
+            packages |= found
+            names |= {feature, other} if found else set()
+        if names:
+            self.lost.append(
+                f"{', '.join(sorted(names))}: they exclude each other by {', '.join(sorted(packages))}, "
+                "and a lock has all features (`--environment` takes one)"
+            )
+        return names
+
+    def _together(self, platforms: tuple[str, ...], features: Features) -> Features:
+        """Return features with one request for each package."""
+        names = set[str]()
+        for platform in platforms:
+            every: dict[str, WheelRequest] = {}
+            rows = [row for tables in features.values() for row in tables[platform].items()]
+            for name, request in rows:
+                every[name] = meet(every.get(name, request), request) or request
+            names |= {name for name, request in rows if every[name] != request}
+            for tables in features.values():
+                tables[platform] = {name: every[name] for name in tables[platform]}
+        if names:
+            self.notes.append(f"one request for all features, as a lock has it: {', '.join(sorted(names))}")
+        return features
 
     def _added(
-        self, feature: str, new: Mapping[str, WheelRequest], base: Mapping[str, WheelRequest]
+        self, feature: str, new: Mapping[str, WheelRequest], base: dict[str, WheelRequest]
     ) -> dict[str, WheelRequest]:
-        """Return the requests that a feature adds; it changes none of the target's."""
-        other = sorted(name for name, request in new.items() if base.get(name, request) != request)
+        """Return the requests that a feature adds; its versions bound the target's, since a lock has one of each."""
+        other = []
+        for name in sorted(new.keys() & base.keys()):
+            both = meet(base[name], new[name])
+            if both is None or replace(both, version=base[name].version) != base[name]:
+                other.append(name)
+            elif both != base[name]:
+                self.notes.append(f"`{name}` is {both.version} in the target itself, too, as `{feature}` requests it")
+                base[name] = both
         if other:
             self.lost.append(f"of `{feature}`, other requests for {', '.join(other)}: the target's own count")
         return {name: request for name, request in new.items() if name not in base}
+
+    def _narrow(self, platforms: tuple[str, ...], rows: Iterable[str]) -> None:
+        """Narrow the Pythons to those for which the lines of a package ask for one version."""
+        minors = minors_of_range(self.python) if self.python else DEFAULT_MINORS
+        trial = PipLines(platforms, self.source.path.parent, [], minors=minors)
+        for row in rows:
+            trial.add(row, platforms, self.source.path.parent)
+        self.python = trial.narrowed(self.notes) or self.python
 
     def _lines(self, platforms: tuple[str, ...], rows: Iterable[str], group: str) -> PipLines:
         minors = minors_of_range(self.python) if self.python else DEFAULT_MINORS
@@ -376,7 +461,7 @@ class _Project:
                     table[name] = (
                         replace(own, version=bound.version) if key[0] == "o" else with_version(own, bound.version)
                     )
-            if free and not group:
+            if free and group == self.source.environment:
                 self.lost.append(f"`{key}` of packages that are not requested: {', '.join(free)}")
 
     def _dynamic(self, lines: PipLines) -> None:

@@ -39,6 +39,8 @@ __all__ = [
     "conda_request",
     "holds",
     "left_out",
+    "meet",
+    "minors_of_range",
     "not_known",
     "other_channels",
     "pin",
@@ -60,6 +62,7 @@ _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _BY_MINOR = ("python", "cuda-version", "cuda-toolkit", "cudatoolkit", "pytorch-cuda")
 _DOTTED = re.compile(r"\d{1,18}(\.\d{1,18})*")  # Python reads no number of over 4,300 digits
 _EXACT = re.compile(r"\d[\w.+]*")
+_BOUND = re.compile(r"\d+(?:\.\d+)*")
 _EXTRA = re.compile(r"\bextra\b")
 _DECIDING = ("python", "cuda-version")
 _COMPILER = re.compile(r"(gcc|gxx|clangxx)(_.*)?|compilers|(c|cxx)-compiler")
@@ -242,6 +245,12 @@ def holds(marker: "Marker | None", platform: str, minor: str, minors: Sequence[s
     return answers.pop() if len(answers) == 1 else None
 
 
+def minors_of_range(text: str) -> tuple[str, ...]:
+    """Return the Python minors of a range."""
+    accepted = Range(text or "*")
+    return tuple(minor for number in range(6, 20) if f"{(minor := f'3.{number}')}.0" in accepted)
+
+
 def platforms_of(markers: "list[Marker]") -> tuple[str, ...]:
     """Return the platforms on which one of some markers may hold."""
     return tuple(name for name in PLATFORMS if any(holds(marker, name, "") is not False for marker in markers))
@@ -271,14 +280,32 @@ def add_wheel(
 
 
 def _accepted_by(one: Range, other: Range) -> Range | None:
-    """Return the versions that two ranges accept; None for two exact versions that contradict each other."""
+    """Return the versions that two ranges accept; None if they contradict each other."""
     exact = [text for text in (str(one), str(other)) if _EXACT.fullmatch(text)]
     for text in sorted(exact, key=len, reverse=True):  # `0.13.1` accepts `0.13.1+cu116`, and not the other way round
         if text in one and text in other:
             return Range(text)
     if exact and "*" not in (str(one), str(other)):
         return None
-    return Range(",".join(text for text in (str(one), str(other)) if text != "*") or "*")
+    bounds = {bound for text in (str(one), str(other)) for bound in _BOUND.findall(text)}
+    tried = {"0", *bounds, *(f"{bound}.1" for bound in bounds)}  # a version at a bound, and one just above it
+    if not any(version in one and version in other for version in tried):
+        return None
+    clauses = dict.fromkeys(clause for text in (str(one), str(other)) for clause in text.split(",") if clause != "*")
+    return Range(",".join(clauses) or "*")
+
+
+def meet(one: WheelRequest, other: WheelRequest) -> WheelRequest | None:
+    """Return the request for what two requests accept, with the extras of both; None if they contradict each other."""
+    places = [replace(request, version=Range("*"), extras=()) for request in (one, other)]
+    versions = _accepted_by(one.version, other.version)
+    free = WheelRequest(Range("*"))
+    if versions is None or (places[0] != places[1] and free not in places):
+        return None
+    place = places[1] if places[0] == free else places[0]
+    if place.tree or place.file:
+        versions = Range("*")
+    return replace(place, version=versions, extras=tuple(sorted({*one.extras, *other.extras})))
 
 
 def other_channels(channels: Mapping[str, str]) -> dict[str, str]:

@@ -6,8 +6,8 @@ from tenv.core.errors import FormatError, ManifestError
 from tenv.core.versions import Version
 from tenv.interop.drafts import DEFAULT_MINORS
 from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject, text_of
-from tenv.interop.pip_lines import PipLines
-from tenv.interop.requests import PLATFORM_MARKERS, left_out
+from tenv.interop.pip_lines import PipLines, are_pip_lines
+from tenv.interop.requests import PLATFORM_MARKERS, left_out, minors_of_range
 from tenv.locks.lock import Wheel
 
 __all__ = ["FORMAT", "index_options", "marker_of", "minors_of", "releases"]
@@ -102,23 +102,33 @@ def _read(source: GivenFile) -> Imported:
     lost: list[str] = []
     if not source.platforms:
         lost.append("the file has no platforms: linux-64 is used (`--platform` sets others)")
-    lines = PipLines(source.platforms or ("linux-64",), source.path.parent, lost, minors=DEFAULT_MINORS)
-    try:
-        lines.read(text_of(source, ManifestError), source.path.parent)
-    except ValueError as error:
-        raise ManifestError(f"{source.path}:{error}") from error
+    platforms = source.platforms or ("linux-64",)
+    notes: list[str] = []
+    python = _lines(source, platforms, [], DEFAULT_MINORS).narrowed(notes)
+    lines = _lines(source, platforms, lost, minors_of_range(python) if python else DEFAULT_MINORS)
     lines.finish()
     if not any(lines.tables.values()):
         raise ManifestError(f"{source.path}: has no requests")
     lost.append("requirements.txt has no files, so no lock is written: `tenv lock` writes one")
     sdists = tuple(dict.fromkeys(lines.sdists))
-    draft = Draft(platforms=lines.platforms, wheels=lines.tables, indexes=tuple(lines.indexes), sdists=sdists)
-    return Imported("", draft, None, tuple(dict.fromkeys(lost)), tuple(dict.fromkeys(lines.notes)))
+    draft = Draft(platforms, python=python, wheels=lines.tables, indexes=tuple(lines.indexes), sdists=sdists)
+    return Imported("", draft, None, tuple(dict.fromkeys(lost)), tuple(dict.fromkeys([*notes, *lines.notes])))
+
+
+def _lines(source: GivenFile, platforms: tuple[str, ...], lost: list[str], minors: tuple[str, ...]) -> PipLines:
+    lines = PipLines(platforms, source.path.parent, lost, minors=minors)
+    try:
+        lines.read(text_of(source, ManifestError), source.path.parent)
+    except ValueError as error:
+        raise ManifestError(f"{source.path}:{error}") from error
+    return lines
 
 
 FORMAT = Format(
     name="requirements.txt",
     export=_export,
     read=_read,
-    recognize=lambda name, _: "requirements" in name and name.endswith((".txt", ".in")),
+    recognize=lambda name, head: (
+        name.lower().endswith((".txt", ".in")) and ("requirements" in name.lower() or are_pip_lines(head))
+    ),
 )

@@ -20,8 +20,8 @@ from tenv.core.versions import Version
 from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags, evaluated, glibc_of, marker_values
 from tenv.interop.interface import Draft, ForeignLock, Format, GivenFile, Imported, read_source
 from tenv.interop.pip_lines import PipLines, of_torch
-from tenv.interop.pyproject import bounded_python, minors_of_range, newest_run, python_of, read_pyproject
-from tenv.interop.requests import platforms_of, sdist_at, wheel_at, with_glibc, with_trees
+from tenv.interop.pyproject import bounded_python, newest_run, python_of, read_pyproject
+from tenv.interop.requests import minors_of_range, platforms_of, sdist_at, wheel_at, with_glibc, with_trees
 from tenv.locks.lock import LockedTree, Wheel
 from tenv.targets.tree_request import commit_fault, git_fault
 from tenv.targets.wheel_origin import Index
@@ -325,7 +325,7 @@ def _beside(source: GivenFile) -> Imported | None:
     path = source.path.with_name("pyproject.toml")
     if not path.is_file():
         return None
-    found = read_pyproject(read_source(path, source.environment, source.platforms))
+    found = read_pyproject(read_source(path, source.environment, source.platforms), locked=True)
     return replace(found, draft=replace(found.draft, features={}))
 
 

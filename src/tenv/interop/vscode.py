@@ -7,6 +7,7 @@ the Python debugger connects to that.
 import json
 import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -251,12 +252,14 @@ def tasks(site: Site, name: str) -> dict[str, Any]:
     """Return `tasks.json`."""
     python, root = str(site.toolchain.python), str(site.checkout or site.folder)
     listen = [*_python_words(site), *_LISTEN]
+    under = ["run", "--prefix", str(site.prefix), name, "--"]
+    extension = [*under, *site.install_words, "--no-build-isolation", "-v", "."]
     rows = [
         {
             "label": f"tenv {name}: build",
             "type": "process",
             "command": "tenv",
-            "args": ["build", name, "--pytorch", root],
+            "args": extension if site.beside else ["build", name, "--pytorch", root],
             "options": {"cwd": root},
             "group": {"kind": "build", "isDefault": True},
             "problemMatcher": "$gcc",
@@ -274,7 +277,7 @@ def tasks(site: Site, name: str) -> dict[str, Any]:
             "detail": f"on the machine of the editor: ssh -L {PORT}:{_HERE}:{PORT} HOST",
             "type": "process",
             "command": "tenv",
-            "args": ["run", "--prefix", str(site.prefix), name, "--", python, *listen],
+            "args": [*under, python, *listen],
             "options": {"cwd": "${fileDirname}"},
             "isBackground": True,
             "problemMatcher": [],
@@ -337,8 +340,9 @@ def _settings(site: Site) -> dict[str, Any]:
     root = str(site.checkout or site.folder)
     settings: dict[str, Any] = {
         "python.defaultInterpreterPath": str(site.toolchain.python),
-        # The terminal below has the whole environment; an activation by the extension would only add a part of it.
-        "python.terminal.activateEnvironment": False,
+        # The terminal below has the whole environment; an activation by the extension would only add a part of it. The
+        # environment that a toolkit is beside is not in it.
+        "python.terminal.activateEnvironment": site.beside,
         f"terminal.integrated.env.{system}": values,
         "cmake.environment": {key: value for key, value in values.items() if value is not None},
         "cmake.sourceDirectory": root,
@@ -383,8 +387,9 @@ def _notes(site: Site, manifest: Manifest, files: Mapping[str, Any]) -> Iterator
         yield f"left out: {', '.join(expanded)}; VS Code would expand `{_EXPANDED}…}}` in the value"
     if not (site.toolchain.site_packages / "debugpy").is_dir():
         feature = feature_with(manifest, "debugpy", current_platform())
-        line = install_line(name, "debugpy", site.toolchain.site_packages)
-        line = f"tenv create {name} --with {feature}" if feature else line
+        line = f"tenv create {name} --with {feature}" if feature else ""
+        line = shlex.join((*site.install_words, "debugpy")) if site.beside else line
+        line = line or install_line(name, "debugpy", site.toolchain.site_packages)
         yield f"debugpy is not in the environment; `{line}` brings it"
     if not site.program("gdb"):
         yield "gdb is not on PATH; `sudo apt install gdb` brings it on Debian and Ubuntu"

@@ -3,6 +3,7 @@
 `tenv.locks.lock_file` reads and writes them.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any, Protocol
@@ -31,6 +32,11 @@ __all__ = [
 
 ANY_VERSION = "dynamic:"
 """How the digest in the note of a package begins whose build backend computes its version: it may have another one."""
+
+_COMPILED_AGAINST = re.compile(
+    r"(torch|(lib|py)torch.*|nvidia-.*|cuda.*|lib(cu|nv|np).*|(gcc|gxx|binutils|sysroot|libgcc|libstdcxx|ninja).*)$"
+)
+"""The packages of a target that decide on the code of an extension."""
 
 
 class LockedFile(Protocol):
@@ -191,6 +197,9 @@ class LockedTree:
         length: The size of the archive in bytes; None if unknown.
         index: The index of the manifest that the archive comes from; None for any index in use, or for a tree.
         build: The wheels that its build backend needs, as ``NAME==VERSION sha256:HEX``; empty for a tree.
+        isolated: Whether its build has an environment of its own; else it is compiled against the target's torch.
+        against: The digest of the torch and the toolkit that it is compiled against (`Lock.compiled_against`), which is
+            no part of the file; empty for an isolated build.
     """
 
     name: str
@@ -212,6 +221,8 @@ class LockedTree:
     length: int | None = None
     index: Index | None = None
     build: tuple[str, ...] = ()
+    isolated: bool = True
+    against: str = ""
 
     @property
     def sha256(self) -> str:
@@ -237,6 +248,7 @@ class LockedTree:
     def note(self) -> tuple[str, ...]:
         """The entry in the state of an environment: the version, and a digest of the pinned values."""
         values = (self.file, self.digest, *self.build) if self.file else (*self.request.asked(), self.commit)
+        values = (*values, self.against) if self.against else values
         pinned = digest_bytes("\n".join(values).encode())
         return self.version, f"{ANY_VERSION}{pinned}" if self.dynamic else pinned
 
@@ -331,6 +343,13 @@ class Lock:
     def trees_for(self, platform: str, python: str) -> tuple[LockedTree, ...]:
         """Return the packages of source trees of one platform and Python minor."""
         return tuple(tree for tree in self.trees.get(platform, ()) if python in tree.python)
+
+    def compiled_against(self, platform: str, python: str) -> str:
+        """Return the digest of the files that a package is compiled against: torch, the toolkit, the compilers."""
+        wheels = [wheel for wheel in self.wheels_for(platform, python) if _COMPILED_AGAINST.match(wheel.name)]
+        conda = [package for package in self.conda.get(platform, ()) if _COMPILED_AGAINST.match(package.name)]
+        rows: list[LockedFile] = [*wheels, *conda, *self.archives.get(platform, ())]
+        return digest_bytes("\n".join(f"{row.name} {row.version} {row.sha256}" for row in rows).encode())
 
     def conda_python(self, platform: str) -> str:
         """Return the minor of the conda package `python` in the lock; empty without one."""

@@ -64,7 +64,7 @@ def render_lock(lock: Lock, conda: str) -> bytes:
     """
     import yaml  # late: 15 ms
 
-    class Dumper(yaml.SafeDumper):
+    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc] # libyaml takes a sixth of the time
         """Writes short lists on one line, so a wheel's Pythons are one line of a diff, and writes no anchors."""
 
         def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002

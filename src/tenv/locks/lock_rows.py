@@ -3,6 +3,7 @@
 A valid row names no path outside the prefix and no URL other than http or https. No row occurs twice.
 """
 
+import contextlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -58,8 +59,9 @@ _ARCHIVE_KEYS = (
     "part_of",
     "features",
 )
-_TREE_KEYS = ("name", "version", "python", "requires", "commit", "dynamic", "features", *TREE_KEYS)
-_SDIST_KEYS = ("name", "version", "file", "sha256", "size", "index", "python", "build", "requires", "features")
+_OF_TREES = ("name", "version", "python", "requires", "features", "isolation")
+_TREE_KEYS = (*_OF_TREES, "commit", "dynamic", *TREE_KEYS)
+_SDIST_KEYS = (*_OF_TREES, "file", "sha256", "size", "index", "build")
 _PIN = re.compile(rf"[a-z0-9][a-z0-9.-]*==[0-9A-Za-z.!+]+ sha256:{SHA256_PATTERN}")
 _OTHER_KEYS = ("name", "version", "sha256", "size")
 _MINOR = re.compile(r"3\.(0|[1-9][0-9]?)")
@@ -372,6 +374,7 @@ def tree_row(tree: LockedTree) -> dict[str, Any]:
         row |= {"build": list(tree.build)}
     row |= {"commit": tree.commit} if tree.commit else {}
     row |= {"dynamic": True} if tree.dynamic else {}
+    row |= {} if tree.isolated else {"isolation": False}
     row |= {"features": tree.features} if tree.features else {}
     return {**row, "python": tree.python, "requires": list(tree.requires)}
 
@@ -381,10 +384,7 @@ def read_trees(
 ) -> dict[str, tuple[LockedTree, ...]]:
     """Return the source trees and archives of a lock by platform, each value checked as in a manifest.
 
-    Args:
-        table: The rows by platform.
-        platforms: The platforms of the lock.
-        indexes: The indexes of the lock, by name or address.
+    The indexes of the lock have their names or addresses as keys.
     """
     table.only(platforms)
     found = {}
@@ -412,13 +412,13 @@ def _sdist(row: Table, indexes: Mapping[str, Index]) -> LockedTree:
         length=_size(row),
         index=indexes.get(index),
         build=row.strings("build"),
+        isolated=row.flag("isolation", default=True),
     )
-    try:
-        name, version = parse_sdist_filename(tree.file)
-    except InvalidSdistFilename:
-        name = version = None  # type: ignore[assignment]
+    name = version = ""
+    with contextlib.suppress(InvalidSdistFilename):
+        name, version = map(str, parse_sdist_filename(tree.file))
     faults = {"name": name_fault(tree.name), "version": "" if is_release(tree.version) else "is not a version"}
-    if "/" in tree.file or normalize(name or "") != tree.name or not same_release(str(version), tree.version):
+    if "/" in tree.file or normalize(name) != tree.name or not same_release(version, tree.version):
         faults["file"] = f"`{tree.file}` is not a source archive of {tree.name} {tree.version}"
     faults["index"] = f"`{index}` is not among the indexes of the lock" if index and index not in indexes else ""
     faults["requires"] = next(filter(None, map(_requirement_fault, tree.requires)), "")
@@ -441,6 +441,7 @@ def _tree(row: Table) -> LockedTree:
         editable=row.flag("editable"),
         dynamic=row.flag("dynamic"),
         features=row.strings("features"),
+        isolated=row.flag("isolation", default=True),
         **texts,
     )
     faults = {key: text_fault(text) for key, text in {**texts, "version": tree.version}.items()}

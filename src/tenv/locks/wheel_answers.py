@@ -164,7 +164,17 @@ def _sdist_fault(row: LockedTree, manifest: Manifest) -> str:
     if row.name not in manifest.builds or (request and (request.tree or request.file)):
         allow = f"`build = true` at {row.name}" if request else f'`sdists = ["{row.name}"]`'
         return f"{row.name} is locked as a source archive, whose build runs code, and no {allow} permits it"
+    if request and request.isolated is not row.isolated:
+        return (
+            f"{row.name} is locked {_isolation(row.isolated)}, the manifest requests it {_isolation(request.isolated)}"
+        )
+    if request and request.requires is not None and row.requires != request.requires:
+        return f"{row.name} is locked with other requirements than the manifest names"
     return _index_fault(row, manifest, request.index if request else "")
+
+
+def _isolation(isolated: bool) -> str:
+    return "with an isolated build" if isolated else "to compile against the target's torch"
 
 
 def _index_fault(wheel: Wheel | LockedTree, manifest: Manifest, asked: str) -> str:
@@ -198,6 +208,11 @@ def _tree_faults(trees: Iterable[LockedTree], asked: Mapping[str, WheelRequest])
             yield f"{name} is not in the lock"
         elif tree.request != wanted:
             yield f"{name} is locked from {tree.request}, the manifest requests {wanted}"
+        elif tree.isolated is not request.isolated:
+            now, then = _isolation(request.isolated), _isolation(tree.isolated)
+            yield f"{name} is locked {then}, the manifest requests it {now}"
+        elif request.requires is not None and tree.requires != request.requires:
+            yield f"{name} is locked with other requirements than the manifest names"
         elif wanted.commit and tree.commit != wanted.commit:
             yield f"{name} is locked at the commit {tree.commit}, the manifest requests {wanted.commit}"
     for name, row in rows.items():

@@ -15,6 +15,7 @@ from tenv.core.user_folders import user_home
 from tenv.targets.search import SearchPath, Target, find_places, settings_folder
 
 if TYPE_CHECKING:
+    from tenv.core.carried_files import CarriedFiles
     from tenv.core.http_settings import HttpSettings
     from tenv.core.link_mode import LinkMode
     from tenv.core.unpack_limits import UnpackLimits
@@ -68,6 +69,7 @@ class Context:
         environ: The environment variables of the calling process.
         offline: Never use the network; ``TENV_OFFLINE`` when a command does not say.
         locked: Refuse an environment that does not have the files of its lock; likewise ``TENV_LOCKED``.
+        carried: The files that are taken from a folder, by their digests, in place of any server; None mostly.
     """
 
     places: SearchPath = field(default_factory=_places)
@@ -75,13 +77,18 @@ class Context:
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     offline: bool = field(default_factory=lambda: is_set("TENV_OFFLINE"))
     locked: bool = field(default_factory=lambda: is_set("TENV_LOCKED"))
+    carried: "CarriedFiles | None" = None
 
     def uv(self) -> "Uv":
         """Return uv with the index settings of the user."""
         from tenv.core.link_mode import LINK_MODE
         from tenv.sources.wheels.uv import Uv  # late: 10 ms, which most commands need not spend
 
-        uv = Uv({**self.environ, LINK_MODE: self.link_mode()}, user_home(), offline=self.offline)
+        environ = {**self.environ, LINK_MODE: self.link_mode()}
+        if self.carried:
+            links = self.carried.wheels.as_uri().replace(",", "%2C")  # uv splits the list there
+            environ |= {"UV_NO_INDEX": "1", "UV_FIND_LINKS": links}
+        uv = Uv(environ, user_home(), offline=self.offline)
         uv.limits = self.unpack_limits()
         return uv
 
@@ -106,7 +113,8 @@ class Context:
         """Return the network settings of the user for conda channels."""
         from tenv.rattler_api.network import Network  # late: only commands that use channels need it
 
-        return Network(self.settings().mirrors, offline=self.offline, authorities=self.http().authorities)
+        settings, authorities = self.settings(), self.http().authorities
+        return Network(settings.mirrors, offline=self.offline, authorities=authorities, carried=self.carried)
 
     def http(self) -> "HttpSettings":
         """Return the HTTP settings of the user for tenv's own requests."""

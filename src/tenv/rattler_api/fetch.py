@@ -5,6 +5,7 @@ A package is used only after its digest matches the lock: rattler does not check
 
 import os
 import re
+import shutil
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -60,8 +61,9 @@ def fetch(
     """
     import asyncio  # late: 38 ms
 
-    if network.offline and records:
-        names = ", ".join(sorted(record.name for record in records))
+    absent = [record for record in records if _carried(record, network) is None]
+    if network.offline and absent:
+        names = ", ".join(sorted(record.name for record in absent))
         raise NetworkError(
             f"the package cache ({cache_folder()}) lacks {names}, and `--offline` forbids the network",
             hint="run the same command once without `--offline`",
@@ -94,7 +96,10 @@ async def _fetch(
             if not path.is_file() or not await asyncio.to_thread(digest.is_of, path):
                 part = folder / f".{path.name}.{os.getpid()}.part"
                 try:
-                    await _download(record, part, client, network.authorities, on_bytes)
+                    if carried := _carried(record, network):
+                        await asyncio.to_thread(_copy, carried, part, digest)
+                    else:
+                        await _download(record, part, client, network.authorities, on_bytes)
                     part.replace(path)
                 finally:  # a partial package is useless to the next command, and the disk may be full
                     part.unlink(missing_ok=True)
@@ -112,6 +117,17 @@ async def _fetch(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _carried(record: Record, network: Network) -> Path | None:
+    """Return the file of a package that lies in a folder; None for one that has to be downloaded."""
+    return network.carried.find(record.sha256 or "") if network.carried else None
+
+
+def _copy(source: Path, part: Path, digest: Digest) -> None:
+    shutil.copyfile(source, part)
+    if not digest.is_of(part):
+        raise HashMismatchError(f"{source} has changed: its {digest.kind} is not {digest.value}")
 
 
 def _digest(record: Record) -> Digest:

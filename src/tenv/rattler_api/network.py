@@ -18,6 +18,8 @@ from tenv.core.user_folders import user_cache
 if TYPE_CHECKING:
     from rattler import Client, Config, Gateway
 
+    from tenv.core.carried_files import CarriedFiles
+
 __all__ = ["Network", "cache_folder", "load_config", "open_client", "open_gateway"]
 
 _TIMEOUT = 600
@@ -34,6 +36,7 @@ class Network:
         timeout: Seconds for one request.
         retries: How often a request with a transient failure is repeated.
         authorities: The trusted certificate authorities.
+        carried: The packages that are taken from a folder, by their digests; None without such a folder.
     """
 
     mirrors: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -41,6 +44,7 @@ class Network:
     timeout: int = _TIMEOUT
     retries: int = 3
     authorities: Authorities = field(default_factory=Authorities)
+    carried: "CarriedFiles | None" = None
 
 
 def cache_folder() -> Path:

@@ -24,6 +24,7 @@ from tenv.toolchain.discover import Toolchain
 
 if TYPE_CHECKING:
     from tenv.activation.changes import Watch
+    from tenv.core.carried_files import CarriedFiles
     from tenv.core.http_settings import HttpSettings
     from tenv.core.link_mode import LinkMode
     from tenv.core.progress import Progress
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from tenv.environment.state import Environment, State
     from tenv.facts.tables import Facts
     from tenv.rattler_api.network import Network
-    from tenv.sources.archives.store import Damage
+    from tenv.sources.archives.store import Damage, Store
     from tenv.sources.job import Job
     from tenv.sources.system.fingerprint import Drift
     from tenv.sources.wheels.uv import Uv
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Access",
+    "CarriedFile",
     "Chosen",
     "Problem",
     "SolveOptions",
@@ -67,6 +69,10 @@ class Access(Protocol):
     @property
     def offline(self) -> bool:
         """Whether the network is off."""
+
+    @property
+    def carried(self) -> "CarriedFiles | None":
+        """The files that are taken from a folder, by their digests; None without such a folder."""
 
     def uv(self) -> "Uv":
         """Return uv with the index settings of the user."""
@@ -184,6 +190,25 @@ class NeededFile:
     size: int | None
     server: str
     cached: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedFile:
+    """A file of a lock that a bundle carries.
+
+    Attributes:
+        kind: The key of its source.
+        name: Its name; empty where the lock has none, for a wheel that only a build needs.
+        sha256: Its digest in hex.
+        size: Its size in bytes; None if the lock has none.
+        platforms: The platforms that use it, sorted.
+    """
+
+    kind: str
+    name: str
+    sha256: str
+    size: int | None
+    platforms: tuple[str, ...]
 
 
 class Work:
@@ -323,6 +348,44 @@ class Source(Protocol):
     def caches(self, access: Access) -> Iterator[SourceCache]:  # noqa: ARG002
         """Yield the cache folders of this source."""
         yield from ()
+
+    def carried(self, lock: Lock, platform: str, minor: str) -> Iterator[CarriedFile]:  # noqa: ARG002
+        """Yield the files that a bundle carries for a platform.
+
+        Args:
+            lock: The lock.
+            platform: The platform.
+            minor: The only Python minor that counts; empty for all.
+
+        Raises:
+            UsageError: The lock has a row that is no file.
+        """
+        yield from ()
+
+    def collect(
+        self,
+        access: Access,  # noqa: ARG002
+        store: "Store",  # noqa: ARG002
+        lock: Lock,  # noqa: ARG002
+        manifest: Manifest,  # noqa: ARG002
+        platforms: Mapping[str, str],  # noqa: ARG002
+    ) -> Mapping[str, str]:
+        """Fetch the files that `carried` yields into a store.
+
+        Args:
+            access: The settings and services of the user.
+            store: The store; a file that it has is not fetched.
+            lock: The lock.
+            manifest: The manifest of the lock.
+            platforms: The Python minor that counts on each platform; empty for all.
+
+        Returns:
+            The name of each file that the lock has no name of, by sha256.
+
+        Raises:
+            NetworkError: A file can't be fetched.
+        """
+        return {}
 
     def shown(self, file: LockedFile | None, prefix: Path) -> dict[str, Any]:  # noqa: ARG002
         """Return the values that `tenv show` prints for a request.

@@ -1,7 +1,7 @@
 """The job of making one environment, as sources see it."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,10 +17,11 @@ from tenv.toolchain.discover import Toolchain, discover
 
 if TYPE_CHECKING:
     from tenv.environment.trust import Fault
-    from tenv.locks.lock import Lock
+    from tenv.locks.lock import Lock, LockedTree, Wheel
     from tenv.sources.wheels.interpreters import Interpreter
     from tenv.sources.wheels.uv import Uv
     from tenv.targets.search import Target
+    from tenv.targets.tree_request import TreeRequest
 
 __all__ = ["Job", "Plan", "named_python"]
 
@@ -108,6 +109,9 @@ class Job:
         old: The state of the existing environment, or None.
         fault: Why the existing environment is unusable, or None.
         toolchain: The assembled toolchain; set by `assembling`.
+        compiled: The rows of the packages to compile against the target's torch; set by `staging`.
+        built: The wheels that they became, by name; set by `building`.
+        requests: Their requests for source trees, by name.
         fetches: Whether a missing Python is downloaded; false for a job that changes nothing.
     """
 
@@ -135,6 +139,9 @@ class Job:
         self.exact = exact
         self.repair = repair
         self.fetches = True
+        self.compiled: Sequence[LockedTree] = ()
+        self.built: Mapping[str, Wheel] = {}
+        self.requests: Mapping[str, TreeRequest] = {}
         self.old: State | None = None
         self.fault: Fault | None = None
 

@@ -123,6 +123,9 @@ class WheelRequest:
         index: The name or the address of the only index that it comes from; empty for any index in use.
         file: The one file that is accepted; None for a wheel of an index.
         build: Whether it may be built from a source archive where no wheel fits.
+        isolated: Whether its build has an environment of its own; else it is compiled against the target's torch.
+        requires: Its requirements; None where its source has them.
+        cxx: The C++ standard, such as 20; 0 for its own.
     """
 
     version: Range
@@ -131,13 +134,17 @@ class WheelRequest:
     index: str = ""
     file: FileRequest | None = None
     build: bool = False
+    isolated: bool = True
+    requires: tuple[str, ...] | None = None
+    cxx: int = 0
 
     def asked(self) -> list[str]:
         """Return the request as JSON values, as in a lock."""
-        index = [f"index={self.index}"] if self.index else []
-        place = self.tree or self.file
-        build = ["build=true"] if self.build else []
-        return [str(self.version), *self.extras, *index, *build, *(place.asked() if place else ())]
+        ways = [f"index={self.index}"] * bool(self.index) + ["build=true"] * self.build
+        ways += ["isolation=false"] * (not self.isolated) + [f"cxx={self.cxx}"] * bool(self.cxx)
+        ways += [] if self.requires is None else [f"requires={','.join(self.requires)}"]
+        ways += place.asked() if (place := self.tree or self.file) else []
+        return [str(self.version), *self.extras, *ways]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -298,8 +305,7 @@ class Manifest:
 
     def bound_indexes(self) -> dict[str, Index]:
         """Return the index of each request that names one, by the name of the wheel."""
-        named = {name: self.index(request.index) for name, request in self.wheels.items() if request.index}
-        return {name: index for name, index in named.items() if index}
+        return {name: found for name, row in self.wheels.items() if row.index and (found := self.index(row.index))}
 
     def sources(self, platform: str) -> tuple[str, ...]:
         """Return the URLs of a platform's channels, best first; a channel that only a request names comes last."""

@@ -72,6 +72,8 @@ __all__ = [
 _BUILD = re.compile(BUILD_PATTERN)
 _IN_FEATURE = tuple(name for name in names(FEATURE) if name != "platform")
 _NO_FEATURE = "none"
+_STANDARDS = (14, 17, 20, 23)
+"""The C++ standards that a request may name."""
 TORCH = "torch"
 """The CUDA of a manifest whose toolkit follows its torch."""
 _MAX_DEPTH = 8
@@ -337,7 +339,36 @@ def _read_wheel(table: Table, key: str) -> WheelRequest:
     for word in ("index", "build") if tree else ():
         if word in inner.data:
             raise inner.fail(word, "is no part of a request for a source tree: remove this key")
-    return WheelRequest(version, tuple(sorted(extras)), tree, index, build=inner.flag("build"))
+    request = WheelRequest(version, tuple(sorted(extras)), tree, index, build=inner.flag("build"))
+    return _read_compiled(inner, request)
+
+
+def _read_compiled(table: Table, request: WheelRequest) -> WheelRequest:
+    """Return a request with its keys for a build against the target's torch."""
+    from packaging.requirements import InvalidRequirement, Requirement  # late: 15 ms
+
+    isolated = table.flag("isolation") if "isolation" in table.data else True
+    for word in ("requires", "cxx") if isolated else ():
+        if word in table.data:
+            raise table.fail(word, "is for a package with `isolation = false`")
+    if isolated:
+        return request
+    if not request.build and request.tree is None:
+        raise table.fail("isolation", "`build = true` permits the build, which runs the code of the package")
+    if request.tree and request.tree.editable:
+        raise table.fail("isolation", "a folder with `editable` is not compiled against the target's torch")
+    requires = table.strings("requires") if "requires" in table.data else None
+    for text in requires or ():
+        try:
+            named = not Requirement(text).url
+        except InvalidRequirement:
+            named = False
+        if not named:
+            raise table.fail("requires", f"`{text}` is no requirement such as `torch>=2.4`")
+    cxx = table.number("cxx") or 0
+    if "cxx" in table.data and cxx not in _STANDARDS:
+        raise table.fail("cxx", f"`{cxx}` is none of {', '.join(map(str, _STANDARDS))}")
+    return replace(request, isolated=False, requires=requires, cxx=cxx)
 
 
 def _read_archive(table: Table, key: str) -> ArchiveRequest:

@@ -141,6 +141,9 @@ WHEEL = (
     Key("url", "The address of a wheel; `#sha256=…` may follow", pattern=r"https?://[^@]+"),
     Key("sha256", "The sha256 of the wheel at `url` or `path`", pattern=SHA256_PATTERN),
     Key("build", "Build it from its source archive, which runs its code, where no wheel fits", (Form.FLAG,)),
+    Key("isolation", "false: compile it against the target's torch, with the target's toolkit", (Form.FLAG,)),
+    Key("requires", "Its requirements, where its source archive leaves them to its code", (Form.TEXTS,)),
+    Key("cxx", "The C++ standard that it is compiled with in place of its own", (Form.COUNT,)),
 )
 """A request for a wheel, or for a package that is built from a source tree."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import TorchError
-from tenv.core.other_users import open_part
+from tenv.core.other_users import open_part, others_write
 from tenv.core.versions import Version
 from tenv.host.installed_torch import TorchKind, torch_in_short
 from tenv.host.interface import Missing, ReasonKind
@@ -28,6 +28,10 @@ _VERSION = re.compile(r"\d+(\.\d+)*[A-Za-z0-9.+]{0,60}", re.ASCII)
 _KINDS = {TorchKind.ROCM.value: "ROCm", TorchKind.XPU.value: "Intel's XPU"}
 _FOLDERS = 100
 """The most folders below ``site-packages/nvidia`` that are looked at; torch's wheels make 15."""
+_FILES = 50_000
+"""The most headers and libraries of one of them; torch 2.15 and its wheels have 3,000."""
+_NAME = re.compile(r"\w[\w.+-]{0,100}", re.ASCII)
+"""The name of such a folder. Another one could have a colon, which separates paths in the notes of an environment."""
 
 _PARTS = {
     "cublas": ("cublas_v2.h", "libcublas.so*"),
@@ -130,7 +134,7 @@ def _taken(site: Path) -> tuple[tuple[Path, ...], str]:
     found, refused = [], ""
     home = site / "nvidia"
     names = sorted(os.listdir(home))[:_FOLDERS] if is_folder(home) else ()  # noqa: PTH208 (fast)
-    for folder in (home / name for name in names):
+    for folder in (home / name for name in names if _NAME.fullmatch(name)):
         if not is_folder(folder / "include") and not is_folder(folder / "lib"):
             continue
         if fault := _fault(folder, site):
@@ -149,7 +153,34 @@ def _fault(folder: Path, site: Path) -> str:
             return f"nothing is taken from {folder}: a link leads to {real}"
         if is_folder(part) and (open_ := open_part(part)):
             return f"nothing is taken from {folder}: another user can write {open_}"
-    return ""
+    return next(_faults_below(folder), "")
+
+
+def _faults_below(folder: Path) -> Iterator[str]:
+    """Yield why the files of a folder are not taken: links that lead out of it, files that another user can write.
+
+    uv installs a package as links into its cache where ``link-mode`` is ``symlink``.
+    """
+    real, left, count = os.path.realpath(folder), [folder / "include", folder / "lib"], 0
+    while left:
+        place = left.pop()
+        try:
+            entries = [*os.scandir(place)] if is_folder(place) else []
+        except OSError as error:
+            yield f"nothing is taken from {folder}: {place}: {error.strerror}"
+            return
+        count += len(entries)
+        if count > _FILES:
+            yield f"nothing is taken from {folder}: it has more than {_FILES} headers and libraries"
+            return
+        for entry in entries:
+            if entry.is_symlink():
+                if not (end := os.path.realpath(entry.path)).startswith(real + os.sep):
+                    yield f"nothing is taken from {folder}: a link leads from {entry.path} to {end}"
+            elif others_write(entry.stat(follow_symlinks=False)):
+                yield f"nothing is taken from {folder}: another user can write {entry.path}"
+            elif entry.is_dir(follow_symlinks=False):
+                left.append(Path(entry.path))
 
 
 def _held(parts: tuple[Path, ...]) -> Iterator[str]:

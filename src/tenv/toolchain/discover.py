@@ -175,6 +175,6 @@ def _header_version(root: Path) -> Version | None:
     """Return the toolkit's release from its header, which has only two numbers: ``12.1`` for 12010."""
     with contextlib.suppress(OSError):
         text = (root / "include" / "cuda_runtime_api.h").read_text("utf-8", "replace")
-        if match := re.search(r"^\s*#\s*define\s+CUDART_VERSION\s+(\d{4,6})", text, re.MULTILINE):
+        if match := re.search(r"^[ \t]*#\s*define\s+CUDART_VERSION\s+(\d{4,6})", text, re.MULTILINE):
             return Version(f"{int(match[1]) // 1000}.{int(match[1]) % 1000 // 10}")
     return None

@@ -245,7 +245,15 @@ def _job(context: Context, request: CreateRequest, report: "Callable[[Sequence[F
         from tenv.activation.levels import deactivated  # late: few targets are beside another environment
 
         context = replace(context, environ=deactivated(context.environ))  # else CC of tenv would count as the user's
-    return Creation(without_beside(context, target), request, target, environment, current_platform(), report)
+    job = Creation(without_beside(context, target), request, target, environment, current_platform(), report)
+    job.builder = _build_packages
+    return job
+
+
+def _build_packages(job: Creation) -> None:
+    from tenv.verbs.torch_packages import build_packages  # late: few targets compile a package
+
+    build_packages(job)
 
 
 def _check_owner(job: Creation) -> None:

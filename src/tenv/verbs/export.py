@@ -22,7 +22,7 @@ from tenv.sources.wheels.urls import find_wheels
 from tenv.targets.manifest import with_features
 from tenv.targets.search import Origin, Target, sister_hint
 from tenv.targets.sections import SECTIONS
-from tenv.toolchain.discover import discover
+from tenv.toolchain.discover import Toolchain, discover
 
 __all__ = ["ExportRequest", "Written", "export", "refuse_existing", "write"]
 
@@ -87,6 +87,7 @@ def export(context: Context, request: ExportRequest) -> Written:
     if chosen.export is None:
         raise FormatError(f"`{chosen.name}` has no export, only an import")
     target = context.find_target(request.target)
+    _refuse_elsewhere(target, chosen)
     subject = _subject(target, request)
     if chosen.needs_environment:
         subject = replace(subject, site=_site(context, target, request))
@@ -109,6 +110,15 @@ def export(context: Context, request: ExportRequest) -> Written:
     return Written(target, _with_lost(exported, subject, chosen) if chosen.holds_lock else exported, chosen)
 
 
+def _refuse_elsewhere(target: Target, chosen: Format) -> None:
+    """Raise FormatError for a toolkit beside an environment in a format that makes it on another machine."""
+    if chosen.carries and (beside := target.manifest.beside):
+        raise FormatError(
+            f"`{target.name}` is a toolkit for the torch of {beside}, which a machine of {chosen.name} does not have",
+            hint=f"`tenv init {target.name}-own --torch {beside}` makes a target that has this torch itself",
+        )
+
+
 def _wheels_of(subject: Subject, chosen: Format, platform: str) -> tuple[Wheel, ...]:
     """Return the wheels that an export has of a platform, with those of features if the format has features."""
     features = subject.manifest.features if chosen.features else ()
@@ -129,6 +139,9 @@ def _with_lost(exported: Exported, subject: Subject, chosen: Format) -> Exported
         exported = replace(exported, lost=(*exported.lost, f"{name}, which is built from {request}"))
     if (names := ", ".join(subject.manifest.features)) and not chosen.features:
         lost = f"features {names}: what is written is the target alone"
+        exported = replace(exported, lost=(*exported.lost, lost))
+    if beside := subject.manifest.beside:
+        lost = f"`for`: the headers and libraries of CUDA in {beside}, and that its Python stays the one on PATH"
         exported = replace(exported, lost=(*exported.lost, lost))
     if local := sum(row.url.startswith("file:") for row in subject.located.values()):
         lost = f"URLs of {local} wheels: the index is a folder of this machine, so they are local paths"
@@ -173,17 +186,33 @@ def _site(context: Context, target: Target, request: ExportRequest) -> Site:
     activation = find_activation(context, target.name, request.prefix)
     *_, state = find_environment(context, target.name, request.prefix)
     folder = Path(os.path.abspath(request.folder))  # noqa: PTH100 (links stay as they are)
-    toolchain = discover(activation.prefix)
+    toolchain, python = discover(activation.prefix), state.python
+    if target.manifest.beside:
+        toolchain, python = _with_python_there(toolchain, target.manifest.beside)
     return Site(
         folder=folder,
         activation=activation,
         environ=activation.apply(context.environ),
         toolchain=toolchain,
-        python=state.python,
+        python=python,
+        beside=bool(target.manifest.beside),
         checkout=find_checkout(folder, toolchain.site_packages),
         manifest=target.file,
         activate=_activate_words(context, target, request, folder),
     )
+
+
+def _with_python_there(toolchain: Toolchain, beside: str) -> tuple[Toolchain, str]:
+    """Return the tools of a toolkit beside an environment with the Python of that environment, and its minor."""
+    from tenv.host.torch_files import BasePython, FolderTorch, find_torch  # late: few targets are beside another
+
+    files = find_torch(Path(beside))
+    if not isinstance(files, FolderTorch):
+        return toolchain, ""
+    minor = files.python.version if isinstance(files.python, BasePython) else ""
+    programs = [Path(files.prefix) / "bin" / name for name in ("python", f"python{minor}", "python3")]
+    python = next((path for path in programs if path.is_file()), programs[0])
+    return replace(toolchain, python=python, site_packages=files.package.parent), minor
 
 
 def _activate_words(context: Context, target: Target, request: ExportRequest, folder: Path) -> tuple[str, ...]:

@@ -23,7 +23,12 @@ AT_HAND = [
 THINKING = [pytest.param(s, id=s.name) for s in (*SPOKEN, LEVELS) if s.program and (s.stored or s is LEVELS)]
 """The shells that compute changes by themselves, and Python."""
 PAIRS = [
-    pytest.param(parent, shell, id=f"{parent.name}-{shell.name}")
+    pytest.param(
+        parent,
+        shell,
+        id=f"{parent.name}-{shell.name}",
+        marks=[pytest.mark.long] if parent.name == shell.name == "xonsh" else [],
+    )
     for parent in SPOKEN
     for shell in SPOKEN
     if parent.program and shell.program and ({parent.name, shell.name} & {"bash"} or parent is shell)
@@ -144,13 +149,17 @@ def test_activations_nest_and_renew(shell: Spoken, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shell", [pytest.param(s, id=s.name) for s in SPOKEN if s.program and s.module is posix])
-@pytest.mark.parametrize("level", ["", "x", "1x", "a[$(echo >&2 run)]"])
-def test_a_level_that_is_no_number_counts_as_none(shell: Spoken, level: str, tmp_path: Path) -> None:
+def test_a_level_that_is_no_number_counts_as_none(shell: Spoken, tmp_path: Path) -> None:
     script = store(shell, tmp_path, "cuda130", Change("CC", Action.SET, "gcc", ""))
-    prefix = str(tmp_path / "a folder's" / "cuda130")
-    steps = [shell.set("TENV_LEVEL", level), shell.set("TENV_PREFIX", prefix), script, shell.shot("active")]
+    prefix, levels, steps = str(tmp_path / "a folder's" / "cuda130"), ["", "x", "1x", "a[$(echo >&2 run)]"], list[str]()
+    for number, level in enumerate(levels):
+        steps += [shell.set("TENV_LEVEL", level), shell.set("TENV_PREFIX", prefix), script, shell.shot(f"{number}")]
+        steps += [shell.deactivate(tmp_path), shell.shot(f"after-{number}")]
     seen, said = shell.run(tmp_path, steps, {"PATH": USUAL})
-    assert (said, seen["active"][b"TENV_LEVEL"], seen["active"][b"CC"]) == ("", b"1", b"gcc")
+    assert said == ""
+    for number, level in enumerate(levels):
+        active, after = seen[f"{number}"], seen[f"after-{number}"]
+        assert (active[b"TENV_LEVEL"], active[b"CC"], after.get(b"CC")) == (b"1", b"gcc", None), level
 
 
 @pytest.mark.parametrize("shell", THINKING)
@@ -181,16 +190,7 @@ def test_what_others_did_meanwhile_is_renewed(shell: Spoken, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("shell", THINKING)
-@pytest.mark.parametrize(
-    ("now", "left"),
-    [
-        ("/new:{}", "/new:" + USUAL),
-        ("{}:/new", USUAL + ":/new"),
-        ("/only", "/only"),
-        ("/a folder's/cuda130/binx:{}", "/a folder's/cuda130/binx:" + USUAL),
-    ],
-)
-def test_what_others_did_to_a_list_meanwhile_is_kept(shell: Spoken, tmp_path: Path, now: str, left: str) -> None:
+def test_what_others_did_to_a_list_meanwhile_is_kept(shell: Spoken, tmp_path: Path) -> None:
     changes = (
         Change("L_FRONT", Action.PREPEND, "/f:/g", ""),
         Change("L_BACK", Action.APPEND, "/f:/g", ""),
@@ -198,23 +198,33 @@ def test_what_others_did_to_a_list_meanwhile_is_kept(shell: Spoken, tmp_path: Pa
         Change("L_BOTH", Action.PREPEND, "/f:/g", ""),
         Change("L_BOTH", Action.APPEND, "/z", ""),
     )
-    script = store(shell, tmp_path, "cuda130", *changes)
-    steps = [
-        script,
-        shell.set("L_FRONT", now.format(f"/f:/g:{USUAL}")),
-        shell.set("L_BACK", now.format(f"{USUAL}:/f:/g")),
-        shell.shot("active"),
-        shell.set("L_BOTH", now.format(f"/f:/g:{USUAL}:/z")),
-        shell.set("L_NEW", "/mine:/f"),
-        shell.deactivate(tmp_path),
-        shell.shot("after"),
-    ]
-    seen, said = shell.run(tmp_path, steps, {"PATH": USUAL, "L_FRONT": USUAL, "L_BACK": USUAL, "L_BOTH": USUAL})
+    cases = {
+        "/new:{}": "/new:" + USUAL,
+        "{}:/new": USUAL + ":/new",
+        "/only": "/only",
+        "/a folder's/cuda130/binx:{}": "/a folder's/cuda130/binx:" + USUAL,
+    }
+    script, steps = store(shell, tmp_path, "cuda130", *changes), list[str]()
+    for number, now in enumerate(cases):
+        steps += [shell.set(f"L_{name}", USUAL) for name in ("FRONT", "BACK", "BOTH")]
+        steps += [
+            shell.set("L_NEW", "") if number else "",
+            script,
+            shell.set("L_FRONT", now.format(f"/f:/g:{USUAL}")),
+            shell.set("L_BACK", now.format(f"{USUAL}:/f:/g")),
+            shell.shot(f"active-{number}"),
+            shell.set("L_BOTH", now.format(f"/f:/g:{USUAL}:/z")),
+            shell.set("L_NEW", "/mine:/f"),
+            shell.deactivate(tmp_path),
+            shell.shot(f"after-{number}"),
+        ]
+    seen, said = shell.run(tmp_path, steps, {"PATH": USUAL})
     assert said == ""
-    after = seen["after"]
-    assert seen["active"][b"L_BOTH"].decode() == f"/f:/g:{USUAL}:/z"
-    assert after[b"L_BOTH"].decode() == left
-    assert (after[b"L_FRONT"].decode(), after[b"L_BACK"].decode(), after[b"L_NEW"]) == (left, left, b"/mine")
+    for number, left in enumerate(cases.values()):
+        after = seen[f"after-{number}"]
+        assert seen[f"active-{number}"][b"L_BOTH"].decode() == f"/f:/g:{USUAL}:/z"
+        assert after[b"L_BOTH"].decode() == left
+        assert (after[b"L_FRONT"].decode(), after[b"L_BACK"].decode(), after[b"L_NEW"]) == (left, left, b"/mine")
 
 
 DEFAULTS = (
@@ -292,28 +302,29 @@ def test_a_variable_of_the_shell_alone_is_not_exported_afterwards(shell: Spoken,
     assert not seen["after"].keys() & {b"CC", b"CXX"}
 
 
+WATCHED = {(0, 0): False, (-60, 0): True, (1, 0): True, (0, 1): True, (None, 0): True, (7, None): False}
+"""Seconds between the times of a file and of its stamp and a common one, None for no file; whether that is a change."""
+
+
 @pytest.mark.parametrize("shell", [pytest.param(s, id=s.name) for s in SPOKEN if s.program and s.stored])
-@pytest.mark.parametrize(
-    ("times", "told"),
-    [((0, 0), False), ((-60, 0), True), ((1, 0), True), ((0, 1), True), ((None, 0), True), ((7, None), False)],
-)
-def test_a_file_of_the_machine_is_watched(
-    shell: Spoken, tmp_path: Path, times: tuple[int | None, int | None], *, told: bool
-) -> None:
-    files = []
-    for name in ("first", "it's nvcc"):
-        file, stamp = tmp_path / name, tmp_path / f"{name}.stamp"
-        for path, shift in zip((file, stamp), times if name != "first" else (0, 0), strict=True):
-            if shift is not None:
-                path.touch()
-                os.utime(path, (1_600_000_000 + shift, 1_600_000_000 + shift))
-        files.append((str(file), str(stamp)))
-    sentence = 'warning: it\'s "changed" $HOME %s \\n'
-    made = Activation("t", tmp_path, (Change("A", Action.SET, "1", ""),), (Watch(tuple(files), sentence),))
-    steps = [shell.activate(tmp_path, "t", made), shell.shot("active")]
+def test_a_file_of_the_machine_is_watched(shell: Spoken, tmp_path: Path) -> None:
+    steps, sentences = list[str](), list[str]()
+    for number, (times, changed) in enumerate(WATCHED.items()):
+        files = []
+        for name in (f"first {number}", f"it's nvcc {number}"):
+            file, stamp = tmp_path / name, tmp_path / f"{name}.stamp"
+            for path, shift in zip((file, stamp), (0, 0) if name.startswith("first") else times, strict=True):
+                if shift is not None:
+                    path.touch()
+                    os.utime(path, (1_600_000_000 + shift, 1_600_000_000 + shift))
+            files.append((str(file), str(stamp)))
+        sentence = f'warning: it\'s "changed" $HOME %s \\n {times}'
+        sentences += [f"tenv: {sentence}"] if changed else []
+        made = Activation("t", tmp_path, (Change("A", Action.SET, "1", ""),), (Watch(tuple(files), sentence),))
+        steps += [shell.activate(tmp_path, f"t{number}", made), shell.shot("active"), shell.deactivate(tmp_path)]
     seen, said = shell.run(tmp_path, steps, {"PATH": USUAL})
     assert seen["active"][b"A"] == b"1"
-    assert said.splitlines() == ([f"tenv: {sentence}"] if told else [])
+    assert said.splitlines() == sentences
 
 
 @pytest.mark.parametrize("shell", AT_HAND)

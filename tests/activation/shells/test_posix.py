@@ -9,6 +9,7 @@ import pytest
 
 from tenv.activation.changes import Action, Activation, Change, Watch
 from tenv.activation.shells import posix
+from tests.support.each import each
 
 SHELLS = [name for name in ("bash", "zsh", "dash", "ksh", "mksh") if shutil.which(name)]
 
@@ -44,7 +45,7 @@ def test_no_function_and_no_variable_is_left_behind(shell: str, script: Path) ->
     assert (done.returncode, done.stdout.split(), done.stderr) == (0, [], "")
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@each("shell", SHELLS)
 def test_the_hook_passes_on_the_status_of_tenv(shell: str, tmp_path: Path) -> None:
     program = tmp_path / "tenv program"
     program.write_text('#!/bin/sh\necho "started: $*" >&2\nexit 8\n')

@@ -12,6 +12,7 @@ from tenv.facts.table_files import LAYOUTS
 from tenv.facts.tables import Facts, load_facts
 from tenv.host.interface import Missing
 from tests.checks.rules.cases import case, conda, found, gpu, gxx, host, limits_of, wheel
+from tests.support.each import each
 
 A100, GTX = gpu("NVIDIA A100-SXM4-80GB", "8.0"), gpu("NVIDIA GeForce GTX 1660 Ti", "7.5")
 
@@ -33,8 +34,8 @@ def test_a_gpu_without_a_driver_is_known_by_its_pci_id() -> None:
     assert "PCI id 10de:102d" in finding.evidence
 
 
-@pytest.mark.parametrize(
-    ("torch", "platform", "packages", "severity", "said"),
+@each(
+    "torch, platform, packages, severity, said",
     [
         ("2.6.0", "linux-64", {}, "error", "fails with PyTorch 2.6.0: CMake 4 has dropped the policies before 3.5"),
         ("2.6.0", "win-64", {"wheels": (wheel("six", "1.17.0"),)}, "error", "fails with PyTorch 2.6.0"),
@@ -116,8 +117,8 @@ def test_the_architectures_to_build_for_are_those_of_the_machine() -> None:
     assert finding.fix == 'build with TORCH_CUDA_ARCH_LIST="7.5;8.0", or install driver 520.61.05 or newer'
 
 
-@pytest.mark.parametrize(
-    ("compilers", "fix"),
+@each(
+    "compilers, fix",
     [
         ((gxx("7.5.0"),), "install GCC 9.4.0 to 12, such as g++-9 ("),
         (

@@ -5,14 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tenv.checks.rules.interface import Scope, Severity
 from tenv.core.versions import Version
 from tenv.host.interface import Fact, OriginKind
 from tenv.host.report import Compiler, FoundBy, Lead
 from tenv.host.toolkit_content import compiler_limits, parse_host_config, parse_math_functions
 from tests.checks.rules.cases import case, found, gxx, limits, toolkit
+from tests.support.each import each
 from tests.support.found_by import led
 
 TABLE = "crt/host_config.h in the PyPI wheels"
@@ -68,7 +67,7 @@ def test_the_header_is_found_in_both_layouts(tmp_path: Path) -> None:
     assert read.file == str(file)
 
 
-@pytest.mark.parametrize(("version", "codes"), [("13.3.0", ["TE402"]), ("12.3.0", [])])
+@each("version, codes", [("13.3.0", ["TE402"]), ("12.3.0", [])])
 def test_the_header_of_a_toolkit_at_hand_wins_over_the_table(version: str, codes: list[str]) -> None:
     own = toolkit(
         "/usr/local/cuda-12.6", "12.6", "/usr/local/cuda", compilers=limits("/usr/local/cuda-12.6", gcc_max=12)
@@ -87,8 +86,8 @@ def test_the_header_of_another_release_says_nothing() -> None:
     assert finding.source.startswith(TABLE)
 
 
-@pytest.mark.parametrize(
-    ("cuda", "version", "codes"),
+@each(
+    "cuda, version, codes",
     [("12.6", "18.1.8", []), ("12.6", "19.1.0", ["TE402"]), ("13.0", "20.1.0", []), ("13.0", "21.1.0", ["TE402"])],
 )
 def test_a_clang_that_nvcc_refuses(cuda: str, version: str, codes: list[str]) -> None:
@@ -109,8 +108,8 @@ def test_a_clang_that_pytorch_refuses() -> None:
     assert found("TE403", case("12.1", "2.4.1", compilers=(clang("9.0"),))) == []
 
 
-@pytest.mark.parametrize(
-    ("cuda", "version", "code"),
+@each(
+    "cuda, version, code",
     [
         ("13.0", "19.44.35211", None),
         ("13.0", "19.50.1", "TE402"),
@@ -130,8 +129,8 @@ def test_a_visual_c_plus_plus_that_nvcc_refuses(cuda: str | None, version: str, 
         assert finding.source.startswith(TABLE)
 
 
-@pytest.mark.parametrize(
-    ("torch", "version", "severity", "said"),
+@each(
+    "torch, version, severity, said",
     [
         ("2.13.0", "19.28.29914", "error", "PyTorch 2.13.0 is written in C++20, which needs 1929 or newer"),
         ("2.12.1", "19.29.30133", "", ""),
@@ -184,8 +183,8 @@ def test_the_one_that_nvcc_takes_is_told_where_it_is_another() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("taken", "variables", "subject"),
+@each(
+    "taken, variables, subject",
     [
         ("CXX", (), "g++ 14.2.0"),
         ("CXX", (Lead.CUDAHOSTCXX,), "g++ 13.3.0"),

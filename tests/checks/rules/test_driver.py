@@ -1,8 +1,6 @@
 import json
 from dataclasses import replace
 
-import pytest
-
 from tenv.checks.rules.driver import DriverSurroundings, Verdict, judge_driver, support
 from tenv.checks.rules.interface import Finding, Scope, Severity, decide
 from tenv.core.versions import Version
@@ -33,8 +31,8 @@ def runs(found: Finding | None) -> bool | None:
     return decide(Scope.RUN, [(Scope.RUN, found)] if found else [])
 
 
-@pytest.mark.parametrize(
-    ("driver", "cuda", "platform", "verdict"),
+@each(
+    "driver, cuda, platform, verdict",
     [
         ("535.104.12", "12.1", "linux", "native"),
         ("545.29.06", "12.1", "linux", "native"),
@@ -125,7 +123,7 @@ def test_the_verdict_never_falls_with_a_newer_driver() -> None:
             assert ranks == sorted(ranks)
 
 
-@pytest.mark.parametrize("driver", [None, "390.48"])
+@each("driver", [None, "390.48"])
 def test_without_cuda_no_driver_is_needed(driver: str | None) -> None:
     assert on(driver, None) is None
 
@@ -172,7 +170,7 @@ def test_a_version_outside_the_table() -> None:
         assert found.evidence == "the table of drivers goes from CUDA 7.0 to 13.5"
 
 
-@pytest.mark.parametrize(("driver", "code"), [(None, "TE101"), ("580.65.06", "TE102"), ("570.26", "TE103")])
+@each("driver, code", [(None, "TE101"), ("580.65.06", "TE102"), ("570.26", "TE103")])
 def test_a_row_that_is_not_confirmed_says_so(driver: str | None, code: str) -> None:
     found = finding(driver, "13.5")
     assert found.code == code

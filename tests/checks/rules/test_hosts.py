@@ -4,8 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tenv.checks.pytorch_source import SourceTree, read_source
 from tenv.checks.rules.catalogue import RULES
 from tenv.checks.rules.interface import Scope, Severity, Unknown
@@ -13,6 +11,7 @@ from tenv.core.versions import Range, Version
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.report import Disk, FabricState, Gpu, ModuleKind
 from tests.checks.rules.cases import archive, case, compat, conda, found, gpu, gxx, override, toolkit, wheel
+from tests.support.each import each
 
 GIB = 1 << 30
 A100, GTX, K80 = gpu("NVIDIA A100-SXM4-80GB", "8.0"), gpu("NVIDIA GeForce GTX 1660 Ti", "7.5"), gpu("Tesla K80", "3.7")
@@ -35,7 +34,7 @@ def test_a_revision_is_judged_by_the_row_before_it(tmp_path: Path) -> None:
         assert finding.evidence == f"{version} (version.txt)"
 
 
-@pytest.mark.parametrize("state", [FabricState.NOT_STARTED, FabricState.IN_PROGRESS])
+@each("state", [FabricState.NOT_STARTED, FabricState.IN_PROGRESS])
 def test_a_gpu_that_nvswitch_does_not_know_yet_leaves_running_open(state: FabricState) -> None:
     h200 = gpu("NVIDIA H200", "9.0")
     (finding,) = found("TE115", case(gpus=(replace(h200, fabric=state), replace(h200, fabric=FabricState.COMPLETED))))
@@ -94,7 +93,7 @@ def test_nothing_is_built_for_a_gpu_that_nvcc_does_not_know() -> None:
     assert limited.fix == "list the compute capability of the GPU in TORCH_CUDA_ARCH_LIST"
 
 
-@pytest.mark.parametrize("driver", [Version("470.57.02"), Missing("no probe answered")])
+@each("driver", [Version("470.57.02"), Missing("no probe answered")])
 def test_no_driver_is_advised_where_the_toolkit_has_dropped_the_gpus(driver: Any) -> None:
     code = "TE101" if isinstance(driver, Missing) else "TE103"
     (finding,) = found(code, case("12.1", driver=driver, gpus=(K80,)))
@@ -129,7 +128,7 @@ def test_only_what_the_environment_lacks_takes_room() -> None:
     assert not found("TE702", replace(asked, there=frozenset([package.sha256, blob.sha256])))
 
 
-@pytest.mark.parametrize(("jobs", "said"), [("14", True), ("13", False), ("", False), ("all", False)])
+@each("jobs, said", [("14", True), ("13", False), ("", False), ("all", False)])
 def test_the_manifest_s_own_max_jobs(jobs: str, said: bool) -> None:
     findings = found("TE701", case(manifest={"environment": {"MAX_JOBS": jobs}}, memory=60 * GIB))
     assert [finding.subject for finding in findings] == ([f"MAX_JOBS={jobs}"] if said else [])
@@ -168,8 +167,8 @@ def test_a_cuda_compat_that_is_in_place_need_not_be_installed() -> None:
         assert str(finding.severity) == "error"
 
 
-@pytest.mark.parametrize(
-    ("why", "assumed", "severity"),
+@each(
+    "why, assumed, severity",
     [
         (ReasonKind.DRIVERS_OWN, False, "error"),
         (ReasonKind.DRIVERS_OWN, True, "warning"),
@@ -184,10 +183,7 @@ def test_forward_compatibility_asks_what_comes_first(why: ReasonKind, assumed: b
     assert (finding.unknown is not None) is (severity == "warning")
 
 
-@pytest.mark.parametrize(
-    ("kind", "fix"),
-    [("docker", "--gpus all"), ("apptainer", "--nv"), ("podman", "nvidia.com/gpu=all"), ("lxc", "--nv")],
-)
+@each("kind, fix", [("docker", "--gpus all"), ("apptainer", "--nv"), ("podman", "nvidia.com/gpu=all"), ("lxc", "--nv")])
 def test_a_container_without_the_driver_is_started_with_it(kind: str, fix: str) -> None:
     (finding,) = found("TE101", case(driver=Missing("no probe answered"), gpus=(), container=kind))
     assert fix in finding.fix
@@ -203,8 +199,8 @@ def test_a_cuda_compat_in_the_way_of_a_geforce() -> None:
         assert found("TE106", case("12.1", driver=driver, gpus=(gpu_,), compat=COMPAT)) == []
 
 
-@pytest.mark.parametrize(
-    ("driver", "library", "fits"),
+@each(
+    "driver, library, fits",
     [("550.90.07", "550.107.02", False), ("550.90.07", "550.90.07", True), ("550", "550.90.07", True)],
 )
 def test_a_library_of_another_patch_is_a_mismatch(driver: str, library: str, fits: bool) -> None:
@@ -213,8 +209,8 @@ def test_a_library_of_another_patch_is_a_mismatch(driver: str, library: str, fit
     assert [str(one.severity) for one in told] == ([] if fits else ["error"])
 
 
-@pytest.mark.parametrize(
-    ("driver", "library", "gpus", "module", "said"),
+@each(
+    "driver, library, gpus, module, said",
     [
         ("470.182.03", "520.61.05", (K80,), "", "no longer supports the Tesla K80"),
         ("470.182.03", "520.61.05", (A100,), "", ""),

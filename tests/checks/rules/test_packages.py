@@ -3,21 +3,20 @@
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from tenv.checks.rules.toolkit import check_lock, numbered_with_toolkit
 from tenv.core.versions import CondaRange, Range, Version
 from tenv.host.interface import Missing
 from tenv.host.report import Libstdcxx
 from tenv.targets.manifest import CondaRequest
 from tests.checks.rules.cases import archive, case, compat, conda, found, gxx, wheel
+from tests.support.each import each
 from tests.support.found_by import led
 
 CUDNN_URL = "https://developer.download.nvidia.com/compute/cudnn/redist/cudnn/linux-x86_64/cudnn-linux-x86_64-"
 
 
-@pytest.mark.parametrize(
-    ("name", "numbered"),
+@each(
+    "name, numbered",
     [
         ("cuda-nvcc", True),
         ("cuda-nvcc_linux-64", True),
@@ -61,8 +60,8 @@ def test_an_nvcc_of_another_release_inside_a_conda_toolkit_is_an_error() -> None
     assert [row.code for row in check_lock(asked.lock)] == ["TE301"]
 
 
-@pytest.mark.parametrize(
-    ("channel", "cuda", "fix"),
+@each(
+    "channel, cuda, fix",
     [
         ("conda-forge", "12.1", 'pin it in [dependencies]: cuda-nvcc = "12.1.*"'),
         ("nvidia", "12.1", 'put "conda-forge" above "nvidia" in `channels`, and cuda-version = "12.1.*" in'),
@@ -77,8 +76,8 @@ def test_the_fix_of_a_mixed_toolkit_goes_by_its_channel(channel: str, cuda: str,
     assert finding.fix.startswith(fix)
 
 
-@pytest.mark.parametrize(
-    ("library", "header", "severities"),
+@each(
+    "library, header, severities",
     [("12.1.0.26", "12.1.0.26", []), ("12.6.3.3", "12.6.0.22", ["warning"]), ("12.8.4.1", "12.1.0.26", ["error"])],
 )
 def test_headers_and_libraries(library: str, header: str, severities: list[str]) -> None:
@@ -87,8 +86,8 @@ def test_headers_and_libraries(library: str, header: str, severities: list[str])
         assert [str(finding.severity) for finding in findings] == severities
 
 
-@pytest.mark.parametrize(
-    ("depends", "cuda", "severities"),
+@each(
+    "depends, cuda, severities",
     [
         ("cuda-version >=12,<13.0a0", "12.1", []),
         ("cuda-version >=12.6,<13", "12.4", ["error"]),
@@ -104,7 +103,7 @@ def test_a_conda_library_says_its_cuda_itself(depends: str, cuda: str, severitie
         assert all("in [dependencies]" in finding.fix for finding in findings)
 
 
-@pytest.mark.parametrize(("variant", "codes"), [("_cuda12", ["TE305"]), ("_cuda13", []), ("", [])])
+@each("variant, codes", [("_cuda12", ["TE305"]), ("_cuda13", []), ("", [])])
 def test_an_archive_says_its_cuda_by_its_name(variant: str, codes: list[str]) -> None:
     row = archive("cudnn", "99.1.0", f"{CUDNN_URL}99.1.0{variant}-archive.tar.xz")
     findings = found("TE305", case("13.0", archives=(row,)))
@@ -112,8 +111,8 @@ def test_an_archive_says_its_cuda_by_its_name(variant: str, codes: list[str]) ->
     assert all(finding.message == "is built for CUDA 12.*, but the target has CUDA 13.0" for finding in findings)
 
 
-@pytest.mark.parametrize(
-    ("version", "torch", "severities"),
+@each(
+    "version, torch, severities",
     [
         ("7.6.5.32", "2.3.1", ["error"]),
         ("8.9.7.29", "2.3.1", []),
@@ -128,8 +127,8 @@ def test_a_cudnn_of_another_time(version: str, torch: str | None, severities: li
         assert [str(finding.severity) for finding in findings] == severities
 
 
-@pytest.mark.parametrize(
-    ("torch", "environment", "severities"),
+@each(
+    "torch, environment, severities",
     [
         ("2.1.2", {}, ["note"]),  # off by default
         ("2.1.2", {"USE_CUSPARSELT": "0"}, ["note"]),
@@ -146,8 +145,8 @@ def test_a_cusparselt_that_is_not_used_stops_nothing(
     assert all(("unless USE_CUSPARSELT=1" in finding.message) == (severities == ["note"]) for finding in findings)
 
 
-@pytest.mark.parametrize(
-    ("cuda", "severity", "fix"),
+@each(
+    "cuda, severity, fix",
     [
         ("12.1", None, ""),
         ("12.6", "warning", "replace it with magma-cuda126 = "),
@@ -178,7 +177,7 @@ def test_a_compiler_of_the_system_beside_one_of_conda_s() -> None:
     assert found("TE504", case("12.1", conda=own, compilers=(inside, gxx("12.3.0")))) == []
 
 
-@pytest.mark.parametrize(("scope", "severity"), [(0, None), (1, "note"), (2, "warning"), (3, "warning")])
+@each("scope, severity", [(0, None), (1, "note"), (2, "warning"), (3, "warning")])
 def test_ptrace_scope(scope: int, severity: str | None) -> None:
     findings = found(
         "TE704", case(manifest={"dependencies": {"gdb": CondaRequest(CondaRange("*"))}}, ptrace_scope=scope)
@@ -235,8 +234,8 @@ def test_nothing_is_said_of_several_compilers_where_the_target_brings_its_own() 
     assert len(found("TE404", case(compilers=two))) == 1
 
 
-@pytest.mark.parametrize(
-    ("version", "torch", "severities"),
+@each(
+    "version, torch, severities",
     [("3.26.4", "2.12.0", ["error"]), ("3.27.0", "2.12.0", []), ("4.0.1", "2.6.0", ["error"]), ("4.0.1", None, [])],
 )
 def test_a_cmake_of_conda_s(version: str, torch: str | None, severities: list[str]) -> None:

@@ -99,7 +99,7 @@ def fixes(found: dict[str, Verdicts]) -> list[tuple[str, str, str]]:
 CHOICES = [name for name in recorded_reports() if name.startswith("auto - an override")]
 
 
-@pytest.mark.parametrize("name", CHOICES)
+@each("name", CHOICES)
 def test_every_choice_stays(name: str) -> None:
     chosen = []
     for host in both(name):

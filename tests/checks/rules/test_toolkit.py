@@ -1,9 +1,8 @@
 from pathlib import Path
 
-import pytest
-
 from tenv.checks.rules.toolkit import check_lock
 from tenv.locks.lock import Lock, Wheel
+from tests.support.each import each
 
 BUILT_IN = sorted((Path(__file__).parents[3] / "locks").glob("*.lock"))
 
@@ -17,8 +16,8 @@ def lock(cuda: str, *wheels: Wheel, platform: str = "linux-64") -> Lock:
     return Lock("t", (platform,), {platform: wheels}, {"cuda": cuda} if cuda else {}, {}, "")
 
 
-@pytest.mark.parametrize(
-    ("file", "cuda", "fits"),
+@each(
+    "file, cuda, fits",
     [
         ("nvidia_cuda_nvcc-13.0.88-py3-none-x.whl", "13.0", True),
         ("nvidia_cuda_nvcc-13.1.80-py3-none-x.whl", "13.0", False),
@@ -36,13 +35,13 @@ def test_both_sides_of_the_limit(file: str, cuda: str, fits: bool) -> None:
     assert (list(check_lock(lock(cuda, wheel(file)))) == []) is fits
 
 
-@pytest.mark.parametrize(("size", "fits"), [(1200, False), (None, False), (5_000_000, True)])
+@each("size, fits", [(1200, False), (None, False), (5_000_000, True)])
 def test_a_version_0_0_0_is_a_placeholder_only_when_it_is_empty(size: int | None, fits: bool) -> None:
     found = list(check_lock(lock("13.0", wheel("nvidia_nccl_cu13-0.0.0a0-py3-none-x.whl", size))))
     assert (found == []) is fits
 
 
-@pytest.mark.parametrize("path", BUILT_IN, ids=lambda path: path.stem)
+@each("path", BUILT_IN)
 def test_the_built_in_locks_pass(path: Path) -> None:
     from tenv.locks.lock_file import read_lock
 

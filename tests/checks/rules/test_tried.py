@@ -12,6 +12,7 @@ from tenv.checks.pytorch_source import CiBuilds, find_source, read_tested
 from tenv.checks.rules.interface import Case, Finding, Scope
 from tenv.core.versions import Range, Version
 from tests.checks.rules.cases import case, facts, found, release
+from tests.support.each import each
 
 MATRIX = """\
 CUDA_ARCHES = ["12.6", "12.8"]
@@ -51,7 +52,7 @@ def test_the_version_alone_leaves_a_day_of_the_trunk_open() -> None:
     assert "failed with the trunk before 2.9" in finding.message
 
 
-@pytest.mark.parametrize(("cudas", "severity"), [(("12.6", "12.8"), "error"), (("12.6", "12.8", "13.0"), None)])
+@each("cudas, severity", [(("12.6", "12.8"), "error"), (("12.6", "12.8", "13.0"), None)])
 def test_the_ci_of_a_checkout_tells_of_its_day(cudas: tuple[str, ...], severity: str | None) -> None:
     findings = found("TE610", trunk("2.9.0a0", with_ci(*cudas)))
     assert [str(finding.severity) for finding in findings] == ([severity] if severity else [])
@@ -71,8 +72,8 @@ def test_a_python_that_is_too_new_is_a_note_where_the_target_takes_others() -> N
     assert finding.fix == "create the environment with `--python 3.13`"
 
 
-@pytest.mark.parametrize(
-    ("day", "severity"),
+@each(
+    "day, severity",
     [
         ("20250623", "error"),
         ("20250712", "error"),
@@ -86,8 +87,8 @@ def test_the_day_of_a_nightly_tells_whether_a_python_is_too_new(day: str, severi
     assert [str(finding.severity) for finding in findings] == ([severity] if severity else [])
 
 
-@pytest.mark.parametrize(
-    ("nightly", "python", "severity"),
+@each(
+    "nightly, python, severity",
     [
         ("2.0.0.dev20221201", "3.7.*", None),
         ("2.0.0.dev20230215", "3.7.*", "error"),
@@ -105,9 +106,7 @@ def test_the_day_of_a_nightly_tells_which_pythons_it_still_takes(
     assert [str(finding.severity) for finding in found("TE602", asked)] == ([severity] if severity else [])
 
 
-@pytest.mark.parametrize(
-    ("day", "severity"), [("2025-06-23", "error"), ("2025-07-15", "warning"), ("2025-07-21", None)]
-)
+@each("day, severity", [("2025-06-23", "error"), ("2025-07-15", "warning"), ("2025-07-21", None)])
 def test_the_day_of_a_commit_is_stronger_than_the_lists_of_its_ci(day: str, severity: str | None) -> None:
     asked = trunk("2.9.0a0", python="3.14.*")
     assert asked.source
@@ -122,8 +121,8 @@ def test_a_release_has_no_day() -> None:
     assert finding.severity == "error"
 
 
-@pytest.mark.parametrize(
-    ("torch", "severity"),
+@each(
+    "torch, severity",
     [("2.5.0.dev20240904", "error"), ("2.5.0.dev20240801", "warning"), ("2.5.0a0", "warning"), ("2.5.0", None)],
 )
 def test_a_driver_before_530_and_the_days_of_large_parameters(torch: str, severity: str | None) -> None:
@@ -149,8 +148,8 @@ def test_the_day_of_a_checkout_is_that_of_its_commit(tmp_path: Path, monkeypatch
     assert commit_day(inside, "2.9.0a0") is None
 
 
-@pytest.mark.parametrize(
-    ("python", "torch", "fails"),
+@each(
+    "python, torch, fails",
     [
         ("3.9", "1.7.0", True),
         ("3.9", "1.7.1", False),
@@ -173,8 +172,8 @@ def test_the_newest_python_of_a_release(python: str, torch: str, fails: bool) ->
     assert [str(finding.severity) for finding in findings] == (["error"] if fails else [])
 
 
-@pytest.mark.parametrize(
-    ("cuda", "torch", "fails"),
+@each(
+    "cuda, torch, fails",
     [
         ("11.4.2", "1.9.1", True),
         ("11.4.1", "1.9.0", True),
@@ -196,8 +195,8 @@ def test_a_header_of_thrust_that_no_longer_includes_another(cuda: str, torch: st
     )
 
 
-@pytest.mark.parametrize(
-    ("cuda", "torch", "noted"),
+@each(
+    "cuda, torch, noted",
     [
         ("12.9", "2.5.1", True),
         ("12.4", "2.5.1", False),

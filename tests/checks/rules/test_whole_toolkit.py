@@ -2,17 +2,16 @@
 
 from dataclasses import replace
 
-import pytest
-
 from tenv.checks.rules.whole_toolkit import cmake_targets, exported_switches
 from tenv.core.versions import Range, Version
 from tests.checks.rules.cases import case, facts, found, toolkit
+from tests.support.each import each
 
 TAKES = {"cuda-toolkit": Range("*")}
 
 
-@pytest.mark.parametrize(
-    ("path", "apart", "cuda", "fix"),
+@each(
+    "path, apart, cuda, fix",
     [
         (
             "/usr/local/cuda-13.0",
@@ -40,7 +39,7 @@ def test_a_switch_turns_a_part_off() -> None:
     assert error.fix.endswith("or build with USE_CUFILE=0")
 
 
-@pytest.mark.parametrize(("exported", "own", "count"), [("0", "", 0), ("1", "", 1), ("0", "1", 1), ("1", "OFF", 0)])
+@each("exported, own, count", [("0", "", 0), ("1", "", 1), ("0", "1", 1), ("1", "OFF", 0)])
 def test_a_switch_of_the_shell_counts_and_one_of_the_manifest_overrides_it(exported: str, own: str, count: int) -> None:
     mine = toolkit("/usr/local/cuda-13.0", "13.0.1", "nvcc on PATH", absent=("libcufile", "cufile.h"))
     variables = {"environment": {"USE_CUFILE": own}} if own else {}

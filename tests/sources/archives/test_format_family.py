@@ -14,6 +14,7 @@ from tenv.core.errors import ArchiveRefusedError
 from tenv.sources import archives
 from tenv.sources.archives.answers import KINDS, kind_of
 from tenv.sources.archives.unpack import reader_of, unpack
+from tests.support.each import each
 from tests.support.redist import pack, packed, regular
 
 ROOT = Path(__file__).parents[3]
@@ -37,7 +38,7 @@ def test_every_reader_is_asked_for_by_a_kind() -> None:
     assert [name for name in READERS if name not in used] == [], "`reader_of` in unpack.py lacks it"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_a_kind_is_known_by_its_ending_read_and_in_the_docs(kind: str, tmp_path: Path) -> None:
     assert kind_of(f"some.thing-1.0.{kind}") == kind
     assert callable(reader_of(kind))
@@ -49,7 +50,7 @@ def test_a_kind_is_known_by_its_ending_read_and_in_the_docs(kind: str, tmp_path:
     assert (tmp_path / "out" / "top" / "data").read_bytes() == bytes(range(256)) * 300
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_what_is_cut_off_is_refused(kind: str, tmp_path: Path) -> None:
     raw = pack(kind, [regular("data", bytes(range(256)) * 300)])
     for part in (0, 7, len(raw) // 2):

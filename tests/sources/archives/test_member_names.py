@@ -4,6 +4,7 @@ import pytest
 
 from tenv.core.unpack_limits import UnpackLimits
 from tenv.sources.archives.member_names import check_target, check_way, parts_of
+from tests.support.each import each
 
 LIMITS = UnpackLimits()
 
@@ -14,8 +15,8 @@ def test_a_name_is_taken_apart() -> None:
     assert parts_of("aux.h", LIMITS, windows=False) == ("aux.h",)
 
 
-@pytest.mark.parametrize(
-    ("name", "fault"),
+@each(
+    "name, fault",
     [
         ("../x", "leads out of the archive"),
         ("a/../../x", "leads out of the archive"),
@@ -36,8 +37,8 @@ def test_a_name_that_must_not_be_used_is_told(name: str, fault: str) -> None:
     assert str(caught.value) == fault
 
 
-@pytest.mark.parametrize(
-    ("target", "fault"),
+@each(
+    "target, fault",
     [
         ("", "is a link with an empty or too long target"),
         ("x" * 256, "is a link with an empty or too long target"),

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import itertools
 import lzma
 import stat
 import tarfile
@@ -17,6 +18,7 @@ from tenv.sources.archives import member_names as clashes
 from tenv.sources.archives.answers import KINDS, kind_of
 from tenv.sources.archives.unpack import unpack
 from tests.support import redist
+from tests.support.each import each
 from tests.support.redist import Member, folder, hard, link, pack, regular, special
 
 TARS = ("tar.gz", "tar.xz", "tar.bz2", "conda")
@@ -49,7 +51,7 @@ def refused(
     return caught.value.message
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_an_honest_archive_is_unpacked(kind: str, tmp_path: Path) -> None:
     members = GOOD if kind != "7z" else GOOD[1:]
     out = tmp_path / "out"
@@ -105,8 +107,7 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize("case", NAMES)
-@pytest.mark.parametrize("kind", KINDS)
+@each("case, kind", itertools.product(NAMES, KINDS))
 def test_names(kind: str, case: str, tmp_path: Path) -> None:
     name, reason = NAMES[case]
     if kind == "7z":
@@ -138,7 +139,7 @@ def sevenzip_named(name: str) -> bytes:
     return raw[:8] + struct.pack("<L", zlib.crc32(start)) + start + raw[32:]
 
 
-@pytest.mark.parametrize("kind", TARS)
+@each("kind", TARS)
 def test_a_name_that_is_not_utf_8(kind: str, tmp_path: Path) -> None:
     raw = redist.tar([regular("fine_name")]).replace(b"fine_name", b"f\xffne_name")
     message = refused(tmp_path, "tar.xz", lzma.compress(mended(raw)))
@@ -156,7 +157,7 @@ def mended(raw: bytes) -> bytes:
 WINDOWS = ("con", "nul.txt", "a:b", "dot.", "space ", "a?b", "COM1")
 
 
-@pytest.mark.parametrize("name", WINDOWS)
+@each("name", WINDOWS)
 def test_names_that_windows_can_t_hold(name: str, tmp_path: Path) -> None:
     raw = pack("zip", [regular(f"a/{name}")])
     assert "is a name that Windows can't hold" in refused(tmp_path, "zip", raw, windows=True)
@@ -198,15 +199,13 @@ SAME: dict[str, tuple[list[Member], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", SAME)
-@pytest.mark.parametrize("kind", TARS)
+@each("case, kind", itertools.product(SAME, TARS))
 def test_hard_links(kind: str, case: str, tmp_path: Path) -> None:
     members, reason = SAME[case]
     assert reason in refused(tmp_path, kind, pack(kind, members))
 
 
-@pytest.mark.parametrize("type_", [tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE, b"Z"])
-@pytest.mark.parametrize("kind", TARS)
+@each("type_, kind", itertools.product([tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE, b"Z"], TARS))
 def test_special_files(kind: str, type_: bytes, tmp_path: Path) -> None:
     raw = pack(kind, [special("dev/null", type_)])
     assert "is a device, a pipe or a socket" in refused(tmp_path, kind, raw)
@@ -216,8 +215,7 @@ def test_a_device_in_a_zip(tmp_path: Path) -> None:
     assert "is a device" in refused(tmp_path, "zip", pack("zip", [special("null")]))
 
 
-@pytest.mark.parametrize("mode", [0o4755, 0o2755, 0o6755, 0o1644])
-@pytest.mark.parametrize("kind", LINKING)
+@each("mode, kind", itertools.product([0o4755, 0o2755, 0o6755, 0o1644], LINKING))
 def test_rights_beyond_reading_and_running(kind: str, mode: int, tmp_path: Path) -> None:
     raw = pack(kind, [regular("bin/su", b"x", mode)])
     assert "has the setuid, setgid or sticky bit" in refused(tmp_path, kind, raw)
@@ -226,8 +224,7 @@ def test_rights_beyond_reading_and_running(kind: str, mode: int, tmp_path: Path)
 CLASHES = [("include/a.h", "include/A.h"), ("Lib/x", "lib/y"), ("é", "e\u0301"), ("straße", "STRASSE")]
 
 
-@pytest.mark.parametrize("names", CLASHES, ids="-".join)
-@pytest.mark.parametrize("kind", KINDS)
+@each("names, kind", itertools.product(CLASHES, KINDS))
 def test_names_that_windows_does_not_tell_apart(kind: str, names: tuple[str, str], tmp_path: Path) -> None:
     message = refused(tmp_path, kind, pack(kind, [regular(name) for name in names]), windows=True)
     assert "only by case or Unicode form, and would replace it" in message
@@ -243,7 +240,7 @@ def test_names_that_this_file_system_does_not_tell_apart(
     assert "only by case or Unicode form, and would replace it" in message
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_names_that_this_file_system_tells_apart(kind: str, tmp_path: Path) -> None:
     """The kernel's headers have such pairs."""
     names = ["linux/xt_MARK.h", "linux/xt_mark.h", "Linux/xt_mark.h", "linux/xt_Mark.h"]
@@ -264,30 +261,30 @@ def test_folders_of_one_name_after_stripping(tmp_path: Path) -> None:
     assert "occurs twice" in refused(tmp_path, "tar.gz", raw, strip=1)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_too_many_entries(kind: str, tmp_path: Path) -> None:
     raw = pack(kind, [regular(f"f{number}") for number in range(30)])
     assert "exceeds the limit of 20 entries" in refused(tmp_path, kind, raw, limits=SMALL)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_more_folders_dropped_than_there_are(kind: str, tmp_path: Path) -> None:
     message = refused(tmp_path, kind, pack(kind, [regular("top/include/a.h")]), strip=3)
     assert message == "sample: holds no file after removal of 3 leading folders"
 
 
-@pytest.mark.parametrize("kind", ["tar.gz", "tar.xz", "tar.bz2", "zip"])
+@each("kind", ["tar.gz", "tar.xz", "tar.bz2", "zip"])
 def test_an_archive_of_nothing(kind: str, tmp_path: Path) -> None:
     assert refused(tmp_path, kind, pack(kind, [])) == "sample: holds no file"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_an_archive_bomb(kind: str, tmp_path: Path) -> None:
     raw = pack(kind, [regular("zeros", bytes(900_000))])
     assert "is the limit for" in refused(tmp_path, kind, raw, limits=SMALL)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_more_than_there_may_be(kind: str, tmp_path: Path) -> None:
     import random
 
@@ -366,7 +363,7 @@ def test_a_null_byte_in_a_name(tmp_path: Path) -> None:
 CONDA = {"nothing": [], "two contents": ["pkg-a-1-0.tar.zst", "pkg-b-1-0.tar.zst", "info-a-1-0.tar.zst"]}
 
 
-@pytest.mark.parametrize("case", CONDA)
+@each("case", CONDA)
 def test_a_conda_package_that_is_none(case: str, tmp_path: Path) -> None:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
@@ -375,18 +372,18 @@ def test_a_conda_package_that_is_none(case: str, tmp_path: Path) -> None:
     assert "is not a conda package" in refused(tmp_path, "conda", out.getvalue())
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_half_an_archive(kind: str, tmp_path: Path) -> None:
     raw = pack(kind, [*GOOD[1:], regular("noise", bytes(range(256)) * 64)])
     assert "sample: " in refused(tmp_path, kind, raw[: len(raw) // 2])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_no_archive_at_all(kind: str, tmp_path: Path) -> None:
     assert "sample: " in refused(tmp_path, kind, b"<html>not found</html>" * 100)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_an_empty_file(kind: str, tmp_path: Path) -> None:
     assert "sample: " in refused(tmp_path, kind, b"")
 

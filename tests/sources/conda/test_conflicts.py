@@ -6,6 +6,7 @@ import pytest
 
 from tenv.sources.conda.queries import nearest_first
 from tests.support.channels import Channels, package
+from tests.support.each import each
 from tests.support.projects import Project, call
 
 HEAD = 'platforms = ["linux-64"]\nchannels = ["forge", "maker"]\n'
@@ -164,8 +165,8 @@ def test_a_solver_that_takes_too_long_tells_what_it_was_doing(
     assert "raise the limit: `--time-limit" in err
 
 
-@pytest.mark.parametrize(
-    ("versions", "wanted", "nearest"),
+@each(
+    "versions, wanted, nearest",
     [
         (["12.0", "12.9", "13.0"], "12.8", "12.9"),
         (["11.4.0", "13.4.0"], "12", "11.4.0"),

@@ -18,6 +18,7 @@ from tenv.sources.system.fingerprint import (
 from tenv.sources.system.interface import Tool
 from tenv.sources.system.taken import fit
 from tenv.toolchain.discover import Toolchain
+from tests.support.each import each
 from tests.support.fakes import change_byte
 from tests.support.machine_trees import make_toolkit
 
@@ -111,9 +112,7 @@ def test_what_is_written_is_what_is_read(tmp_path: Path, taken: Fingerprint) -> 
     assert not (tmp_path / "system.json").exists()
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", "[" * 200_000, '{"schema": 2, "tools": []}', '{"schema": 1, "tools": [{}]}', "\xff"]
-)
+@each("text", ["", "{", "[]", "[" * 200_000, '{"schema": 2, "tools": []}', '{"schema": 1, "tools": [{}]}', "\xff"])
 def test_a_damaged_file_is_told(tmp_path: Path, text: str) -> None:
     (tmp_path / "system.json").write_bytes(text.encode("latin-1"))
     with pytest.raises(EnvironmentBrokenError, match=r"system\.json: can't be read") as raised:

@@ -14,6 +14,7 @@ from tenv.targets.manifest import DEBUG_PYTHON, Manifest
 from tenv.targets.manifest_file import read_manifest
 from tenv.targets.manifest_keys import SYSTEM_TOOLS
 from tests.host.builders import places, program, put
+from tests.support.each import each
 from tests.support.machine_trees import add_library, make_debian, make_gcc, make_mpi, make_toolkit
 
 CUDNN = {"CUDNN_MAJOR": 9, "CUDNN_MINOR": 1, "CUDNN_PATCHLEVEL": 0}
@@ -184,7 +185,7 @@ def test_takes_a_gcc_with_what_it_calls(tmp_path: Path) -> None:
     assert names(tool, tmp_path) == {"bin/gcc", "bin/g++", *(f"lib/12.2.0/{n}" for n in ("cc1", "cc1plus", "collect2"))}
 
 
-@pytest.mark.parametrize("folder", ["opt/rh/gcc-toolset-12/root/usr", "opt/gcc-12", "usr"])
+@each("folder", ["opt/rh/gcc-toolset-12/root/usr", "opt/gcc-12", "usr"])
 def test_a_gcc_need_not_be_on_path(tmp_path: Path, folder: str) -> None:
     gxx = make_gcc(tmp_path / folder)
     assert taken(tmp_path, gcc="12.*")["gcc"].path == gxx
@@ -247,8 +248,8 @@ def test_takes_mkl(tmp_path: Path) -> None:
     assert (taken(tmp_path, mkl="2024.*")["mkl"].path, taken(tmp_path, mkl="*")["mkl"].version) == (root, "2024.2.1")
 
 
-@pytest.mark.parametrize(
-    ("text", "version"),
+@each(
+    "text, version",
     [
         ("mpirun (Open MPI) 4.1.4\n\nReport bugs to http://www.open-mpi.org/\n", "4.1.4"),
         ("HYDRA build details:\n    Version:                                 4.0.2\n", "4.0.2"),
@@ -370,7 +371,7 @@ def test_a_gdb_that_is_old_or_without_python_is_refused(tmp_path: Path) -> None:
     assert taken(tmp_path, gdb=">=12")["gdb"].version == "15.0.50.20240403"
 
 
-@pytest.mark.parametrize("text", ['python = ">=3.11"', 'python = { version = ">=3.11" }'])
+@each("text", ['python = ">=3.11"', 'python = { version = ">=3.11" }'])
 def test_only_a_debug_python_is_taken_by_name(tmp_path: Path, text: str) -> None:
     path = tmp_path / "t.toml"
     path.write_text(f'platforms = ["linux-64"]\n[system]\n{text}\n')

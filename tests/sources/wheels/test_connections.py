@@ -12,13 +12,14 @@ from uv import find_uv_bin
 from tenv.core.http_settings import origin_of
 from tenv.locks.lock_file import read_lock
 from tenv.sources.wheels.connections import connections, index_urls
+from tests.support.each import each
 from tests.support.projects import Project
 
 INDEX = "https://index.example/simple"
 
 
-@pytest.mark.parametrize(
-    ("environment", "configuration", "found"),
+@each(
+    "environment, configuration, found",
     [
         ({"UV_DEFAULT_INDEX": INDEX}, {}, [("", INDEX)]),
         ({"UV_INDEX": f"own={INDEX} https://b.example"}, {}, [("own", INDEX), ("", "https://b.example")]),
@@ -34,8 +35,8 @@ def test_every_index_that_uv_is_given_is_found(
     assert list(index_urls(environment, configuration)) == found
 
 
-@pytest.mark.parametrize(
-    ("environment", "configuration"),
+@each(
+    "environment, configuration",
     [
         ({"UV_DEFAULT_INDEX": "https://me:se%40cret@index.example/simple"}, {}),
         ({"UV_INDEX": f"my-own={INDEX}", "UV_INDEX_MY_OWN_USERNAME": "me", "UV_INDEX_MY_OWN_PASSWORD": "se@cret"}, {}),
@@ -58,8 +59,8 @@ def test_uvs_proxies_win_over_pips_which_is_for_all() -> None:
     assert found.no_proxy == "b,c"
 
 
-@pytest.mark.parametrize(
-    ("environment", "configuration", "found"),
+@each(
+    "environment, configuration, found",
     [
         ({"UV_INSECURE_HOST": "a b:8443 https://c"}, {}, ("a", "b:8443", "c")),
         ({}, {"allow-insecure-host": ["a", "b"]}, ("a", "b")),
@@ -72,8 +73,8 @@ def test_hosts_whose_certificate_is_not_verified(
     assert connections(environment, configuration, {}).insecure == found
 
 
-@pytest.mark.parametrize(
-    ("environment", "configuration", "setting"),
+@each(
+    "environment, configuration, setting",
     [
         ({"UV_SYSTEM_CERTS": "true"}, {}, "UV_SYSTEM_CERTS"),
         ({"UV_NATIVE_TLS": "1"}, {}, "UV_NATIVE_TLS"),

@@ -33,7 +33,7 @@ class Server(ThreadingHTTPServer):
     data = b""
     ranges = True
     from_end = True
-    sent = asked = 0
+    sent = asked = connections = 0
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Say nothing of clients that went away."""
@@ -42,6 +42,10 @@ class Server(ThreadingHTTPServer):
 class Handler(BaseHTTPRequestHandler):
     server: Server
     protocol_version = "HTTP/1.1"
+
+    def setup(self) -> None:
+        super().setup()
+        self.server.connections += 1
 
     def do_GET(self) -> None:
         found = re.fullmatch(r"bytes=(\d*)-(\d+)", self.headers.get("Range", "")) if self.server.ranges else None
@@ -53,7 +57,7 @@ class Handler(BaseHTTPRequestHandler):
             data = data[start : int(found[2]) + 1] if found[1] else data[start:]
         if self.path.endswith(".metadata"):
             self.send_response(404)
-            data = b""
+            data = b"there is none"
         elif found:
             self.send_response(206)
             self.send_header("Content-Range", f"bytes {start}-{start + len(data) - 1}/{size}")
@@ -86,6 +90,7 @@ def test_of_a_large_wheel_only_its_end_is_fetched(server: Server) -> None:
     assert ask(server) == METADATA
     assert server.sent < 500_000
     assert server.asked == 2  # for the file beside it, and for the end
+    assert server.connections == 1
 
 
 def test_a_server_without_ranges_from_the_end_sends_others(server: Server) -> None:

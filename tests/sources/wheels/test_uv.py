@@ -23,6 +23,7 @@ from tenv.sources.wheels import uv_output
 from tenv.sources.wheels.choose import choose_wheel, join, need_builds, requirement
 from tenv.sources.wheels.uv_output import download_progress, of_build, uv_error
 from tenv.targets.manifest import WheelRequest
+from tests.support.each import each
 from tests.support.projects import HERE
 
 
@@ -30,8 +31,8 @@ def wheel(name: str, version: str = "1.0", *, size: int | None = None, python: t
     return Wheel(name, version, f"{name}-{version}-py3-none-any.whl", name[0] * 64, size, python)
 
 
-@pytest.mark.parametrize(
-    ("request_", "line"),
+@each(
+    "request_, line",
     [
         (WheelRequest(Range("*")), "alpha"),
         (WheelRequest(Range(">=1,<2")), "alpha<2,>=1"),
@@ -87,7 +88,7 @@ WORDS: list[tuple[type[TenvError], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "words"), WORDS)
+@each("kind, words", WORDS)
 def test_uvs_words_become_the_error_that_they_stand_for(kind: type[TenvError], words: str) -> None:
     error = uv_error(words, "what was done", Authorities(), EnvironmentBrokenError)
     assert type(error) is kind
@@ -176,8 +177,8 @@ MUSL = "cp312-cp312-musllinux_1_2_x86_64"
 ALL = [f"a_b-1.0-{tag}.whl" for tag in (PURE, MUSL, ARM, OLDER, NEWER, STABLE, WINDOWS, NATIVE)]
 
 
-@pytest.mark.parametrize(
-    ("platform", "python", "glibc", "expected"),
+@each(
+    "platform, python, glibc, expected",
     [
         ("linux-64", "3.12", "2.17", NATIVE),
         ("linux-64", "3.12", "2.28", NEWER),

@@ -45,6 +45,7 @@ _ERRORS = (
     r"recompile with -f",
     r": No such file",
     r"Killed\b",
+    r"^Segmentation fault\b",
     r"^\w+ fatal\s*:",
     r"LNK\d{4}",
     r"No rule to make target",

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import field
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from tenv.core.dataclass import dataclass
@@ -21,6 +21,9 @@ from tenv.core.http import LATER, Http, HttpResponse, Interrupted, Unanswered
 from tenv.core.http_settings import Patience, shown
 from tenv.core.untrusted import whole_number
 from tenv.targets.config import Settings
+
+if TYPE_CHECKING:
+    from tenv.core.carried_files import CarriedFiles
 
 __all__ = ["Fetched", "Fetcher", "RemoteFile"]
 
@@ -42,12 +45,14 @@ class RemoteFile:
         url: Its canonical URL.
         sha256: The expected digest; empty if unknown.
         size: Its size in bytes; None if unknown.
+        compared: Whether the caller compares the content itself, so that an earlier command's part of it counts.
     """
 
     name: str
     url: str
     sha256: str = ""
     size: int | None = None
+    compared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +101,7 @@ class _PartialFile:
 
     def resume(self) -> None:
         """Resume the partial file of an earlier command; without an expected digest nothing would compare it."""
-        if not self.wanted.sha256:
+        if not self.wanted.sha256 and not self.wanted.compared:
             self.begin()
             return
         while piece := self.file.read(_CHUNK):
@@ -120,7 +125,9 @@ class _PartialFile:
 
     def headers(self) -> dict[str, str]:
         """Return the request headers for the rest of the same version of the file."""
-        if not (self.wanted.sha256 or self._validator):  # nothing would show that the file has changed
+        if not (
+            self.wanted.sha256 or self.wanted.compared or self._validator
+        ):  # nothing would show that the file has changed
             self.begin()
         if not self.done:
             return {}
@@ -176,12 +183,14 @@ class Fetcher:
         settings: The user's settings, for mirrors.
         http: The HTTP client.
         offline: Never use the network.
+        carried: The files that are taken from a folder, by their digests; None without such a folder.
         on_bytes: Receives the name of a file, its present size and its total size.
     """
 
     settings: Settings = field(default_factory=Settings)
     http: Http = field(default_factory=Http)
     offline: bool = False
+    carried: "CarriedFiles | None" = None
     on_bytes: Callable[[str, int, int | None], None] = lambda _name, _done, _total: None
 
     @property
@@ -244,9 +253,12 @@ class Fetcher:
             NetworkError: No server sends the file.
             StorageError: The disk is full, or `path` is not writable.
         """
-        self._check_online(wanted.name)
+        own = self.carried.find(wanted.sha256) if self.carried else None
+        addresses = (own.as_uri(),) if own else self.settings.served(wanted.url)
+        if not all(address.startswith("file:") for address in addresses):
+            self._check_online(wanted.name)
         errors: list[NetworkError] = []
-        for address in self.settings.served(wanted.url):
+        for address in addresses:
             try:
                 with storage_errors(f"can't write {path}"):
                     path.parent.mkdir(parents=True, exist_ok=True)

@@ -4,7 +4,9 @@ import queue
 import sys
 import tempfile
 import threading
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -12,7 +14,7 @@ from pathlib import Path
 from tenv.core.errors import NetworkError
 from tenv.core.http import Http
 from tenv.core.link_mode import LinkMode
-from tenv.core.progress import Joined, Transfer
+from tenv.core.progress import Bytes, Joined, Transfer
 from tenv.core.size_text import format_bytes
 from tenv.environment.installed_files import POINTER, Expected
 from tenv.locks.lock import Archive
@@ -23,7 +25,16 @@ from tenv.sources.archives.store import Sharing, Store, Tree, default_store
 from tenv.sources.archives.unpack import unpack
 from tenv.sources.interface import Access
 
-__all__ = ["Gathering", "archive_contents", "fetcher_of", "gather", "lacking", "remove_gone", "settle_archives"]
+__all__ = [
+    "Gathering",
+    "archive_contents",
+    "fetch_files",
+    "fetcher_of",
+    "gather",
+    "lacking",
+    "remove_gone",
+    "settle_archives",
+]
 
 _CONNECTIONS = 5
 _LICENSE = "https://docs.nvidia.com/cuda/eula/"
@@ -31,7 +42,34 @@ _LICENSE = "https://docs.nvidia.com/cuda/eula/"
 
 def fetcher_of(access: Access) -> Fetcher:
     """Return the downloader with the user's settings."""
-    return Fetcher(access.settings(), Http(access.http()), offline=access.offline)
+    return Fetcher(access.settings(), Http(access.http()), offline=access.offline, carried=access.carried)
+
+
+def fetch_files(access: Access, store: Store, fetcher: Fetcher, wanted: Sequence[RemoteFile]) -> None:
+    """Download files into a store, several at once; those that it has are not compared again.
+
+    Raises:
+        NetworkError: A file can't be fetched.
+    """
+    new = [file for file in wanted if not store.file(file.sha256).is_file()]
+    if not new:
+        return
+    running: dict[str, Transfer] = {}
+
+    def report(name: str, done: int, total: int | None) -> None:
+        running[name] = Transfer(name, done, total or done)
+        access.progress.transfers(dict(running))
+
+    access.progress.step("downloading", Bytes(sum(file.size or 0 for file in new)))
+    fetcher.on_bytes = report
+    pool = ThreadPoolExecutor(_CONNECTIONS)
+    try:
+        deque(pool.map(partial(store.fetch, fetcher), new), maxlen=0)
+    except BaseException:
+        fetcher.stopped.set()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 @dataclass

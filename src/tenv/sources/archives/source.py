@@ -3,27 +3,39 @@
 import os
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
-from tenv.core.names import normalize
+from tenv.core.files import empty_folder
+from tenv.core.names import file_at, normalize
 from tenv.core.prefix import ARCHIVES
 from tenv.locks.lock import Archive, Lock, LockedFile
 from tenv.sources.archives.installed import InstalledArchives
-from tenv.sources.interface import Access, Chosen, NeededFile, Problem, Source, SourceCache, Work, section_of
+from tenv.sources.interface import (
+    Access,
+    CarriedFile,
+    Chosen,
+    NeededFile,
+    Problem,
+    Source,
+    SourceCache,
+    Work,
+    section_of,
+)
 from tenv.targets.manifest import Manifest
 from tenv.targets.search import settings_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from tenv.environment.installed_files import Expected
     from tenv.environment.state import Environment, State
     from tenv.facts.tables import Facts
     from tenv.sources.archives.choose import Held
     from tenv.sources.archives.gathering import Gathering
-    from tenv.sources.archives.store import Damage
+    from tenv.sources.archives.store import Damage, Store
     from tenv.sources.job import Job
 
 __all__ = ["SOURCE"]
@@ -88,17 +100,40 @@ class ArchiveSource(Source):
         return default_store().damages()
 
     def caches(self, access: Access) -> "Iterator[SourceCache]":  # noqa: ARG002
-        """Yield the store."""
-        from tenv.sources.archives.store import default_store  # late: only for `tenv clean`
+        """Yield the store, and what interrupted commands left of bundles."""
+        from tenv.sources.archives.store import bundles_folder, default_store  # late: only for `tenv clean`
 
-        store = default_store()
+        store, bundles = default_store(), bundles_folder()
         yield SourceCache("archives", store.folder, store.clear)
+        yield SourceCache("parts of bundles", bundles, partial(empty_folder, bundles, lambda _: True), leftover=True)
 
     def contents(self, access: Access, lock: Lock, environment: "Environment", state: "State") -> "Iterator[Expected]":  # noqa: ARG002
         """Yield the files of archives, unpacked anew from downloads with the digests of the lock."""
         from tenv.sources.archives.gathering import archive_contents  # late: only for `tenv verify --deep`
 
         return archive_contents(access, lock.archives.get(state.platform, ()))
+
+    def carried(self, lock: Lock, platform: str, minor: str) -> "Iterator[CarriedFile]":  # noqa: ARG002
+        """Yield the archives of a platform."""
+        for row in lock.archives.get(platform, ()):
+            yield CarriedFile(_KEY, file_at(row.url) or row.name, row.sha256, row.size, (platform,))
+
+    def collect(
+        self,
+        access: Access,
+        store: "Store",
+        lock: Lock,
+        manifest: Manifest,  # noqa: ARG002
+        platforms: "Mapping[str, str]",
+    ) -> "Mapping[str, str]":
+        """Fetch the archives of some platforms."""
+        from tenv.sources.archives.download import RemoteFile  # late: as below
+        from tenv.sources.archives.gathering import fetch_files, fetcher_of  # late: loads the HTTP client
+
+        rows = {row.sha256: row for platform in platforms for row in lock.archives.get(platform, ())}
+        wanted = [RemoteFile(row.name, row.url, row.sha256, row.size) for row in rows.values()]
+        fetch_files(access, store, fetcher_of(access), wanted)
+        return {}
 
     def shown(self, file: LockedFile | None, prefix: Path) -> dict[str, Any]:
         """Return the version or file name, the size, the origin of the digest, and the license file."""

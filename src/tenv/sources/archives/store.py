@@ -1,6 +1,6 @@
 """The store: archives by sha256, and their unpacked trees, shared by all environments of a user.
 
-    files/SHA256          an archive, verified after its download
+    files/SHA256          an archive, or any other file that was fetched for a bundle, verified after its download
     parts/KEY             a partial download
     trees/SHA256-STRIP    an unpacked archive, with a list of its content in SHA256-STRIP.json beside it
 
@@ -39,7 +39,7 @@ from tenv.sources.archives.unpack import Contents, File, unpack
 from tenv.targets.config import safe_folders
 from tenv.targets.search import settings_folder
 
-__all__ = ["Damage", "Store", "Tree", "default_store"]
+__all__ = ["Damage", "Store", "Tree", "bundles_folder", "default_store"]
 
 _SCHEMA = 1
 _PARTS = ("files", "parts", "trees")
@@ -158,6 +158,15 @@ class Store:
                 part.chmod(0o444)
                 part.replace(path)
         return Fetched(path, fetched.sha256, fetched.size)
+
+    def keep(self, source: Path, sha256: str) -> None:
+        """Copy a file that has a digest into the store."""
+        part = self.folder / "parts" / sha256
+        self.is_shared(part)
+        with self._hold(part, f"keeping {source.name}"), storage_errors(f"can't keep {source.name}"):
+            shutil.copyfile(source, part)
+            part.chmod(0o444)
+            part.replace(self.file(sha256))
 
     def keeps(self, archive: Archive, *, windows: bool = False) -> bool:
         """Return whether the store has an archive, packed or unpacked; its content is not read."""
@@ -290,9 +299,19 @@ class Store:
 
 def default_store(say: Callable[[str], None] = lambda _: None, limits: UnpackLimits | None = None) -> Store:
     """Return the store in the user's cache folder (TENV_CACHE_DIR, else the default of the system)."""
-    cache = os.environ.get("TENV_CACHE_DIR")
-    folder = (Path(cache) if cache else user_cache()) / "archives"
-    return Store(folder, say, limits or UnpackLimits(), lambda: safe_folders(settings_folder(), os.environ))
+    return Store(
+        _cache() / "archives", say, limits or UnpackLimits(), lambda: safe_folders(settings_folder(), os.environ)
+    )
+
+
+def bundles_folder() -> Path:
+    """Return the folder of downloads of bundles and of unpacked ones; each command removes its own."""
+    return _cache() / "bundles"
+
+
+def _cache() -> Path:
+    named = os.environ.get("TENV_CACHE_DIR")
+    return Path(named) if named else user_cache()
 
 
 def share(source: Path, target: Path, how: Sharing) -> Sharing:

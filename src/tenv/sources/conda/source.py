@@ -15,13 +15,26 @@ from tenv.core.user_folders import user_data
 from tenv.environment.state import Environment, State, Status
 from tenv.locks.lock import CondaPackage, Lock, LockedFile
 from tenv.sources.conda.installed import CondaPackages, unlink
-from tenv.sources.interface import Access, Chosen, NeededFile, Problem, Source, SourceCache, Work, section_of
+from tenv.sources.interface import (
+    Access,
+    CarriedFile,
+    Chosen,
+    NeededFile,
+    Problem,
+    Source,
+    SourceCache,
+    Work,
+    section_of,
+)
 from tenv.sources.owners import claimed_twice
 from tenv.targets.manifest import Manifest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tenv.environment.installed_files import Expected
     from tenv.rattler_api.records import Record
+    from tenv.sources.archives.store import Store
     from tenv.sources.conda.staging import Staged
     from tenv.sources.job import Job
 
@@ -63,6 +76,31 @@ class CondaSource(Source):
         from tenv.sources.conda.contents import conda_contents  # late: only for `tenv verify --deep`
 
         return conda_contents(access, lock, state.platform, environment.prefix)
+
+    def carried(self, lock: Lock, platform: str, minor: str) -> Iterator[CarriedFile]:  # noqa: ARG002
+        """Yield the packages of a platform.
+
+        Raises:
+            UsageError: The channel of one has published no sha256.
+        """
+        for row in lock.conda.get(platform, ()):
+            if not row.sha256:
+                raise UsageError(f"{row.url} has no sha256 in the lock, only an MD5, so no bundle can carry it")
+            yield CarriedFile(_KEY, row.file, row.sha256, row.size, (platform,))
+
+    def collect(
+        self,
+        access: Access,
+        store: "Store",
+        lock: Lock,
+        manifest: Manifest,  # noqa: ARG002
+        platforms: "Mapping[str, str]",
+    ) -> "Mapping[str, str]":
+        """Fetch the packages of some platforms."""
+        from tenv.sources.conda.staging import collect_packages  # late: loads rattler
+
+        collect_packages(lock, platforms, access.network(), access.progress, store)
+        return {}
 
     def caches(self, access: Access) -> Iterator[SourceCache]:  # noqa: ARG002
         """Yield rattler's caches of packages and of package lists, and the partial downloads."""

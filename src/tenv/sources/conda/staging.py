@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import LockCorruptError, UnsafePackageError
@@ -20,7 +21,20 @@ from tenv.rattler_api.lockfile import read_records
 from tenv.rattler_api.network import Network
 from tenv.rattler_api.records import Record
 
-__all__ = ["Staged", "cached_urls", "fetch_packages", "leaving_links", "places", "sharing", "stage", "stage_contents"]
+if TYPE_CHECKING:
+    from tenv.sources.archives.store import Store
+
+__all__ = [
+    "Staged",
+    "cached_urls",
+    "collect_packages",
+    "fetch_packages",
+    "leaving_links",
+    "places",
+    "sharing",
+    "stage",
+    "stage_contents",
+]
 
 _LINK_SCRIPT = re.compile(r"(?:bin/\.|Scripts/\.)[^/]+-(?:pre-link|post-link|pre-unlink)\.(?:sh|bat)")
 _RESERVED = re.compile(rf"{META}(/|$)|conda-meta/[^/]*\.json$|conda-meta/history$|\.tenv\.")
@@ -96,6 +110,30 @@ def _records(lock: Lock, platform: str) -> tuple[Record, ...]:
 def cached_urls(lock: Lock, platform: str) -> frozenset[str]:
     """Return the URLs of the packages of a lock that are in the package cache; their files are not read."""
     return frozenset(record.url for record, _ in in_cache(_records(lock, platform)))
+
+
+def collect_packages(
+    lock: Lock, platforms: Iterable[str], network: Network, progress: Progress, store: "Store"
+) -> None:
+    """Fetch the packages of some platforms into a store.
+
+    Raises:
+        LockCorruptError: The lock has an invalid row.
+        NetworkError: A package can't be fetched, or its bytes differ from the lock.
+    """
+    new: dict[str, Record] = {}
+    for platform in platforms:
+        records = _records(lock, platform) if lock.conda.get(platform) else ()
+        _compare(lock, platform, records)
+        new |= {record.url: record for record in records if not store.file(record.sha256 or "").is_file()}
+    if not new:
+        return
+    from tenv.rattler_api.fetch import fetch  # late: as below
+
+    progress.step("downloading conda packages", Bytes(sum(record.size or 0 for record in new.values())))
+    for url, path in fetch([*new.values()], network, _reporter(progress)).items():
+        store.keep(path, new[url].sha256 or "")
+        path.unlink()
 
 
 def fetch_packages(

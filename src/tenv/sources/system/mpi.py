@@ -17,7 +17,7 @@ _PROGRAMS = ("bin/mpicc*", "bin/mpicxx*", "bin/mpirun*", "bin/mpiexec*", "bin/op
 _LIBRARIES = tuple(f"{folder}/libmpi.so.*" for folder in ("lib", "lib64", "lib/release", "lib/*-linux-gnu"))
 _SAID = re.compile(
     r"\(Open MPI\) (?P<open>\d[\d.]*\d)"
-    r"|^\s*Version:\s+(?P<mpich>\d[\d.]*\d)"
+    r"|^[ \t]*Version:\s+(?P<mpich>\d[\d.]*\d)"
     r"|MPI Library.*Version (?P<intel>\d[\d.]*\d)",
     re.MULTILINE,
 )

@@ -25,8 +25,8 @@ from tenv.targets.torch_beside import BesideTorch, require_beside
 
 __all__ = ["tools_beside"]
 
-_FILES = 50_000
-"""The most files that are taken; torch 2.15 and its wheels have 3,000 headers and libraries."""
+_MOST = 1 << 30
+"""The most bytes of headers and records that are hashed; torch 2.15 and its wheels have 60 MB."""
 
 _LARGEST_HEADER = 16 << 20
 """The largest header in bytes: the largest of CUDA 13.2, cuBLASLt's, has 100 kB."""
@@ -65,11 +65,11 @@ def _torch(torch: BesideTorch) -> Tool:
     for part in torch.parts:
         for file in _files_below(part):
             (headers if file.is_relative_to(part / "include") else libraries).append(file)
-            if len(headers) + len(libraries) > _FILES:
-                raise TorchError(f"{torch.prefix} has more than {_FILES} files of CUDA below {part.parent}")
     for file in headers:
         if file.stat().st_size > _LARGEST_HEADER:
             raise TorchError(f"{file} is no header: it has {file.stat().st_size} bytes")
+    if sum(file.stat().st_size for file in (*records, *headers)) > _MOST:
+        raise TorchError(f"{torch.prefix} has more than {_MOST} bytes of headers and records")
     version = torch.package / "version.py"
     return Tool(
         name=BESIDE,

@@ -20,14 +20,15 @@ from pathlib import Path
 
 from tenv.core.errors import UnsafePackageError
 from tenv.core.file_stamps import Stamp, note_stamps, noted_stamps, stamp
-from tenv.core.files import storage_errors
+from tenv.core.files import read_regular, storage_errors, write_atomic
+from tenv.core.names import dist_info
 from tenv.core.prefix import LOCK_NOTE, OWN
 from tenv.environment.installed_files import Expected
 from tenv.environment.integrity import check
 from tenv.locks.lock import Wheel
 from tenv.sources.wheels.installed import Wheels
 
-__all__ = ["changed_wheels", "own_files_guarded", "record_stamps", "remove_old_bytecode"]
+__all__ = ["changed_wheels", "drop_cache_notes", "own_files_guarded", "record_stamps", "remove_old_bytecode"]
 
 _PLACES = (*OWN, "conda-meta", "pyvenv.cfg")
 _Seen = dict[str, tuple[int, int, int]]
@@ -72,6 +73,22 @@ def _seen(prefix: Path) -> _Seen:
 
 
 _NAME, _OWNER = operator.attrgetter("name"), operator.attrgetter("owner")
+
+
+def drop_cache_notes(there: Wheels, wheels: Iterable[Wheel]) -> None:
+    """Remove uv's notes on the local files of wheels, which an installation from an index does not have.
+
+    uv 0.13 writes ``uv_cache.json`` for a file of a folder, to see later whether it has changed.
+    """
+    names = {wheel.name for wheel in wheels}
+    for info in there.distributions():
+        note = info / "uv_cache.json"
+        if dist_info(info)[0] in names and note.is_file():
+            record = info / "RECORD"
+            start = f"{info.name}/{note.name},".encode()
+            kept = [line for line in read_regular(record).splitlines(keepends=True) if not line.startswith(start)]
+            write_atomic(record, b"".join(kept), within=there.prefix)
+            note.unlink()
 
 
 def record_stamps(wheels: Wheels) -> dict[str, tuple[int, int]]:

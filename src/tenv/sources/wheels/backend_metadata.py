@@ -1,15 +1,18 @@
-"""The metadata that the build backend of a source tree computes, by the hooks of PEP 517.
+"""The metadata and the wheel that the build backend of a source tree makes, by the hooks of PEP 517 and PEP 660.
 
 The backend runs with the rights of the user, in an environment of its own with its requirements from the index in use.
 """
 
+import contextlib
 import os
+import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tenv.core import process
-from tenv.core.errors import NoSolutionError
+from tenv.core.errors import EnvironmentBrokenError, NoSolutionError
 from tenv.core.files import read_regular
 from tenv.core.names import is_dist_info
 from tenv.sources.wheels.git_trees import git_environment
@@ -19,10 +22,14 @@ from tenv.sources.wheels.project_metadata import (
     parse_core_metadata,
     requirement_lines,
 )
+from tenv.sources.wheels.sdist_builds import hint_of_failure
 from tenv.sources.wheels.uv import Uv
 from tenv.toolchain.discover import python_program
 
-__all__ = ["backend_metadata"]
+if TYPE_CHECKING:
+    from pyproject_hooks import BuildBackendHookCaller
+
+__all__ = ["backend_metadata", "backend_wheel"]
 
 _SECONDS = 1800.0
 """A backend without the hook for metadata builds the whole wheel."""
@@ -50,6 +57,68 @@ def backend_metadata(
         NoSolutionError: The tree has no build backend, or it fails.
         NetworkError: The index of its requirements can't be reached.
     """
+    with _backend(uv, python, folder, where, environ, settings) as (caller, place):
+        info = caller.prepare_metadata_for_build_wheel(str(place))
+        if not is_dist_info(info):
+            raise ValueError(f"{info!r} is not the name of a folder of metadata")
+        return parse_core_metadata(read_regular(place / info / "METADATA"), where)
+
+
+def backend_wheel(
+    uv: Uv,
+    python: Path,
+    folder: Path,
+    where: str,
+    environ: Mapping[str, str],
+    out: Path,
+    *,
+    editable: bool = False,
+    network: bool = True,
+) -> Path:
+    """Return the wheel that the build backend of a source tree writes.
+
+    Args:
+        uv: uv, which installs the requirements of the backend.
+        python: The Python that runs the backend.
+        folder: The source tree.
+        where: The source tree and the failure, for messages.
+        environ: The variables of the backend.
+        out: The folder for the wheel.
+        editable: Whether the wheel imports from the folder itself.
+        network: Whether the backend may open a socket (Linux).
+
+    Raises:
+        EnvironmentBrokenError: The tree has no build backend, or it fails.
+        NetworkError: The index of its requirements can't be reached.
+    """
+    out.mkdir(exist_ok=True)
+    try:
+        with _backend(uv, python, folder, where, environ, {}, wheel=True, editable=editable, network=network) as (
+            caller,
+            _,
+        ):
+            name = (caller.build_editable if editable else caller.build_wheel)(str(out))
+            if "/" in name or not (out / name).is_file():
+                raise ValueError(f"{name!r} is not the name of a wheel that it wrote")
+            return out / name
+    except NoSolutionError as error:
+        raise EnvironmentBrokenError(error.message, hint=error.hint) from error
+
+
+@contextlib.contextmanager
+def _backend(
+    uv: Uv,
+    python: Path,
+    folder: Path,
+    where: str,
+    environ: Mapping[str, str],
+    settings: Mapping[str, str],
+    *,
+    wheel: bool = False,
+    editable: bool = False,
+    network: bool = True,
+) -> "Iterator[tuple[BuildBackendHookCaller, Path]]":
+    """Yield the hooks of a backend with all that it requires, and a folder that is removed afterwards."""
     file = folder / "pyproject.toml"
     raw = read_regular(file) if file.is_file() else None
     requires, backend, inside = build_system(raw, where)
@@ -57,23 +126,27 @@ def backend_metadata(
         place = Path(name)
         uv.make_environment(place / "environment", python, "build")
         own = python_program(place / "environment")
-        hooks = _Hooks(own, where, environ)
+        hooks = _Hooks(own, where, environ, network=network)
         _install(uv, own, requires, where, settings)
-        from pyproject_hooks import BackendUnavailable, BuildBackendHookCaller  # late: only for such a tree
+        from pyproject_hooks import (
+            BackendUnavailable,
+            BuildBackendHookCaller,
+            HookMissing,
+        )  # late
 
         try:
             caller = BuildBackendHookCaller(str(folder), backend, inside, hooks.run, str(own))
-            _install(uv, own, requirement_lines(caller.get_requires_for_build_wheel()), where, settings)
-            info = caller.prepare_metadata_for_build_wheel(str(place))
-            if not is_dist_info(info):
-                raise ValueError(f"{info!r} is not the name of a folder of metadata")  # noqa: TRY301 (as its own)
-            raw = read_regular(place / info / "METADATA")
+            asked = caller.get_requires_for_build_editable if editable else caller.get_requires_for_build_wheel
+            _install(uv, own, requirement_lines(asked()), where, settings)
+            hooks.builds = wheel
+            yield caller, place
         except BackendUnavailable as error:
             why = "".join(str(error).strip().splitlines()[-1:])
             raise NoSolutionError(f"{where}: its build backend {backend} can't be imported: {why}") from error
+        except HookMissing as error:
+            raise NoSolutionError(f"{where}: its build backend {backend} has no {error.hook_name}") from error
         except (KeyError, ValueError, TypeError, AttributeError, OSError) as error:
             raise NoSolutionError(f"{where}: its build backend {backend} does not answer: {error}") from error
-        return parse_core_metadata(raw, where)
 
 
 def _install(uv: Uv, python: Path, requires: Iterable[str], where: str, settings: Mapping[str, str]) -> None:
@@ -89,11 +162,13 @@ def _install(uv: Uv, python: Path, requires: Iterable[str], where: str, settings
 class _Hooks:
     """Runs the hooks of a backend."""
 
-    def __init__(self, python: Path, where: str, environ: Mapping[str, str]) -> None:
+    def __init__(self, python: Path, where: str, environ: Mapping[str, str], *, network: bool) -> None:
         path = os.pathsep.join(filter(None, (str(python.parent), environ.get("PATH"))))
         kept = {name: value for name, value in git_environment(environ).items() if not name.startswith("PYTHON")}
         self._environ = {**kept, "PATH": path, "VIRTUAL_ENV": str(python.parent.parent)}
         self._where = where
+        self._network = network
+        self.builds = False  # whether it writes the wheel: another failure is one of its metadata
 
     def run(self, cmd: Sequence[str], cwd: str | None = None, extra_environ: Mapping[str, str] | None = None) -> None:
         """Run a hook; names and meaning of the arguments are those of `pyproject_hooks`.
@@ -102,13 +177,23 @@ class _Hooks:
             NoSolutionError: It fails.
         """
         environment = {**self._environ, **(extra_environ or {})}
+        if not self._network:
+            from tenv.activation import sandbox  # late: only for a commit of a repository
+
+            cmd = [sys.executable, "-I", sandbox.__file__, "", *cmd]
         done = process.run(
             cmd, environment=environment, folder=Path(cwd) if cwd else None, timeout=_SECONDS, family=True
         )
         if isinstance(done, process.Missing):
             raise NoSolutionError(f"{self._where}: its build backend does not run: {done.reason}")
         if done.status:
-            lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+            lines = [
+                line
+                for line in (done.stderr or done.stdout).splitlines()
+                if line.strip() and not line.startswith("tenv-sandbox")
+            ]
             shown = "".join(f"\n  {line}" for line in lines[-_LINES:])
-            what = f"{self._where}: its build backend can't say what it requires, and ends with {done.status}"
-            raise NoSolutionError(f"{what}:{shown}" if shown else what, hint=_HINT)
+            does = "" if self.builds else "can't say what it requires, and "
+            what = f"{self._where}: its build backend {does}ends with {done.status}"
+            hint = _HINT if not self.builds else "" if self._network else hint_of_failure(done.stderr)
+            raise NoSolutionError(f"{what}:{shown}" if shown else what, hint=hint)

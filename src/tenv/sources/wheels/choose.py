@@ -211,6 +211,8 @@ def first_that_fits(
 def hashed(wheels: Iterable[Wheel], *, alone: bool = False) -> str:
     """Return the requirements that hold files by sha256.
 
+    A version is held with its local part: to `==2.13.0`, uv takes a `2.13.0+cpu` of another index first.
+
     Args:
         wheels: The files; a `path` is absolute.
         alone: Whether the user allows no address, only present files.
@@ -218,7 +220,7 @@ def hashed(wheels: Iterable[Wheel], *, alone: bool = False) -> str:
     lines = []
     for wheel in wheels:
         place = Path(wheel.path).as_uri() if wheel.path else "" if alone else wheel.url
-        what = f"{wheel.name} @ {place}" if place else f"{wheel.name}=={wheel.version}"
+        what = f"{wheel.name} @ {place}" if place else f"{wheel.name}==={wheel.version}"
         lines.append(f"{what} --hash=sha256:{wheel.sha256}\n")
     return "".join(lines)
 

@@ -1,17 +1,21 @@
 """Commits of git repositories: the one that a request means, its files, and its history."""
 
 import contextlib
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tenv.core import process
-from tenv.core.errors import HostError, LockStaleError, NetworkError, NoSolutionError
+from tenv.core.errors import CertificateError, HostError, LockStaleError, NetworkError, NoSolutionError
+from tenv.sources.interface import Access
 from tenv.targets.tree_request import TreeRequest
 
 __all__ = ["GitTree", "clone", "git_environment"]
 
 _SECONDS = 600.0
+_CERTIFICATE = re.compile(r"certificate (verification failed|verify failed|problem)", re.IGNORECASE)
+"""GnuTLS's words and OpenSSL's, by the library that git's curl has."""
 _OF_ONE_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR")
 
 
@@ -80,8 +84,12 @@ class GitTree:
         return done.stdout
 
     @contextlib.contextmanager
-    def files(self, commit: str) -> Iterator[Path]:
-        """Yield the folder of the package at a commit, without submodules; it is removed afterwards.
+    def files(self, commit: str, *, submodules: bool = False) -> Iterator[Path]:
+        """Yield the folder of the package at a commit; it is removed afterwards.
+
+        Args:
+            commit: The commit.
+            submodules: Whether the submodules are there, too, at the commits that this one pins.
 
         Raises:
             NetworkError: The files can't be fetched.
@@ -92,10 +100,20 @@ class GitTree:
             done = _git(self._folder, self._environ, "worktree", "add", "--quiet", "--detach", str(place), commit)
             if done.status:
                 raise NetworkError(f"{self._request.git}: git can't check {commit} out: {_reason(done.stderr)}")
+            if submodules and (place / ".gitmodules").is_file():
+                self._fetch_submodules(place)
             inside = (place / self._request.subdirectory).resolve()
             if not inside.is_dir() or not inside.is_relative_to(place):
                 raise NoSolutionError(f"{self._request.git} has no folder `{self._request.subdirectory}` at {commit}")
             yield inside
+
+    def _fetch_submodules(self, place: Path) -> None:
+        environ = dict(self._environ)
+        if not self._request.git.startswith("file:"):  # git's own default: a repository names no folder of the user
+            environ["GIT_ALLOW_PROTOCOL"] = "https:ssh"
+        done = _git(place, environ, "submodule", "--quiet", "update", "--init", "--recursive", "--depth=1")
+        if done.status:
+            raise NetworkError(f"{self._request.git}: git can't fetch its submodules: {_reason(done.stderr)}")
 
     def _references(self) -> tuple[str, ...]:
         wanted = self._request
@@ -115,21 +133,32 @@ class GitTree:
 
 
 @contextlib.contextmanager
-def clone(request: TreeRequest, environ: Mapping[str, str], *, offline: bool) -> Iterator[GitTree]:
+def clone(request: TreeRequest, access: Access) -> Iterator[GitTree]:
     """Yield the commits of a repository, in a folder that is removed afterwards.
 
+    git verifies servers by the authorities of wheels and channels, unless a variable of git's own names others.
+
     Raises:
+        CertificateError: git refuses the certificate of the server.
         NetworkError: The network is off, or the repository can't be reached.
         HostError: git is not installed.
     """
-    if offline:
+    if access.offline:
         raise NetworkError(f"{request.git}: a git repository is asked, and the network is off (--offline)")
-    variables = git_environment(environ)
     with tempfile.TemporaryDirectory(prefix="tenv-") as name:
         folder = Path(name)
+        variables = git_environment({**access.http().authorities.git_variables(folder), **access.environ})
         done = _git(folder, variables, "clone", "--quiet", "--bare", "--filter=tree:0", "--", request.git, "it")
         if done.status:
-            raise NetworkError(f"{request.git}: git can't clone it: {_reason(done.stderr)}")
+            reason = _reason(done.stderr)
+            if _CERTIFICATE.search(reason):
+                raise CertificateError(
+                    f"{request.git}: git can't clone it: {reason}",
+                    hint="for your organization's own authority, set SSL_CERT_FILE=/path/to/authority.pem",
+                )
+            asks = "terminal prompts disabled" in reason or "Authentication failed" in reason
+            hint = "git may ask nobody here: give it the login by ~/.netrc or a credential helper" if asks else ""
+            raise NetworkError(f"{request.git}: git can't clone it: {reason}", hint=hint)
         yield GitTree(folder / "it", request, variables)
 
 

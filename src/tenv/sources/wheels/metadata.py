@@ -51,8 +51,9 @@ def from_index(http: Http, url: str) -> bytes | None:
 
 def _beside(http: Http, url: str) -> bytes:
     with http.get(f"{url}.metadata") as answer:
+        content = answer.content()  # of a refusal, too: a connection that is read to the end serves the next request
         if answer.ok:
-            return answer.content()
+            return content
     raise FileNotFoundError(url)
 
 

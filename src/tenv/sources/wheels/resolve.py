@@ -20,6 +20,7 @@ from tenv.locks.wheel_answers import python_packages
 from tenv.sources.interface import Problem
 from tenv.sources.wheels.ask_ahead import CachedUv, NotCachedError, ask_all, ask_names, ask_new, unasked
 from tenv.sources.wheels.choose import join
+from tenv.sources.wheels.compiled import CompiledSdists
 from tenv.sources.wheels.trees import Trees, stand_ins
 from tenv.sources.wheels.uv import Uv
 from tenv.targets.manifest import Manifest
@@ -51,11 +52,20 @@ def resolve_wheels(
         NoSolutionError: No set of wheels satisfies the manifest.
         NetworkError: An index does not respond.
     """
-    trees = Trees(problem)
-    with stand_ins(problem, trees) as whole:
+    trees, compiled, cases = Trees(problem), CompiledSdists(problem), _wheel_cases(problem.manifest, conda)
+    with stand_ins(problem, trees, compiled, cases) as whole:
         resolved = _resolve(whole, conda)
         wheels = _join(whole, _without_sdists(resolved))
-    built = trees.locked(_wheel_cases(problem.manifest, conda))
+    built = trees.locked(cases)
+    for platform in problem.manifest.platforms:
+        minors = [minor for where, minor in cases if where == platform]
+        given = python_packages(conda.get(platform, ()))
+        there = {
+            minor: {**given, **{name: wheel.version for name, (wheel, _) in choice.items()}}
+            for minor, choice in zip(minors, resolved.get(platform, ()), strict=True)
+        }
+        if rows := tuple(compiled.rows(platform, there, problem.manifest.on(platform).wheels)):
+            built[platform] = (*built.get(platform, ()), *rows)
     if any(not is_wheel(row[0].file) for choices in resolved.values() for choice in choices for row in choice.values()):
         from tenv.sources.wheels.sdists import locked_sdists  # late: few targets have one
 

@@ -1,4 +1,4 @@
-"""Builds wheels from source archives, and keeps each by a digest of all that went into it.
+"""Builds wheels from source archives and from commits, and keeps each by a digest of all that went into it.
 
 uv builds in a fresh folder, in an environment with the locked wheels alone, and opens no socket. uv's own cache of
 built wheels is not used: it knows neither the environment of a build nor its variables.
@@ -13,7 +13,7 @@ import shutil
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tenv.core import process
@@ -35,7 +35,8 @@ from tenv.sources.wheels.uv import Uv
 from tenv.targets.manifest import WheelRequest
 from tenv.toolchain.discover import python_program
 
-__all__ = ["NOTED", "asked_by_build", "build_sdist", "built_folder", "forget_built", "member"]
+__all__ = ["NOTED", "asked_by_build", "build_sdist", "build_variables", "built_folder", "forget_built"]
+__all__ += ["hint_of_failure", "keep_built", "kept_build", "key_of_build", "member", "wheel_in"]
 
 NOTED = ".egg-info/requires.txt"
 """How the path of the requirements ends that setuptools notes in an archive."""
@@ -93,9 +94,9 @@ def build_sdist(
         NetworkError: The archive or what its build needs can't be fetched.
         LockStaleError: The row has other wheels for the build than the archive asks for.
     """
-    variables = {name: access.environ[name] for name in _VARIABLES if access.environ.get(name)}
-    place = built_folder() / _key(row, python, variables)
-    if kept := _kept(place, row):
+    variables = build_variables(access.environ)
+    place = built_folder() / key_of_build([row.file, row.digest, row.build, _FIXED], python, variables)
+    if kept := kept_build(place, row):
         return kept
     access.progress.step(f"building {row.file}")
     with tempfile.TemporaryDirectory(prefix="tenv-") as name:
@@ -109,14 +110,29 @@ def build_sdist(
         done = uv.build(own, archive, out, {**places, **variables, **_FIXED, "PATH": path})
         if done.status:
             raise _failure(row, done.stderr, so)
-        built = [path for path in out.iterdir() if is_wheel(path.name)] if out.is_dir() else []
-        file = WheelFile.parse(built[0].name) if len(built) == 1 else None
-        if file is None or file.name != row.name or not same_release(file.version, row.version):
-            said = ", ".join(path.name for path in built) or "nothing"
-            raise EnvironmentBrokenError(
-                f"{row.file} was to become a wheel of {row.name} {row.version}, not {said}{so}"
-            )
-        return _keep(built[0], place, row)
+        return keep_built(wheel_in(out, row, so), place, row)
+
+
+def build_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of the user that a build gets, and that count as its inputs."""
+    return {name: environ[name] for name in _VARIABLES if environ.get(name)}
+
+
+def wheel_in(out: Path, row: LockedTree, so: str) -> Path:
+    """Return the wheel that a build wrote into a folder.
+
+    Raises:
+        EnvironmentBrokenError: It is another package than that of the row.
+    """
+    built = [path for path in out.iterdir() if is_wheel(path.name)] if out.is_dir() else []
+    file = WheelFile.parse(built[0].name) if len(built) == 1 else None
+    fits = file and file.name == row.name and (row.dynamic or same_release(file.version, row.version))
+    if not fits:
+        said = ", ".join(path.name for path in built) or "nothing"
+        raise EnvironmentBrokenError(
+            f"{row.file or row.name} was to become a wheel of {row.name} {row.version}, not {said}{so}"
+        )
+    return built[0]
 
 
 def _environment(access: Access, uv: Uv, python: Path, row: LockedTree, folder: Path) -> Path:
@@ -154,8 +170,8 @@ def _require_asked(there: Wheels, row: LockedTree, raw: bytes) -> None:
         )
 
 
-def _key(row: LockedTree, python: Path, variables: Mapping[str, str]) -> str:
-    """Return the digest of the inputs of a build: the archive, what its backend needs, Python, compilers, variables."""
+def key_of_build(inputs: Sequence[object], python: Path, variables: Mapping[str, str]) -> str:
+    """Return the digest of the inputs of a build, as JSON values, with Python, the compilers and the variables."""
     asked = process.run([str(python), "-I", "-c", _ASK])
     if isinstance(asked, process.Missing) or asked.status:
         raise EnvironmentBrokenError(f"{python} does not run")
@@ -164,11 +180,11 @@ def _key(row: LockedTree, python: Path, variables: Mapping[str, str]) -> str:
         if found := process.find(name.split()[0], variables.get("PATH")):
             path = Path(found).resolve()
             programs[name] = [str(path), path.stat().st_size, path.stat().st_mtime_ns]
-    inputs = [row.file, row.digest, row.build, asked.stdout, variables, programs, _FIXED]
-    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
+    whole = [*inputs, asked.stdout, variables, programs]
+    return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 
 
-def _kept(place: Path, row: LockedTree) -> Wheel | None:
+def kept_build(place: Path, row: LockedTree) -> Wheel | None:
     """Return the wheel in a folder of built wheels; None unless it is whole and this user's."""
     try:
         name, digest = (place / "wheel").read_text().split()
@@ -178,10 +194,11 @@ def _kept(place: Path, row: LockedTree) -> Wheel | None:
         return None
     if not own or hashlib.sha256(data).hexdigest() != digest or Path(name).name != name:
         return None
-    return Wheel(row.name, row.version, name, digest, len(data), row.python, path=str(place / name))
+    version = name.split("-")[1]
+    return Wheel(row.name, version, name, digest, len(data), row.python, path=str(place / name))
 
 
-def _keep(built: Path, place: Path, row: LockedTree) -> Wheel:
+def keep_built(built: Path, place: Path, row: LockedTree) -> Wheel:
     """Move a built wheel into the folder of built wheels; a run beside this one may have put the same there."""
     digest = hashlib.sha256(built.read_bytes()).hexdigest()
     with storage_errors(f"can't write to {place}"):
@@ -193,18 +210,23 @@ def _keep(built: Path, place: Path, row: LockedTree) -> Wheel:
             (new / "wheel").write_text(f"{built.name} {digest}\n")
             shutil.rmtree(place, ignore_errors=True)
             new.rename(place)
-    return Wheel(row.name, row.version, built.name, digest, None, row.python, path=str(place / built.name))
+    version = built.name.split("-")[1]
+    return Wheel(row.name, version, built.name, digest, None, row.python, path=str(place / built.name))
 
 
 def _failure(row: LockedTree, output: str, so: str) -> EnvironmentBrokenError:
     lines = [line for line in output.splitlines() if line.strip() and not line.startswith("tenv-sandbox")]
     shown = "".join(f"\n  {line}" for line in lines[-_LINES:])
-    hint = ""
+    return EnvironmentBrokenError(f"{row.file} can't be built{so}:{shown}", hint=hint_of_failure(output))
+
+
+def hint_of_failure(output: str) -> str:
+    """Return the hint for a failed build that had no network and its requirements alone; empty for none."""
     if _NO_NETWORK.search(output):
-        hint = "its build wants a network, which a build of a locked source archive does not get"
-    elif "ModuleNotFoundError" in output:
-        hint = f"its [build-system] does not name all that its build needs: {row.name} has to be built by hand"
-    return EnvironmentBrokenError(f"{row.file} can't be built{so}:{shown}", hint=hint)
+        return "its build wants a network, which a build of a locked source archive or commit does not get"
+    if "ModuleNotFoundError" in output:
+        return "its [build-system] does not name all that its build needs: it has to be built by hand"
+    return ""
 
 
 def asked_by_build(raw: bytes, file: str, values: Mapping[str, str]) -> dict[str, WheelRequest]:

@@ -22,7 +22,7 @@ from tenv.sources.wheels.project_metadata import noted_requirements, parse_core_
 from tenv.sources.wheels.sdist_builds import NOTED, asked_by_build, build_sdist, member
 from tenv.targets.manifest import Manifest
 
-__all__ = ["locked_sdists", "read_sdist"]
+__all__ = ["fetched", "is_static", "locked_sdists", "read_sdist"]
 
 Choices = list[dict[str, tuple[Wheel, str]]]
 
@@ -57,6 +57,17 @@ def read_sdist(problem: Problem, platform: str, row: LockedTree, *, known: bool)
     choices = [{row.name: (replace(archive, python=(minor,)), url)} for minor in row.python]
     found = _Reader(problem).rows(platform, choices)
     return [replace(one, requires=row.requires) if known else one for one in found]
+
+
+def fetched(problem: Problem, archive: Wheel, url: str) -> bytes:
+    """Return the bytes of a source archive, which have its digest; raises NetworkError."""
+    access = problem.access
+    access.progress.step(f"reading {archive.file}")
+    fetcher = Fetcher(access.settings(), access.uv().http, offline=access.offline)
+    with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
+        path = Path(folder) / "archive"
+        fetcher.file(RemoteFile(archive.file, url, archive.sha256, archive.size), path)
+        return path.read_bytes()
 
 
 class _Reader:
@@ -109,13 +120,7 @@ class _Reader:
 
     def _fetched(self, archive: Wheel, url: str) -> bytes:
         if archive.sha256 not in self._files:
-            access = self._problem.access
-            access.progress.step(f"reading {archive.file}")
-            fetcher = Fetcher(access.settings(), access.uv().http, offline=access.offline)
-            with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
-                path = Path(folder) / "archive"
-                fetcher.file(RemoteFile(archive.file, url, archive.sha256, archive.size), path)
-                self._files[archive.sha256] = path.read_bytes()
+            self._files[archive.sha256] = fetched(self._problem, archive, url)
         return self._files[archive.sha256]
 
     def _pins(self, raw: bytes, file: str, platform: str, minor: str) -> tuple[str, ...]:
@@ -134,7 +139,7 @@ class _Reader:
         compares them with the wheel.
         """
         info, problem = member(raw, row.file, "PKG-INFO"), self._problem
-        if info and _is_static(info):
+        if info and is_static(info):
             return parse_core_metadata(info, row.file).requires
         old = problem.old if problem.upgrade is not None and row.name not in problem.upgrade else None
         for known in (known for trees in old.trees.values() for known in trees) if old else ():
@@ -152,7 +157,7 @@ class _Reader:
             return parse_core_metadata(built.read(name), row.file).requires
 
 
-def _is_static(info: bytes) -> bool:
+def is_static(info: bytes) -> bool:
     """Return whether a ``PKG-INFO`` holds the requirements of every wheel that is built (PEP 643)."""
     from packaging.metadata import parse_email  # late: only here
 

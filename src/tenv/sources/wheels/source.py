@@ -1,6 +1,7 @@
 """Wheels as a source: resolved and installed by uv."""
 
 import os
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -12,7 +13,17 @@ from tenv.core.versions import same_release
 from tenv.core.wheel_platforms import marker_values
 from tenv.environment.integrity import check
 from tenv.locks.lock import Lock, LockedFile, LockedTree, Wheel
-from tenv.sources.interface import Access, Chosen, NeededFile, Problem, Source, SourceCache, Work, section_of
+from tenv.sources.interface import (
+    Access,
+    CarriedFile,
+    Chosen,
+    NeededFile,
+    Problem,
+    Source,
+    SourceCache,
+    Work,
+    section_of,
+)
 from tenv.sources.wheels.installed import Wheels
 from tenv.sources.wheels.unpacked_size import check_directories
 from tenv.targets.manifest import Manifest, with_features
@@ -23,6 +34,7 @@ if TYPE_CHECKING:
 
     from tenv.environment.installed_files import Expected
     from tenv.environment.state import Environment, State
+    from tenv.sources.archives.store import Store
     from tenv.sources.job import Job
     from tenv.targets.tree_request import TreeRequest
 
@@ -57,7 +69,11 @@ class WheelSource(Source):
 
     def files(self, lock: Lock, platform: str, minor: str) -> "Sequence[LockedFile]":
         """Return the wheels and the packages of source trees of one Python minor."""
-        return (*lock.wheels_for(platform, minor), *lock.trees_for(platform, minor))
+        trees = lock.trees_for(platform, minor)
+        if not all(tree.isolated for tree in trees):  # another torch compiles them again
+            against = lock.compiled_against(platform, minor)
+            trees = tuple(tree if tree.isolated else replace(tree, against=against) for tree in trees)
+        return (*lock.wheels_for(platform, minor), *trees)
 
     def asked(self, request: Any) -> str:
         """Return the accepted versions of a wheel, with its index, or the request for a source tree or a file."""
@@ -84,6 +100,24 @@ class WheelSource(Source):
         wheels, glibc = lock.wheels_for(platform, state.python), str(lock.requirements.get("glibc") or "")
         return wheel_contents(access, wheels, platform, glibc, environment.prefix)
 
+    def carried(self, lock: Lock, platform: str, minor: str) -> "Iterator[CarriedFile]":
+        """Yield the wheels and source archives of a platform, and the wheels that builds of the latter need.
+
+        Raises:
+            UsageError: A package is built from a source tree, which is no file.
+        """
+        from tenv.sources.wheels.carried import carried_wheels  # late: only for bundles
+
+        return carried_wheels(lock, platform, minor)
+
+    def collect(
+        self, access: Access, store: "Store", lock: Lock, manifest: Manifest, platforms: "Mapping[str, str]"
+    ) -> "Mapping[str, str]":
+        """Fetch the wheels and source archives of some platforms."""
+        from tenv.sources.wheels.carried import collect_wheels  # late: only for bundles
+
+        return collect_wheels(access, store, lock, manifest, platforms)
+
     def caches(self, access: Access) -> "Iterator[SourceCache]":
         """Yield uv's cache."""
         uv = access.uv()
@@ -107,13 +141,13 @@ class WheelWork(Work):
     _before: "Sequence[Expected]" = ()
     """The files of the wheels that tenv had installed."""
     _located: "Mapping[str, TreeRequest]" = MappingProxyType({})
-    """The source trees that are built, by name."""
-    _tried: bool = False
-    """Whether they were built before the prefix changed."""
-    _sdists: "Sequence[LockedTree]" = ()
-    """The source archives that are built."""
+    """The requests of the source trees that are built, by name."""
+    _to_build: "Sequence[LockedTree]" = ()
+    """The source trees and archives that are built."""
     _built: "Mapping[str, Wheel]" = MappingProxyType({})
     """The wheels that they became, by name."""
+    _folder: "tempfile.TemporaryDirectory[str] | None" = None
+    """The wheels that are not kept, until they are installed."""
 
     def _folders(self) -> Manifest | None:
         """Return the requests of this platform if one is a folder, whose files change without the lock; else None."""
@@ -143,12 +177,15 @@ class WheelWork(Work):
 
         job = self.job
         wheels = job.lock.wheels_for(job.platform, job.plan.minor)
+        if job.context.carried:  # each by its digest, wherever it came from
+            return tuple(replace(wheel, index=None, url="", path="") for wheel in wheels)
         return located(wheels, with_features(job.target.manifest).on(job.platform))
 
     def _locate(self) -> "Mapping[str, TreeRequest]":
         """Return the source trees to build: those that are new, changed or damaged."""
         job, plan = self.job, self.job.plan
-        trees = job.lock.trees_for(job.platform, plan.minor) if _KEY in plan.changed and plan.python else ()
+        files = self.source.files(job.lock, job.platform, plan.minor) if _KEY in plan.changed and plan.python else ()
+        trees = [file for file in files if isinstance(file, LockedTree)]
         if not trees:
             return {}
         had = {} if plan.scratch else plan.had.get(_KEY, {})
@@ -157,8 +194,9 @@ class WheelWork(Work):
         new = [
             tree for tree in trees if had.get(tree.name) != tree.note or tree.name in broken or tree.name not in there
         ]
-        self._sdists = [tree for tree in new if tree.file]
-        if len(new) == len(self._sdists):
+        self._to_build = [tree for tree in new if tree.isolated]
+        job.compiled = [tree for tree in new if not tree.isolated]
+        if all(tree.file for tree in new):
             return {}
         from tenv.sources.wheels.trees import locate  # late: few targets have one
 
@@ -192,11 +230,9 @@ class WheelWork(Work):
             had = {} if plan.scratch else plan.had.get(_KEY, {})
             new = [wheel for wheel in self._wheels() if had.get(wheel.name) != self.source.note(wheel)]
             check_directories(job.uv, new, job.context.progress)
-        self._located = self._locate()
-        if self._located and job.ready:
-            self._try_builds()
-        if self._sdists and (python := self._builder()):
-            self._build_sdists(python, ", and the environment is as it was" if job.ready else "")
+        self._located = job.requests = self._locate()
+        if self._to_build and (python := self._builder()):
+            self._build(python, ", and the environment is as it was" if job.ready else "")
         return ()
 
     def prepare(self) -> None:
@@ -224,10 +260,8 @@ class WheelWork(Work):
         wheels, there = self._wheels(), Wheels(job.prefix)
         records = record_stamps(there)
         self._install_all(wheels, there)
-        if self._located:
-            self._build_trees()
-        if self._sdists:
-            self._put_sdists()
+        if self._to_build or job.built:
+            self._put_built()
         # Only now, so a failed download leaves the environment intact.
         if _PYTHON not in plan.changed:
             self._remove_gone()
@@ -258,11 +292,16 @@ class WheelWork(Work):
             raise
 
     def _install(self, wheels: "Sequence[Wheel]", again: "Sequence[str]") -> None:
-        from tenv.sources.wheels.after_install import own_files_guarded  # late: not for one that is up to date
+        from tenv.sources.wheels.after_install import (
+            drop_cache_notes,
+            own_files_guarded,
+        )  # late: not for one that is up to date
 
         job = self.job
         with own_files_guarded(job.prefix):
             job.uv.install(python_program(job.prefix), wheels, again, job.context.progress)
+        if job.context.carried:
+            drop_cache_notes(Wheels(job.prefix), wheels)
 
     def _check_versions(self, wheels: "Sequence[Wheel]", there: Wheels) -> None:
         """Raise EnvironmentBrokenError for a package that is not as locked."""
@@ -274,56 +313,52 @@ class WheelWork(Work):
             raise EnvironmentBrokenError(
                 f"{job.prefix}: {', '.join(wrong)} have another version than in the lock after installing"
             )
-        if built := [tree for tree in trees if tree.name in self._located or tree.name in self._built]:
-            from tenv.sources.wheels.tree_builds import require_as_locked  # late: few targets have one
 
-            require_as_locked(there, built, job.target.name, marker_values(job.platform, plan.minor))
-
-    def _builds(self) -> "list[tuple[LockedTree, TreeRequest]]":
-        """Return the source trees to build, each with the request of the manifest."""
-        trees = self.job.lock.trees_for(self.job.platform, self.job.plan.minor)
-        return [(tree, self._located[tree.name]) for tree in trees if tree.name in self._located]
-
-    def _try_builds(self) -> None:
-        """Build the source trees before the prefix of a ready environment changes, so that it outlives a failure."""
-        from tenv.sources.wheels.tree_builds import try_builds  # late: few targets have one
-
-        job = self.job
-        if (python := self._builder()) is None:
-            return
-        builds = self._builds()
-        job.context.progress.step("building", len(builds))
-        try_builds(job.uv, python, builds, job.target.name, marker_values(job.platform, job.plan.minor))
-        self._tried = True
-
-    def _build_sdists(self, python: Path, so: str = "") -> None:
-        """Build the source archives, or take the wheels that were kept of them."""
+    def _build(self, python: Path, so: str = "") -> None:
+        """Build the source trees and archives, or take the wheels that were kept of them."""
         from tenv.sources.archives.download import Fetcher, RemoteFile  # late: few targets have one
         from tenv.sources.wheels.index_requests import located_sdist
         from tenv.sources.wheels.sdist_builds import build_sdist
+        from tenv.sources.wheels.tree_builds import build_tree, require_as_locked
 
         job, built = self.job, dict[str, Wheel]()
         context, here = job.context, with_features(job.target.manifest).on(job.platform)
         fetcher = Fetcher(context.settings(), job.uv.http, offline=context.offline)
-        for row in self._sdists:
+        self._folder = tempfile.TemporaryDirectory(prefix="tenv-")
+        for row in self._to_build:
 
             def write(path: Path, row: LockedTree = row) -> None:
                 url = job.uv.sdist_urls([located_sdist(row, here)])[row.digest]
                 fetcher.file(RemoteFile(row.file, url, row.digest, row.length), path)
 
-            one = build_sdist(context, job.uv, python, row, write, so)
+            if row.file:
+                one = build_sdist(context, job.uv, python, row, write, so)
+            else:
+                out = Path(self._folder.name) / row.name
+                one = build_tree(context, job.uv, python, row, self._located[row.name], out, so)
+            require_as_locked(row, one, job.target.name, marker_values(job.platform, job.plan.minor))
             built[row.name] = replace(one, python=(job.plan.minor,))
         self._built = built
 
-    def _put_sdists(self) -> None:
-        """Install the wheels that source archives became."""
+    def _put_built(self) -> None:
+        """Install the wheels that source trees and archives became."""
         from tenv.sources.wheels.after_install import own_files_guarded  # late: as above
+        from tenv.sources.wheels.tree_builds import note_origin
 
         job, python = self.job, python_program(self.job.prefix)
-        if not self._built:  # there was no Python of this minor before
-            self._build_sdists(python)
+        if self._to_build and not self._built:  # there was no Python of this minor before
+            self._build(python)
         with own_files_guarded(job.prefix):
-            job.uv.install(python, [*self._built.values()], [*self._built], job.context.progress)
+            built = {**self._built, **job.built}
+            job.uv.install(python, [*built.values()], [*built], job.context.progress)
+            for row in (*self._to_build, *job.compiled):
+                if row.name in self._located:
+                    note_origin(Wheels(job.prefix), row, self._located[row.name])
+
+    def close(self) -> None:
+        """Remove the built wheels that are not kept."""
+        if self._folder:
+            self._folder.cleanup()
 
     def _builder(self) -> Path | None:
         """Return a Python that exists before the prefix changes; None if there is none of the minor."""
@@ -333,15 +368,6 @@ class WheelWork(Work):
         if job.ready and job.ready.python == plan.minor:
             return python_program(job.prefix)
         return next((found.path for found in job.uv.interpreters([plan.minor])), None)
-
-    def _build_trees(self) -> None:
-        from tenv.sources.wheels.after_install import own_files_guarded  # late: as above
-        from tenv.sources.wheels.tree_builds import build_trees
-
-        job, builds = self.job, self._builds()
-        job.context.progress.step("building", len(builds))
-        with own_files_guarded(job.prefix):
-            build_trees(job.uv, python_program(job.prefix), builds, tried=self._tried)
 
     def _replace_changed(
         self, wheels: "Sequence[Wheel]", records: "Mapping[str, tuple[int, int]]"

@@ -1,103 +1,124 @@
-"""Builds packages of source trees with uv, and installs them into an environment.
+"""Builds packages of source trees before an environment changes: a commit once for all, a folder each time."""
 
-uv runs the build backend that a tree names, with the rights of the user. Its requirements come from the index in use.
-"""
-
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import base64
+import hashlib
+import json
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from tenv.core.errors import EnvironmentBrokenError
-from tenv.locks.lock import LockedTree
+from tenv.core.files import digest, read_regular, storage_errors, write_atomic
+from tenv.core.names import METADATA, WheelFile, dist_info
+from tenv.locks.lock import LockedTree, Wheel
 from tenv.locks.wheel_requirement import requirement_of
-from tenv.sources.wheels.git_trees import git_environment
+from tenv.sources.interface import Access
+from tenv.sources.wheels.git_trees import clone
 from tenv.sources.wheels.installed import Wheels
-from tenv.sources.wheels.trees import requirement_line
+from tenv.sources.wheels.sdist_builds import (
+    build_variables,
+    built_folder,
+    keep_built,
+    kept_build,
+    key_of_build,
+    wheel_in,
+)
 from tenv.sources.wheels.uv import Uv
-from tenv.sources.wheels.uv_output import failed_builds
 from tenv.targets.tree_request import TreeRequest
-from tenv.toolchain.discover import python_program
 
-__all__ = ["build_trees", "require_as_locked", "try_builds"]
-
-Builds = Sequence[tuple[LockedTree, TreeRequest]]
-"""Rows of the lock, each with the request of the manifest."""
+__all__ = ["build_tree", "note_origin", "require_as_locked"]
 
 
-def build_trees(uv: Uv, python: Path, trees: Builds, *, tried: bool = False, so: str = "") -> None:
-    """Build packages and install them, and nothing that they require: the lock has that.
+def build_tree(
+    access: Access, uv: Uv, python: Path, row: LockedTree, request: TreeRequest, out: Path, so: str = ""
+) -> Wheel:
+    """Return the wheel that a source tree of a lock becomes: built, or kept of a commit.
 
     Args:
+        access: The settings and services of the user.
         uv: uv.
-        python: The Python of the environment.
-        trees: The packages.
-        tried: Take the wheels that `try_builds` built, from uv's cache, instead of building again.
-        so: The consequence for the environment if one can't be built, for the message.
+        python: A Python of the minor that the wheel is for.
+        row: The source tree.
+        request: Its request in the manifest.
+        out: An empty folder for the wheel of a folder.
+        so: The consequence for the environment if it can't be built, for the message.
 
     Raises:
-        EnvironmentBrokenError: A package can't be built.
-        NetworkError: A repository or the index of its build requirements can't be reached.
+        EnvironmentBrokenError: It can't be built, or becomes another package.
+        NetworkError: Its repository, or the index of its build requirements, can't be reached.
     """
-    names = [tree.name for tree, _ in trees]
-    if tried:  # uv takes `--reinstall-package` for an order to build again
-        uv.remove(python, names)
-        again: tuple[str, ...] = ()
-    else:
-        again = tuple(word for name in names for word in ("--reinstall-package", name))
-    lines = "".join(f"{requirement_line(tree, request)}\n" for tree, request in trees)
-    done = uv.run(
-        *("pip", "install", "--python", str(python), "--no-deps", "--requirement", "-", *again, *uv.indexes()),
-        text=lines,
-        backends=True,
-        settings={},
-        **git_environment({}),
-    )
-    if done.status:
-        failed = [name for name in names if name in failed_builds(done.stderr)] or names
-        raise uv.error(done.stderr, f"{', '.join(failed)} can't be built{so}", EnvironmentBrokenError)
+    from tenv.sources.wheels.backend_metadata import backend_wheel  # late: as few trees are built
+
+    where = f"{row.name} can't be built{so}"
+    if request.path:
+        access.progress.step(f"building {row.name}")
+        folder, editable = request.folder, request.editable
+        built = backend_wheel(uv, python, folder, where, access.environ, out, editable=editable)
+        wheel_in(out, row, so)
+        file = WheelFile.parse(built.name)
+        version = file.version if file else row.version
+        return Wheel(row.name, version, built.name, digest(built), None, row.python, path=str(built))
+    variables = build_variables(access.environ)
+    inputs = [request.git, request.subdirectory, row.commit]
+    place = built_folder() / key_of_build(inputs, python, variables)
+    if kept := kept_build(place, row):
+        return kept
+    access.progress.step(f"building {row.name}")
+    with (
+        clone(request, access) as repository,
+        repository.files(row.commit, submodules=True) as tree,
+    ):
+        backend_wheel(uv, python, tree, where, access.environ, out, network=False)
+        return keep_built(wheel_in(out, row, so), place, row)
 
 
-def try_builds(uv: Uv, python: Path, trees: Builds, target: str, values: Mapping[str, str]) -> None:
-    """Build packages into an environment that is removed afterwards, while that of the target stays as it is.
+def note_origin(there: Wheels, row: LockedTree, request: TreeRequest) -> None:
+    """Write the origin of an installed package into its ``direct_url.json`` (PEP 610), where its wheel's is."""
+    info = next((path for path in there.distributions() if dist_info(path)[0] == row.name), None)
+    if info is None:
+        return
+    file = info / "direct_url.json"
+    text = json.dumps(_origin(row, request))
+    with storage_errors(f"can't write {file}"):
+        write_atomic(file, text, within=there.prefix)
+        hashed = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+        name = f"{info.name}/{file.name}"
+        kept = [line for line in read_regular(info / "RECORD").decode().splitlines() if not line.startswith(f"{name},")]
+        rows = [*kept, f"{name},sha256={hashed},{len(text.encode())}"]
+        write_atomic(info / "RECORD", "\n".join(rows) + "\n", within=there.prefix)
+
+
+def _origin(row: LockedTree, request: TreeRequest) -> dict[str, Any]:
+    if request.path:
+        return {"url": request.folder.as_uri(), "dir_info": {"editable": True} if request.editable else {}}
+    wanted = request.branch or request.tag or request.rev
+    asked = {"requested_revision": wanted} if wanted else {}
+    below = {"subdirectory": request.subdirectory} if request.subdirectory else {}
+    return {"url": request.git, "vcs_info": {"vcs": "git", "commit_id": row.commit, **asked}, **below}
+
+
+def require_as_locked(row: LockedTree, wheel: Wheel, target: str, values: Mapping[str, str]) -> None:
+    """Refuse a built wheel whose requirements differ from its row.
 
     Args:
-        uv: uv, whose cache keeps the built wheels.
-        python: A Python of the same minor as that of the environment.
-        trees: The packages.
+        row: The row of the package.
+        wheel: The wheel that it became.
         target: The target, for messages.
         values: The values of the marker environment.
 
     Raises:
-        EnvironmentBrokenError: A package can't be built, or differs from its row.
-        NetworkError: A repository or the index of its build requirements can't be reached.
+        EnvironmentBrokenError: It requires something else.
     """
-    with tempfile.TemporaryDirectory(prefix="tenv-") as name:
-        place = Path(name) / "environment"
-        uv.make_environment(place, python, "build")
-        build_trees(uv, python_program(place), trees, so=", and the environment is as it was")
-        require_as_locked(Wheels(place), [tree for tree, _ in trees], target, values)
+    from email.parser import BytesHeaderParser  # late: only for packages that are built
 
-
-def require_as_locked(there: Wheels, trees: Sequence[LockedTree], target: str, values: Mapping[str, str]) -> None:
-    """Refuse built packages that differ from their rows.
-
-    Args:
-        there: The wheels of the environment that they were installed into.
-        trees: The rows of the packages.
-        target: The target, for messages.
-        values: The values of the marker environment.
-
-    Raises:
-        EnvironmentBrokenError: One is missing or requires something else.
-    """
-    installed = there.versions()
-    for tree in trees:
-        if tree.name not in installed:
-            raise EnvironmentBrokenError(f"{target}: {tree.name} was built, and is not there")
-        for fault in _requirement_faults(tree, there.requirements(tree.name), values):
-            raise EnvironmentBrokenError(
-                f"{target}: {fault}", hint=f"`tenv update {target} {tree.name}` locks what it says now"
-            )
+    with zipfile.ZipFile(wheel.path) as opened:
+        raw = next((opened.read(name) for name in opened.namelist() if name.endswith(METADATA)), b"")
+    requires = tuple(map(str, BytesHeaderParser().parsebytes(raw).get_all("Requires-Dist") or ()))
+    for fault in _requirement_faults(row, requires, values):
+        raise EnvironmentBrokenError(
+            f"{target}: {fault}", hint=f"`tenv update {target} {row.name}` locks what it says now"
+        )
 
 
 def _requirement_faults(tree: LockedTree, built: Iterable[str], values: Mapping[str, str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Packages that are built from source trees: locked by their metadata, built and installed by uv.
+"""Packages that are built from source trees: locked by their metadata.
 
 To uv, which resolves their requirements, each is a wheel with that metadata and no files, so that a lock for any
 platform is made on any other. Where the ``pyproject.toml`` holds all of it, no code of a tree runs before
@@ -12,8 +12,7 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any
 
 from tenv.core.errors import LockStaleError, NoSolutionError
 from tenv.core.files import read_regular
@@ -27,12 +26,14 @@ from tenv.sources.wheels.project_metadata import ProjectMetadata, read_project
 from tenv.targets.manifest import Manifest, WheelRequest
 from tenv.targets.tree_request import TreeRequest
 
+if TYPE_CHECKING:
+    from tenv.sources.wheels.compiled import CompiledSdists
+
 __all__ = [
     "Trees",
     "folder_differences",
     "locate",
     "require_folders",
-    "requirement_line",
     "stand_ins",
     "static_metadata",
 ]
@@ -67,7 +68,7 @@ class Trees:
             return self._of_folder(name, request), ""
         row = self._kept(name, request)
         access.progress.step(f"reading {name} from {request.git}")
-        with clone(request, access.environ, offline=access.offline) as tree:
+        with clone(request, access) as tree:
             if row and not tree.has(row.commit):  # of a history that was rewritten
                 row = None
             commit = row.commit if row else tree.newest()
@@ -75,6 +76,8 @@ class Trees:
             found = read_project(tree.project_file(commit), where)
             if found is None and row and self._knows(row):
                 found = _as_locked(row)
+            if found is None:
+                found = self._as_asked(name, where)
             if found is None:
                 with tree.files(commit) as folder:
                     found = read_project(_project_file(folder, where), where) or self._ask(folder, where)
@@ -87,7 +90,25 @@ class Trees:
     def _of_folder(self, name: str, request: TreeRequest) -> ProjectMetadata:
         where = f"{name} in {request.folder}"
         found = static_metadata(name, request)
-        return _require_name(name, found or self._ask(request.folder, where), where)
+        return _require_name(name, found or self._as_asked(name, where) or self._ask(request.folder, where), where)
+
+    def _as_asked(self, name: str, where: str) -> ProjectMetadata | None:
+        """Return the metadata of a tree whose requirements the manifest names; None for an isolated build.
+
+        Raises:
+            NoSolutionError: It is compiled against the target's torch, which its backend needs, and they are nowhere.
+        """
+        manifest = self._problem.manifest
+        rows = (manifest.on(platform).wheels.get(name) for platform in manifest.platforms)
+        request = next((row for row in rows if row and not row.isolated), None)
+        if request is None:
+            return None
+        if request.requires is None:
+            raise NoSolutionError(
+                f"{where}: only its build backend knows its requirements, and that does not run without torch",
+                hint=f"`requires = […]` at {name} in the manifest names them",
+            )
+        return ProjectMetadata(name, "0", request.requires, dynamic=True)
 
     def _ask(self, folder: Path, where: str) -> ProjectMetadata:
         """Return the metadata that a build backend computes, run by a Python of the target's or else by tenv's own.
@@ -133,7 +154,8 @@ class Trees:
             rows = []
             for name, request in sorted(asked.items()):
                 known, commit = self.of(name, request)
-                keys: dict[str, Any] = {**request.given()}
+                isolated = self._problem.manifest.on(platform).wheels[name].isolated
+                keys: dict[str, Any] = {**request.given(), "isolated": isolated}
                 rows.append(
                     LockedTree(name, known.version, minors, known.requires, commit, dynamic=known.dynamic, **keys)
                 )
@@ -212,25 +234,35 @@ def _require_name(name: str, found: ProjectMetadata, where: str) -> ProjectMetad
 
 
 @contextlib.contextmanager
-def stand_ins(problem: Problem, trees: Trees) -> Iterator[Problem]:
-    """Yield a problem in which each source tree is a wheel without files, in a folder that is removed afterwards."""
-    manifest = problem.manifest
-    if not any(_asked(manifest.on(platform)) for platform in manifest.platforms):
+def stand_ins(
+    problem: Problem, trees: Trees, compiled: "CompiledSdists", cases: Sequence[tuple[str, str]]
+) -> Iterator[Problem]:
+    """Yield a problem in which each source tree is a wheel without files, in a folder that is removed afterwards.
+
+    So is each source archive that is compiled against the target's torch.
+    """
+    manifest, minors = problem.manifest, dict(reversed(cases))
+    rows = [row for platform in manifest.platforms for row in manifest.on(platform).wheels.values()]
+    if not any(row.tree or not row.isolated for row in rows):
         yield problem
         return
     with tempfile.TemporaryDirectory(prefix="tenv-") as name:
         folder = Path(name)
 
-        def stand_in(name: str, request: WheelRequest) -> WheelRequest:
-            if request.tree is None:
+        def stand_in(name: str, request: WheelRequest, platform: str) -> WheelRequest:
+            if request.tree:
+                known, commit = trees.of(name, request.tree)
+            elif request.isolated:
                 return request
-            known, commit = trees.of(name, request.tree)
+            else:
+                known, commit = compiled.metadata(name, request, platform, minors[platform]), ""
+                _require_pythons(name, known, [minor for where, minor in cases if where == platform])
             path = _write_wheel(folder / (commit or "folder"), known)
-            return replace(request, tree=TreeRequest(path=str(path)))
+            return replace(request, tree=TreeRequest(path=str(path)), index="", build=False, isolated=True)
 
         views = {platform: manifest.on(platform) for platform in manifest.platforms}
         stood_in = {
-            platform: replace(view, wheels={one: stand_in(one, request) for one, request in view.wheels.items()})
+            platform: replace(view, wheels={one: stand_in(one, row, platform) for one, row in view.wheels.items()})
             for platform, view in views.items()
         }
         yield replace(problem, manifest=replace(manifest, by_platform=stood_in))
@@ -305,7 +337,7 @@ def locate(access: Access, manifest: Manifest, trees: Sequence[LockedTree]) -> d
             static_metadata(tree.name, request)
         elif not request.commit:
             access.progress.step(f"checking the commit of {tree.name}")
-            with clone(request, access.environ, offline=access.offline) as repository:
+            with clone(request, access) as repository:
                 repository.require_part(tree.name, tree.commit)
                 _requirestatic_metadata(tree, repository.project_file(tree.commit))
         found[tree.name] = request
@@ -324,11 +356,3 @@ def _requirestatic_metadata(tree: LockedTree, raw: bytes | None) -> None:
             f"{tree.name} of {tree.git} is not locked as its pyproject.toml at {tree.commit} says",
             hint=f"`tenv update TARGET {tree.name}` locks it anew",
         )
-
-
-def requirement_line(tree: LockedTree, request: TreeRequest) -> str:
-    """Return a source tree as a line of a requirements file for uv."""
-    if request.path:
-        return f"-e {request.folder.as_uri()}" if request.editable else f"{tree.name} @ {request.folder.as_uri()}"
-    below = f"#subdirectory={quote(request.subdirectory)}" if request.subdirectory else ""
-    return f"{tree.name} @ git+{request.git}@{tree.commit}{below}"

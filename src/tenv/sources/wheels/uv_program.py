@@ -113,6 +113,14 @@ class UvProgram:
             )
         return ended_by_itself(done)
 
+    def build_words(self, python: Path, source: Path, folder: Path) -> list[str]:
+        """Return the command that builds a wheel from a source archive or a folder, as `build` runs it."""
+        from tenv.activation import sandbox  # late: few targets have a source archive
+
+        words = ["build", "--wheel", "--no-build-isolation", "--offline", "--color", "never"]
+        words += ["--python", str(python), "--out-dir", str(folder), str(source)]
+        return [sys.executable, "-I", sandbox.__file__, "", self._program, *words]
+
     def build(self, python: Path, archive: Path, folder: Path, environment: Mapping[str, str]) -> process.Completed:
         """Build a wheel from a source archive in the environment of a Python, without a network.
 
@@ -122,14 +130,10 @@ class UvProgram:
             folder: Where the wheel is written.
             environment: All variables of the build, beside those of uv.
         """
-        from tenv.activation import sandbox  # late: few targets have a source archive
-
         with self._folder() as (place, own):
             kept = {name: value for name, value in own.items() if name.startswith("UV_")}
-            words = ["build", "--wheel", "--no-build-isolation", "--offline", "--color", "never"]
-            words += ["--python", str(python), "--out-dir", str(folder), str(archive)]
             done = process.run(
-                [sys.executable, "-I", sandbox.__file__, "", self._program, *words],
+                self.build_words(python, archive, folder),
                 environment={**kept, **environment},
                 folder=place,
                 timeout=_BUILD_SECONDS,

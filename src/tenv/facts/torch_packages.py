@@ -1,0 +1,65 @@
+"""The packages that compile against an installed torch: their variables, and the reasons that their builds fail."""
+
+from typing import Annotated
+
+from tenv.core.dataclass import dataclass
+from tenv.core.toml_reader import Column, OptionalText
+from tenv.facts.interface import Basis
+from tenv.facts.table_files import Data
+
+__all__ = ["TorchPackage", "TorchPackageTable", "read"]
+
+
+@dataclass(frozen=True, slots=True)
+class TorchPackage:
+    """One package.
+
+    Attributes:
+        name: Its normalized name.
+        force: The variables, as ``NAME=VALUE``, with which it compiles its GPU code here and downloads nothing.
+        arch: The variable with its GPU architectures; empty for ``TORCH_CUDA_ARCH_LIST``.
+        own_archs: Whether its setup.py names its architectures itself, so that no variable decides.
+        jobs: The variable with the number of its jobs; empty for ``MAX_JOBS``.
+        ninja: Whether ninja compiles it; else one file follows another.
+        threads: Whether it starts nvcc with the threads of ``NVCC_THREADS``.
+        gpu: Whether its setup.py wants a GPU where it is built.
+        downloads: Whether its setup.py downloads a prebuilt wheel unless `force` is set.
+        cxx: The C++ standard that it pins; 0 for none.
+        gib: The memory of its largest unit for one architecture, in GiB.
+        needs: The packages that its setup.py imports beside torch.
+        basis: How certain this is.
+    """
+
+    name: str
+    force: Annotated[tuple[str, ...], Column(default=())]
+    arch: OptionalText
+    own_archs: Annotated[bool, Column(default=False)]
+    jobs: OptionalText
+    ninja: Annotated[bool, Column(default=True)]
+    threads: Annotated[bool, Column(default=False)]
+    gpu: Annotated[bool, Column(default=False)]
+    downloads: Annotated[bool, Column(default=False)]
+    cxx: Annotated[int, Column(default=0)]
+    gib: Annotated[int, Column(default=2)]
+    needs: Annotated[tuple[str, ...], Column(default=())]
+    basis: Basis
+
+
+@dataclass(frozen=True, slots=True)
+class TorchPackageTable:
+    """Every row of the table.
+
+    Attributes:
+        rows: One row per package.
+    """
+
+    rows: tuple[TorchPackage, ...]
+
+    def find(self, name: str) -> TorchPackage | None:
+        """Return the row of a package, by its normalized name."""
+        return next((row for row in self.rows if row.name == name), None)
+
+
+def read(data: Data) -> TorchPackageTable:
+    """Build the table from its rows; raises FactsError if one is invalid."""
+    return TorchPackageTable(data.read("package", TorchPackage))

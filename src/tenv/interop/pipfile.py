@@ -1,0 +1,68 @@
+"""The format ``Pipfile``: the requests of Pipenv.
+
+Source: https://pipenv.pypa.io/en/latest/pipfile.html. Its tables become those of a pyproject.toml that uv reads.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tenv.core.errors import ManifestError
+from tenv.core.names import normalize
+from tenv.core.toml_reader import read_toml
+from tenv.interop.interface import Format, GivenFile, Imported
+from tenv.interop.poetry import source_line
+from tenv.interop.pyproject import read_project
+
+__all__ = ["FORMAT"]
+
+_TABLES = {"packages": "", "dev-packages": "dev"}
+_NO_CATEGORIES = ("source", "requires", "scripts", "pipenv", *_TABLES)
+_PLACES = ("git", "path", "file", "subdirectory", "index")
+_KNOWN = (*_PLACES, "version", "extras", "markers", "ref", "editable", "url")
+_FIRST = "pypi"
+"""The name of the first source in every Pipfile that Pipenv wrote: the index in use."""
+
+
+def _read(source: GivenFile) -> Imported:
+    data = read_toml(source.path, ManifestError).data
+    sources: dict[str, list[dict[str, Any]]] = {}
+    tables = {**_TABLES, **{name: name for name, rows in data.items() if name not in _NO_CATEGORIES}}
+    lines = {
+        group: [_line(name, row, group, sources) for name, row in data[table].items()]
+        for table, group in tables.items()
+        if isinstance(data.get(table), Mapping)
+    }
+    requires = data.get("requires") or {}
+    minor = ".".join(str(requires.get("python_version") or requires.get("python_full_version") or "").split(".")[:2])
+    project = {"dependencies": lines.pop("", []), "requires-python": f"=={minor}.*" if minor[:1].isdigit() else ""}
+    uv = {"sources": sources, "index": list(_indexes(data))}
+    return read_project(source, {"project": project, "dependency-groups": lines, "tool": {"uv": uv}}, "a Pipfile")
+
+
+def _line(name: str, given: Any, group: str, sources: dict[str, list[dict[str, Any]]]) -> str:
+    row: Mapping[str, Any] = given if isinstance(given, Mapping) else {"version": str(given)}
+    version = str(row.get("version", "*")).strip()
+    place = {key: row[key] for key in _PLACES if row.get(key)}
+    place |= {"rev": row["ref"]} if row.get("ref") else {}
+    place |= {"editable": True} if row.get("editable") and "git" not in place else {}
+    if "://" in str(place.get("file", "")):
+        place["url"] = place.pop("file")
+    elif "file" in place:
+        place["path"] = place.pop("file")
+    if place:
+        sources.setdefault(normalize(name), []).append({**place, **({"group": group} if group else {})})
+    markers = [str(row["markers"])] if row.get("markers") else []
+    markers += [f"{key} {value}" for key, value in row.items() if key not in _KNOWN and isinstance(value, str)]
+    version = version if version[:1] in "<>=!~" else f"=={version}"
+    return source_line(name, row, "" if version == "==*" else version, markers)
+
+
+def _indexes(data: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the sources; Pipenv asks the first one for each package that names no other."""
+    for place, row in enumerate(data.get("source") or []):
+        name, url = str(row.get("name", "")), str(row.get("url", ""))
+        if url and not (place == 0 and name == _FIRST):
+            yield {"name": name, "url": url, "default": place == 0, "explicit": place > 0 and bool(name)}
+
+
+FORMAT = Format(name="Pipfile", read=_read, recognize=lambda name, _: name == "Pipfile")

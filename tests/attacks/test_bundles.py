@@ -1,0 +1,154 @@
+"""Bundles that were cut or altered by chance or by an attacker: refused with their name, and nothing is left."""
+
+import hashlib
+import io
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenv.core.errors import BundleRefusedError, TenvError
+from tenv.core.files import digest_bytes
+from tenv.install.bundle import BundleReader, Head, Member, write_bundle
+from tenv.sources.archives.store import bundles_folder
+from tenv.sources.interface import CarriedFile
+from tests.support.projects import Project, snapshot
+
+_TRIES = 100
+
+
+def tiny(tmp_path: Path) -> bytes:
+    """Return a bundle of three small files."""
+    contents = {f"file-{number}.whl": bytes([number]) * (300 * number) for number in range(3)}
+    rows = tuple(
+        CarriedFile("wheels", name, digest_bytes(data), len(data), ("linux-64",)) for name, data in contents.items()
+    )
+    for data in contents.values():
+        (tmp_path / digest_bytes(data)).write_bytes(data)
+    texts = (b"a manifest", b"a lock")
+    head = Head(
+        "tiny",
+        ("linux-64",),
+        "",
+        (Member.of("manifests/tiny.toml", texts[0]),),
+        Member.of("locks/tiny.lock", texts[1]),
+        rows,
+    )
+    out = io.BytesIO()
+    write_bundle(out, head, texts, lambda row: tmp_path / row.sha256, lambda _: None)
+    return out.getvalue()
+
+
+def read(data: bytes) -> None:
+    reader = BundleReader(io.BytesIO(data), "tiny.tenv")
+    reader.unpack(reader.open().head, lambda _: None, lambda _: None)
+
+
+def test_every_cut_and_every_altered_byte_is_refused(tmp_path: Path) -> None:
+    whole, chance = tiny(tmp_path), random.Random(40)
+    read(whole)
+    for number in range(_TRIES):
+        at = chance.randrange(len(whole))
+        other = bytes([whole[at] ^ (1 << chance.randrange(8))])
+        changed = whole[:at] if number % 3 == 0 else whole[:at] + other + whole[at + 1 :]
+        changed = whole[:at] + whole[at + 512 :] if number % 3 == 1 and at + 512 < len(whole) else changed
+        with pytest.raises(BundleRefusedError, match=r"^tiny\.tenv "):
+            read(changed)
+    with pytest.raises(BundleRefusedError, match="bytes follow its end"):
+        read(whole + b"\0")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda head: head.update(schema=2), "its schema is 2"),
+        (lambda head: head["files"].append(head["files"][0]), "values that tenv does not write"),
+        (lambda head: head["files"][0].__setitem__(1, "../../x.whl"), "values that tenv does not write"),
+        (lambda head: head["files"][0].__setitem__(1, "-x.whl"), "values that tenv does not write"),
+        (lambda head: head["files"][0].__setitem__(3, -1), "values that tenv does not write"),
+        (lambda head: head["files"][0].__setitem__(3, 1 << 60), "values that tenv does not write"),
+        (lambda head: head["manifests"][0].__setitem__(0, "manifests/../x.toml"), "values that tenv does not write"),
+        (lambda head: head.update(target="../x"), "values that tenv does not write"),
+        (lambda head: head.update(more=1), "values that tenv does not write"),
+        (lambda head: head.update(files=[1]), "can't be read"),
+        (lambda head: head.pop("lock"), "can't be read"),
+    ],
+)
+def test_a_head_with_a_right_digest_and_wrong_values_is_refused(
+    tmp_path: Path, change: Callable[[dict[str, Any]], object], said: str
+) -> None:
+    with pytest.raises(BundleRefusedError, match=said):
+        read(forged(tiny(tmp_path), change))
+
+
+def forged(bundle: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
+    """Return a bundle with another head, whose own digest is right."""
+    import tarfile
+
+    size = tarfile.TarInfo.frombuf(bundle[:512], "utf-8", "strict").size
+    head = json.loads(bundle[512 : 512 + size])
+    change(head)
+    raw = (json.dumps(head, indent=0) + "\n").encode()
+    info = tarfile.TarInfo(f"tenv-bundle-{digest_bytes(raw)}.json")
+    info.size = len(raw)
+    rest = bundle[512 + size + -size % 512 :]
+    return info.tobuf(tarfile.GNU_FORMAT) + raw + bytes(-len(raw) % 512) + rest
+
+
+def _entry(head: dict[str, Any], name: str) -> list[Any]:
+    return next(row for row in head["files"] if row[1].startswith(name))
+
+
+def test_a_refused_bundle_leaves_nothing(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that the lock does not name, files that are missing, and a lock that was altered with its files."""
+    created.ok("bundle")
+    whole, bad = Path("tiny.tenv").read_bytes(), Path("bad.tenv")
+    before, lock = snapshot(created.prefix), created.lock.read_bytes()
+    wheel = next(created.index.folder.glob("beta-*.whl")).read_bytes()
+    evil = wheel[:-1] + b"\1"
+    old, new = hashlib.sha256(wheel).hexdigest(), hashlib.sha256(evil).hexdigest()
+    assert wheel in whole
+    other_lock = lock.replace(old.encode(), new.encode())
+
+    def both(head: dict[str, Any]) -> None:
+        _entry(head, "beta")[2] = new
+        head["lock"][1] = digest_bytes(other_lock)
+
+    together = whole.replace(wheel, evil).replace(f"files/{old}".encode(), f"files/{new}".encode())
+    cases = [
+        (6, "bundle-refused", whole[: len(whole) // 2]),
+        (6, "bundle-refused", whole.replace(wheel, evil)),
+        (6, "bundle-refused", forged(together, lambda head: _entry(head, "beta").__setitem__(2, new))),
+        (6, "bundle-refused", forged(whole, lambda head: head["files"].pop())),
+        (6, "bundle-refused", forged(whole, lambda head: _entry(head, "beta").__setitem__(1, "eve-1.whl"))),
+        (7, "lock-stale", forged(together.replace(lock, other_lock), both)),
+    ]
+    for status, code, data in cases:
+        bad.write_bytes(data)
+        said = created.fails(status, code, "create", "tiny", "--bundle", "bad.tenv")
+        assert said.partition("]: ")[2].startswith("bad.tenv")
+        assert snapshot(created.prefix) == before
+        assert not any(bundles_folder().iterdir())
+
+
+def test_a_bundle_can_not_replace_a_manifest_that_is_here(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parent of another target stays, whatever a bundle calls it."""
+    home = created.folder / "manifests"
+    (home / "base.toml").write_text(created.manifest.read_text())
+    created.manifest.write_text('extends = "base"\n')
+    created.ok("create", "tiny")
+    made = created.ok("bundle", "--json").data
+    (home / "base.toml").write_text((home / "base.toml").read_text() + "# another\n")
+    created.manifest.unlink()
+    created.lock.unlink()
+    words = ("create", "--bundle", "tiny.tenv", "--lock-digest", made["lock_digest"])
+    assert "extends base, which differs here" in created.fails(7, "lock-stale", *words)
+    assert not created.manifest.exists()
+
+
+def test_a_bundle_error_is_one_of_the_network() -> None:
+    assert issubclass(BundleRefusedError, TenvError)
+    assert BundleRefusedError("x").status == 6

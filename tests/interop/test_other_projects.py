@@ -1,0 +1,233 @@
+"""Requests of Poetry, Pipenv and setuptools, and lines that several features or Pythons share."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli
+
+from tenv.core.names import conda_address
+from tenv.interop.pip_lines import are_pip_lines
+from tenv.interop.poetry import pep440
+from tests.interop.records import CONDA_LOCK
+from tests.support.projects import call
+
+pytestmark = pytest.mark.usefixtures("empty_project")
+
+
+def imported(name: str, text: str, *more: str) -> tuple[dict[str, Any], str]:
+    """Import a file; return the manifest, and what the import reports."""
+    Path(name).write_text(text, encoding="utf-8")
+    ended = call("import", name, "--name", "made", "--force", "--json", "--offline", *more)
+    assert ended.status == 0, ended.err
+    found = tomli.loads(Path("manifests/made.toml").read_text(encoding="utf-8"))
+    return found, "\n".join([*ended.data["lost"], *ended.data["notes"]])
+
+
+def test_constraints_of_poetry_are_ranges() -> None:
+    for text, wanted in {
+        "^1.2.3": ">=1.2.3,<2",
+        "^0.2.3": ">=0.2.3,<0.3",
+        "^0.0.3": ">=0.0.3,<0.0.4",
+        "^0.0": ">=0.0,<0.1",
+        "^0": ">=0,<1",
+        "~1.2.3": ">=1.2.3,<1.3",
+        "~1": ">=1,<2",
+        "1.2.*": "==1.2.*",
+        "1.2": "==1.2",
+        "=1.2": "==1.2",
+        ">=1,<2": ">=1,<2",
+        ">= 1.0 < 2": ">=1.0,<2",
+        "~=1.4": "~=1.4",
+        "*": "",
+        "^2.0b1": ">=2.0b1,<3",
+    }.items():
+        assert pep440(text) == wanted, text
+    assert pep440("^1 || ^2") is None
+
+
+def test_a_project_of_poetry_comes_in_whole() -> None:
+    Path("near").mkdir()
+    Path("near/pyproject.toml").write_text('[tool.poetry]\nname = "near"\n')
+    found, said = imported(
+        "pyproject.toml",
+        """\
+[tool.poetry]
+name = "it"
+[[tool.poetry.source]]
+name = "cu128"
+url = "https://download.pytorch.org/whl/cu128"
+priority = "explicit"
+[[tool.poetry.source]]
+name = "PyPI"
+priority = "primary"
+[tool.poetry.dependencies]
+python = "~3.12"
+torch = { version = "^2.7", source = "cu128" }
+numpy = [{ version = "<2", python = "<3.10" }, { version = "^2.1", python = ">=3.10" }]
+lib = { git = "https://example.org/lib.git", tag = "v1", extras = ["x"] }
+old = { git = "git+https://example.org/old.git@v2" }
+near = { path = "near", develop = true }
+only = { version = "1.0", platform = "win32" }
+two = "^1 || ^3"
+more = { version = "*", optional = true }
+free = { version = "*", optional = true }
+[tool.poetry.extras]
+fast = ["more"]
+[tool.poetry.group.dev.dependencies]
+pytest = "^8.1"
+""",
+    )
+    assert found["python"] == ">=3.12,<3.13"
+    assert found["pypi-dependencies"] == {
+        "torch": {"version": ">=2.7,<3", "index": "cu128"},
+        "numpy": ">=2.1,<3",
+        "lib": {"git": "https://example.org/lib.git", "tag": "v1", "extras": ["x"]},
+        "old": {"git": "https://example.org/old.git", "rev": "v2"},
+        "near": {"path": "../near", "editable": True},
+        "two": "*",
+    }
+    assert found["feature"]["fast"]["pypi-dependencies"] == {"more": "*"}
+    assert found["feature"]["dev"]["pypi-dependencies"] == {"pytest": ">=8.1,<9"}
+    assert "`two` in one of several ranges, `^1 || ^3`" in said
+    assert "only" in said
+    assert "optional, and in no extra: free" in said
+
+
+def test_a_pipfile_comes_in_whole() -> None:
+    found, _ = imported(
+        "Pipfile",
+        """\
+[[source]]
+name = "pypi"
+url = "https://index.example/simple"
+[[source]]
+name = "cu128"
+url = "https://download.pytorch.org/whl/cu128"
+[packages]
+torch = { version = "==2.7.0", index = "cu128" }
+lib = { git = "https://example.org/lib.git", ref = "v1" }
+six = "*"
+[dev-packages]
+pytest = "~=8.1"
+[docs]
+sphinx = ">=8"
+[requires]
+python_version = "3.12"
+""",
+    )
+    assert found["python"] == "3.12.*"
+    assert found["pypi-dependencies"] == {
+        "torch": {"version": "2.7.0", "index": "cu128"},
+        "lib": {"git": "https://example.org/lib.git", "rev": "v1"},
+        "six": "*",
+    }
+    assert {name: table["pypi-dependencies"] for name, table in found["feature"].items()} == {
+        "dev": {"pytest": "~=8.1"},
+        "docs": {"sphinx": ">=8"},
+    }
+
+
+def test_a_setup_cfg_reads_its_requirements_file() -> None:
+    Path("base.txt").write_text("six>=1\n")
+    found, _ = imported("setup.cfg", "[options]\npython_requires = >=3.12,<3.13\ninstall_requires = file: base.txt\n")
+    assert found["pypi-dependencies"] == {"six": ">=1"}
+    ended = call("import", "setup.py", "--name", "made") if Path("setup.py").write_text("") == 0 else None
+    assert ended
+    assert ended.status == 2
+    assert "runs none" in ended.err
+
+
+def test_features_share_one_request_and_name_those_that_exclude_each_other() -> None:
+    text = """\
+[project]
+name = "it"
+requires-python = ">=3.12,<3.13"
+dependencies = ["base>=1"]
+[project.optional-dependencies]
+one = ["lib>=1", "base<3"]
+two = ["lib[x]<2"]
+three = ["lib>=2,<3", "other"]
+four = ["torch==2.7.0"]
+five = ["torch==2.8.0"]
+"""
+    found, said = imported("pyproject.toml", text.replace('three = ["lib>=2,<3", "other"]\n', 'three = ["other"]\n'))
+    assert found["pypi-dependencies"] == {"base": ">=1,<3"}
+    shared = {"version": ">=1,<2", "extras": ["x"]}
+    assert [found["feature"][name]["pypi-dependencies"]["lib"] for name in ("one", "two")] == [shared, shared]
+    assert set(found["feature"]) == {"one", "two", "three"}
+    assert "five, four: they exclude each other by torch 2.7.0, torch 2.8.0" in said
+    found, said = imported("pyproject.toml", text, "--environment", "four")
+    assert found["pypi-dependencies"]["torch"] == "2.7.0"
+    assert "three, two: they exclude each other by lib" in said
+
+
+def test_lines_that_differ_by_python_narrow_it() -> None:
+    text = 'numpy==2.3.0; python_version >= "3.12"\nnumpy==1.26.4; python_version < "3.12"\nsix\n'
+    found, said = imported("requirements.txt", text)
+    assert (found["python"], found["pypi-dependencies"]["numpy"]) == (">=3.12,<3.15", "2.3.0")
+    assert "the versions of numpy differ by Python" in said
+    lines = [line.strip() for line in text.splitlines()]
+    project = '[project]\nname = "it"\nrequires-python = ">=3.9"\n'
+    found, _ = imported("pyproject.toml", f"{project}dependencies = {lines}\n")
+    assert (found["python"], found["pypi-dependencies"]["numpy"]) == (">=3.12,<3.15", "2.3.0")
+
+
+def test_an_archive_of_a_forge_is_its_repository() -> None:
+    for address, url, revision in (
+        ("https://github.com/a/it/archive/main.zip", "https://github.com/a/it", "main"),
+        ("https://github.com/a/it/archive/refs/tags/v1.tar.gz", "https://github.com/a/it", "v1"),
+        ("https://github.com/a/it/archive/refs/heads/a/b.zip", "https://github.com/a/it", "a/b"),
+        ("https://gitlab.com/g/it/-/archive/main/it-main.zip", "https://gitlab.com/g/it", "main"),
+    ):
+        for line in (address, f"it @ {address}", f"{address}#egg=it"):
+            found, said = imported("requirements.txt", f"{line}\n")
+            assert found["pypi-dependencies"] == {"it": {"git": url, "rev": revision}}, line
+            assert "is requested as the git repository" in said
+
+
+def test_lines_of_pip_are_recognized_under_any_name() -> None:
+    for text, wanted in {
+        "torch==2.7.0\nsix\n": True,
+        "-r base.txt\nsix\n": True,
+        "a==1 \\\n    --hash=sha256:ab\n": True,
+        "six\n": False,
+        "numpy=1.19=py36_0\n": False,
+        "It is a text, and more.\nWord\n": False,
+        "cmake_minimum_required(VERSION 3)\n": False,
+        "": False,
+    }.items():
+        assert are_pip_lines(text.encode()) is wanted, text
+    assert imported("cuda.txt", "torch==2.7.0\n")[0]["pypi-dependencies"] == {"torch": "2.7.0"}
+
+
+def test_the_address_of_a_conda_package_has_a_plain_file_name() -> None:
+    home = "https://conda.anaconda.org/conda-forge/linux-64/x264-1"
+    assert conda_address(f"{home}%21164.3095-h166bdaf_2.tar.bz2") == f"{home}!164.3095-h166bdaf_2.tar.bz2"
+
+
+def test_a_conda_lock_newer_than_its_requests_or_with_a_package_twice_is_locked() -> None:
+    Path("environment.yml").write_text("channels: [conda-forge]\ndependencies: [python=3.11, bzip2, flask]\n")
+    numpy = "https://conda.anaconda.org/conda-forge/linux-64/numpy-2.2.6-py311h5d046bc_0.conda"
+    file = "https://files.example.org/numpy-2.2.6-cp311-cp311-manylinux_2_17_x86_64.whl"
+    row = "- name: numpy\n  version: 2.2.6\n  manager: {}\n  platform: linux-64\n  dependencies: {}\n  url: {}\n"
+    row += f"  hash: {{{{md5: {'be' * 16}, sha256: {'be' * 32}}}}}\n  category: main\n  optional: false\n"
+    text = CONDA_LOCK + row.format("conda", "{python: ''}", numpy) + row.format("pip", "{}", file)
+    found, said = imported("conda-lock.yml", text)
+    assert "requests that are newer than the lock, whose packages are requested: flask" in said
+    assert "wheels of packages that are locked from conda, too: numpy" in said
+    assert "numpy" in found["dependencies"]
+    assert "numpy" not in found["pypi-dependencies"]
+    assert call("lock", "made", "--check").status == 0
+
+
+def test_libraries_of_cuda_beside_a_torch_without_it_name_no_cuda() -> None:
+    home = "https://conda.anaconda.org/conda-forge/linux-64"
+    row = "- name: {}\n  version: {}\n  manager: conda\n  platform: linux-64\n  dependencies: {{}}\n"
+    row += f"  url: {home}/{{}}\n"
+    row += f"  hash: {{{{md5: {'be' * 16}, sha256: {'be' * 32}}}}}\n  category: main\n  optional: false\n"
+    text = CONDA_LOCK + row.format("cuda-version", "12.9", "cuda-version-12.9-h4f385c5_3.conda")
+    text += row.format("pytorch", "2.7.1", "pytorch-2.7.1-cpu_mkl_py311_h7bde0a3_103.conda")
+    assert "requirements" not in imported("conda-lock.yml", text)[0]
+    found, _ = imported("conda-lock.yml", text.replace("cpu_mkl_py311", "cuda129_mkl_py311"))
+    assert found["requirements"] == {"cuda": "12.9"}

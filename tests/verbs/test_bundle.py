@@ -1,0 +1,250 @@
+"""Bundles: one file for a target, and environments that are created from it without a network."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from tenv.core.files import digest
+from tenv.sources.archives.store import bundles_folder
+from tests.support.archive_server import ask
+from tests.support.conda_project import Conda
+from tests.support.projects import HERE, PLATFORMS, Project, snapshot
+from tests.support.redist import Server
+from tests.support.source_trees import pack_sdist, write_tree
+
+
+def away(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave this machine for another one: no index, no cache, no store, no environment."""
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:9")
+    for name in ("UV_CACHE_DIR", "TENV_CACHE_DIR", "XDG_CACHE_HOME", "RATTLER_CACHE_DIR"):
+        monkeypatch.setenv(name, str(project.folder.parent / "other" / name))
+    shutil.rmtree(project.folder / ".tenv", ignore_errors=True)
+
+
+def outside(project: Project, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stand in a folder of no project, on another machine."""
+    away(project, monkeypatch)
+    folder = project.folder.parent / "outside"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("PWD", str(folder))
+    return folder
+
+
+def files(prefix: Path) -> dict[str, str]:
+    """Return the content of an environment, without tenv's own notes and what holds times."""
+    return {name: text for name, text in snapshot(prefix).items() if not name.startswith("tenv-meta")}
+
+
+def test_an_environment_from_a_bundle_is_the_same_and_asks_no_server(
+    created: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = files(created.prefix)
+    made = created.ok("bundle", "tiny", "-o", "tiny.tenv", "--json").data
+    assert made["lock_digest"] == digest(created.lock)
+    assert [row["name"].partition("-")[0] for row in made["files"]] == ["alpha", "beta", "native"]
+    first = Path("tiny.tenv").read_bytes()
+    created.index.asked.clear()
+    created.ok("bundle", "tiny", "-o", "again/tiny.tenv")  # from the store
+    assert created.index.asked == []
+    assert Path("again/tiny.tenv").read_bytes() == first
+    away(created, monkeypatch)
+    created.ok("create", "tiny", "--bundle", "tiny.tenv")
+    assert files(created.prefix) == before
+    assert created.state()["state"] == "ready"
+    created.ok("verify", "tiny")
+    assert not any(bundles_folder().iterdir())
+    assert "nothing to do" in created.ok("create", "--bundle", "tiny.tenv").err
+
+
+def test_a_bundle_is_a_plain_tar_with_its_digests_first(created: Project) -> None:
+    import tarfile
+
+    made = created.ok("bundle", "tiny", "--json").data
+    with tarfile.open("tiny.tenv", "r:") as archive:
+        names = archive.getnames()
+        head = json.loads(archive.extractfile(names[0]).read())  # type: ignore[union-attr]
+    assert names[0] == f"tenv-bundle-{made['digest']}.json"
+    assert names[1:3] == ["manifests/tiny.toml", "locks/tiny.lock"]
+    assert names[3:] == [f"files/{row[2]}" for row in head["files"]]
+
+
+def test_a_platform_and_a_python_are_chosen(wide: Project) -> None:
+    whole = wide.ok("bundle", "--json").data
+    assert whole["platforms"] == sorted(PLATFORMS)
+    part = wide.ok("bundle", "--platform", "win-64", "--python", HERE, "--json").data
+    names = [row["name"] for row in part["files"]]
+    assert len(names) < len(whole["files"])
+    assert [name for name in names if name.startswith("native")] == [
+        name for name in names if "win_amd64" in name and f"cp{HERE.replace('.', '')}" in name
+    ]
+    assert "not for osx-64" in wide.fails(2, "usage", "bundle", "--platform", "osx-64")
+    assert "has Python" in wide.fails(2, "usage", "bundle", "--python", "2.7")
+    assert "win-64; this host is" in wide.fails(4, "host", "create", "--bundle", "tiny.tenv")
+
+
+def test_a_file_of_the_user_is_not_overwritten(created: Project) -> None:
+    mine = Path("notes.txt")
+    mine.write_text("by hand, and long enough to be one")
+    created.fails(2, "file-exists", "bundle", "-o", str(mine))
+    assert mine.read_text().startswith("by hand")
+
+
+def test_archives_and_source_archives_come_along(
+    project: Project, served: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = write_tree(tmp_path / "vision")
+    pack_sdist(tree, project.index.folder)
+    magma = f'magma = {{ url = "{served.url}/magma-cuda121-2.6.1-1.tar.bz2" }}'
+    ask(project, 'cunovel = "7.1.0"', magma)
+    text = project.manifest.read_text().replace("[requirements]", f'python = "{HERE}.*"\n[requirements]')
+    project.manifest.write_text(f'{text}[pypi-dependencies]\nvision = {{ version = "*", build = true }}\n')
+    project.ok("lock", "tiny", "--trust-first-use")
+    made = project.ok("bundle", "--platform", "linux-64", "--json").data
+    assert {row["kind"] for row in made["files"]} == {"archives", "wheels"}
+    away(project, monkeypatch)
+    served.asked.clear()
+    project.ok("create", "--bundle", "tiny.tenv")
+    assert served.asked == []
+    assert {"vision.py", "vision"} & {path.name for path in project.site().iterdir()}
+    assert (project.prefix / "opt" / "magma" / "lib" / "libmagma.a").is_file()
+
+
+def test_conda_packages_come_along(conda: Conda, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    conda.lock("tool", "data")
+    conda.create()
+    before = files(conda.prefix)
+    made = conda.project.ok("bundle", "--json").data
+    assert [row["name"] for row in made["files"]] == ["data-1-0.conda", "tool-1-0.conda"]
+    away(conda.project, monkeypatch)
+    conda.channel.asked.clear()
+    conda.create("--bundle", "tiny.tenv")
+    assert conda.channel.asked == []
+    assert files(conda.prefix) == before
+
+
+def test_a_source_tree_is_refused_by_its_name(project: Project, tmp_path: Path) -> None:
+    write_tree(project.folder / "vision")
+    project.ask_for('vision = { path = "../vision" }')
+    project.ok("lock", "tiny")
+    assert "vision is built from" in project.fails(2, "usage", "bundle")
+    assert not Path("tiny.tenv").exists()
+
+
+# Trust
+
+
+def test_another_lock_than_the_projects_is_stale(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    created.ok("bundle")
+    away(created, monkeypatch)
+    created.lock.write_text(created.lock.read_text() + "\n")
+    said = created.fails(7, "lock-stale", "create", "--bundle", "tiny.tenv", "--bundle-digest", "")
+    assert "tiny.tenv: its lock has the sha256" in said
+    created.lock.unlink()
+    assert "there is no" in created.fails(7, "lock-stale", "create", "--bundle", "tiny.tenv")
+    assert not created.prefix.exists()
+
+
+def test_outside_a_project_somebody_vouches(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = created.ok("bundle", "--json").data
+    home = outside(created, monkeypatch)
+    place = str(created.folder / "tiny.tenv")
+    assert f"{place} is a bundle of tiny" in created.fails(2, "usage", "create", "--bundle", place)
+    wrong = created.fails(7, "lock-stale", "create", "--bundle", place, "--lock-digest", "0" * 64)
+    assert f"has the sha256 {made['lock_digest']}, not" in wrong
+    own = Path(os.environ["XDG_CONFIG_HOME"]) / "tenv"
+    assert not own.exists() or not any(own.iterdir())
+    created.ok("create", "--bundle", place, "--lock-digest", made["lock_digest"])
+    assert (own / "locks" / "tiny.lock").read_bytes() == created.lock.read_bytes()
+    created.ok("verify", "tiny", "--no-probes")
+    created.ok("create", "--bundle", place)  # known by now
+    assert not any(home.iterdir())
+
+
+def test_the_digest_of_a_lock_does_not_vouch_for_variables(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    created.manifest.write_text(created.manifest.read_text() + '[activation.env]\nMY_TOOL = "/tmp/x"\n')
+    made = created.ok("bundle", "--json").data
+    outside(created, monkeypatch)
+    words = ("create", "--bundle", str(created.folder / "tiny.tenv"))
+    said = created.fails(2, "usage", *words, "--lock-digest", made["lock_digest"])
+    assert "its manifest sets MY_TOOL" in said
+    created.ok(*words, "--bundle-digest", made["digest"])
+
+
+def test_options_that_contradict_a_bundle_are_refused(project: Project) -> None:
+    for words in (("--lock-file", "x"), ("--for", "x"), ("--target-from-report",)):
+        assert "exclude each other" in project.fails(2, "usage", "create", "tiny", "--bundle", "b.tenv", *words)
+    assert "are about a bundle" in project.fails(2, "usage", "create", "tiny", "--lock-digest", "0")
+    assert "there is no bundle b.tenv" in project.fails(2, "usage", "create", "tiny", "--bundle", "b.tenv")
+
+
+# A server
+
+
+class _Ranges(SimpleHTTPRequestHandler):
+    """Serves a folder with ranges; ends the first answers early."""
+
+    asked: list[str]
+    cuts: list[int]
+
+    def log_message(self, *_: Any) -> None:
+        """Print nothing."""
+
+    def do_GET(self) -> None:
+        data = Path(self.directory, self.path.lstrip("/")).read_bytes()
+        given = self.headers.get("Range", "")
+        start = int(given.removeprefix("bytes=").partition("-")[0] or 0)
+        self.asked.append(given)
+        self.send_response(206 if given else 200)
+        self.send_header("Content-Length", str(len(data) - start))
+        self.send_header("ETag", '"1"')
+        if given:
+            self.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
+        self.end_headers()
+        most = self.cuts.pop() if self.cuts else len(data)
+        self.wfile.write(data[start : start + most])
+        self.close_connection = True
+
+
+@contextmanager
+def serving(folder: Path, cuts: tuple[int, ...] = ()) -> Iterator[tuple[str, list[str]]]:
+    """Serve a folder; yield its address and the ranges that were asked for."""
+    handler = type("Handler", (_Ranges,), {"asked": [], "cuts": list(cuts)})
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(folder))) as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", handler.asked  # type: ignore[attr-defined]
+        server.shutdown()
+        thread.join()
+
+
+def test_a_bundle_comes_from_a_server_and_is_resumed(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    created.ok("bundle")
+    away(created, monkeypatch)
+    size = Path("tiny.tenv").stat().st_size
+    with serving(created.folder, (size // 2,)) as (url, asked):
+        created.ok("create", "--bundle", f"{url}/tiny.tenv")
+    assert asked == ["", f"bytes={size // 2}-"]
+    assert not any(bundles_folder().iterdir())
+
+
+def test_a_damaged_part_of_an_earlier_command_is_dropped(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tenv.verbs.bundle import _download_path
+
+    created.ok("bundle")
+    away(created, monkeypatch)
+    with serving(created.folder) as (url, asked):
+        part = _download_path(f"{url}/tiny.tenv")
+        part.parent.mkdir(parents=True)
+        part.write_bytes(b"x" * 100)
+        created.ok("create", "--bundle", f"{url}/tiny.tenv")
+    assert asked == ["bytes=100-", ""]
