@@ -165,7 +165,7 @@ ROOMS = ("verbs", "cli")
 SHARED_FILES = {"__init__.py", "interface.py", "choose.py", "source.py", "installed.py", "contents.py"}
 """File names with one meaning wherever they stand: what the members of a folder share, what a source is, how it
 chooses, what it has in a prefix, what its locked files hold."""
-NOUN_FILES = {"driver.py", "libstdcxx.py", "lock.py", "msvc.py"}
+NOUN_FILES = {"driver.py", "libstdcxx.py", "lock.py", "msvc.py", "rocm.py"}
 """One thing in several folders: as a fact, as a probe finds it, as a rule judges it, as a command names it."""
 
 

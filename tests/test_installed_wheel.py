@@ -1,5 +1,6 @@
 """The built wheel, unpacked as an installer does: what runs by its path, and what is found by a path, is there."""
 
+import json
 import os
 import subprocess
 import sys
@@ -53,7 +54,13 @@ def programs() -> set[str]:
 
 
 def test_every_file_that_runs_by_its_path_is_run_here() -> None:
-    assert programs() == {"__main__.py", "activation/sandbox.py", "core/supervisor.py", "host/nvml_child.py"}
+    assert programs() == {
+        "__main__.py",
+        "activation/sandbox.py",
+        "builds/record_extensions.py",
+        "core/supervisor.py",
+        "host/nvml_child.py",
+    }
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell")
@@ -79,6 +86,17 @@ def test_the_supervisor_runs_a_program_and_ends_what_it_left(site: Path, tmp_pat
     subprocess.run(started, capture_output=True, check=False, timeout=180)
     left = Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}/stat")
     assert not left.exists() or left.read_text().rpartition(")")[2].split()[0] == "Z"  # until somebody asks for it
+
+
+@pytest.mark.parametrize("module", ["setuptools", "distutils.core"])
+def test_the_extensions_of_a_setup_py_are_printed(module: str, site: Path, tmp_path: Path) -> None:
+    lines = [f"from {module} import setup, Extension", "setup(name='a', ext_modules=[Extension('a._c', ['a.c'])])"]
+    (tmp_path / "setup.py").write_text("\n".join(lines))
+    program = site / "tenv" / "builds" / "record_extensions.py"
+    done = subprocess.run([sys.executable, program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    (found,) = json.loads(done.stdout.splitlines()[-1])["extensions"]
+    assert (found["name"], found["missing"]) == ("a._c", ["a.c"])
+    assert [path.name for path in tmp_path.iterdir()] == ["setup.py"]
 
 
 @needs_compiler

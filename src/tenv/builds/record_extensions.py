@@ -42,10 +42,9 @@ def _record(found: list[dict[str, Any]]) -> Any:
 
 
 def _main() -> dict[str, Any]:
-    setuptools = importlib.import_module("setuptools")  # of the other Python
-
     found: list[dict[str, Any]] = []
-    setuptools.setup = _record(found)  # type: ignore[attr-defined]
+    for name in ("setuptools", "distutils.core"):  # of the other Python; setuptools brings a distutils of its own
+        importlib.import_module(name).setup = _record(found)  # type: ignore[attr-defined]
     sys.path.insert(0, os.getcwd())  # noqa: PTH109 (as a call of `python setup.py`)
     sys.argv = ["setup.py", "bdist_wheel"]
     try:
