@@ -17,7 +17,7 @@ from tenv.checks.rules.interface import Case, Rule, Scope
 from tenv.core.files import digest_bytes
 from tenv.host.interface import Fact, Missing
 from tenv.host.report_json import to_json
-from tenv.targets.manifest import Manifest
+from tenv.targets.manifest import DEBUG_PYTHON, Manifest
 from tests.checks.rules.cases import case, limits_of
 from tests.support.lock_builders import lock_bytes
 
@@ -119,8 +119,12 @@ def _manifest(asked: Manifest) -> str:
         ("system", asked.system),
         ("activation.env", variables),
     ):
-        lines += [f"[{section}]", *(f'"{name}" = "{value}"' for name, value in rows.items() if value is not None)]
+        lines += [f"[{section}]", *(_row(name, value) for name, value in rows.items() if value is not None)]
     return "\n".join(lines) + "\n"
+
+
+def _row(name: str, value: object) -> str:
+    return f'python = {{ version = "{value}", debug = true }}' if name == DEBUG_PYTHON else f'"{name}" = "{value}"'
 
 
 def _write_checkout(folder: Path, source: SourceTree) -> None:
