@@ -19,6 +19,7 @@ from tests.support.fakes import MINORS, make_wheel
 from tests.support.projects import Project, call, write_config
 from tests.support.redist import Server, serve_archives
 from tests.support.shells import SPOKEN
+from tests.support.small_torch import make_checkout
 from tests.support.torches import ERROR_OLD, make_base, make_libraries, make_torch, make_venv, torch_files
 
 DATA = Path(__file__).parent.parent / "data" / "redist"
@@ -347,9 +348,7 @@ def test_an_export_has_the_environment_beside_or_names_what_it_lacks(beside: Pro
     assert f"{venv}/lib/python3.12/site-packages/torch/include" in (beside.folder / ".clangd").read_text()
     beside.ok("export", "direnv", "venv", "-o", str(beside.folder))
     checkout = beside.folder / "pytorch"
-    for name, text in {"setup.py": "", "version.txt": "2.11.0a0\n", "CMakeLists.txt": "project(Torch CXX C)\n"}.items():
-        (checkout / name).parent.mkdir(exist_ok=True)
-        (checkout / name).write_text(text)
+    make_checkout(checkout)
     err = beside.fails(2, "usage", "build", "venv", "--pytorch", str(checkout))
     assert f"`venv` is a toolkit for the torch of {venv}, and PyTorch itself is built in an environment of tenv" in err
 
