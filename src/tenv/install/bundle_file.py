@@ -282,7 +282,7 @@ class BundleReader:
         if info.name != f"{_PREFIX}{digest}{_SUFFIX}" or not is_sha256(digest):
             raise self.refusal("is no bundle of tenv")
         if info.size > _MAX_TEXT or first != _header(info.name, info.size):
-            raise self.refusal("is damaged: its first header is not what tenv writes")
+            raise self.refusal("is damaged: tenv writes another first header")
         raw = self._content(Member(info.name, digest, info.size))
         try:
             head = Head.parse(raw)

@@ -225,7 +225,7 @@ Question = Callable[[Sequence[str]], bool]
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What the user says about a bundle for a target that is unknown here.
+    """The word of the user for a bundle for a target that is unknown here.
 
     Attributes:
         lock_digest: The sha256 of the lock that it must have; empty for none.
@@ -249,7 +249,7 @@ def opened(
         place: The path or the address of the bundle.
         name: The target that it must be of; None for any.
         python: The Python that the user names; None for none.
-        trust: What the user says about it.
+        trust: The word of the user for it.
 
     Yields:
         The context that takes files from the bundle alone, the target, and the Python.

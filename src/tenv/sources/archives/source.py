@@ -100,7 +100,7 @@ class ArchiveSource(Source):
         return default_store().damages()
 
     def caches(self, access: Access) -> "Iterator[SourceCache]":  # noqa: ARG002
-        """Yield the store, and what interrupted commands left of bundles."""
+        """Yield the store, and the leftovers of bundles."""
         from tenv.sources.archives.store import bundles_folder, default_store  # late: only for `tenv clean`
 
         store, bundles = default_store(), bundles_folder()
