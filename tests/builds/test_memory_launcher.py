@@ -45,10 +45,23 @@ def job(tmp_path: Path) -> BuildJob:
     return job
 
 
-def start(job: BuildJob, output: Path, source: str) -> "subprocess.Popen[bytes]":
-    """Start a compiler that notes when it begins and ends, below the launcher."""
-    code = "import sys, time; from pathlib import Path; out = Path(sys.argv[2]); "
-    code += "begun = time.time(); time.sleep(0.5); out.write_text(f'{begun} {time.time()}'); sys.exit(3)"
+COMPILER = """\
+import sys, time
+from pathlib import Path
+out, together = Path(sys.argv[2]), TOGETHER
+begun = time.time()
+out.with_name(f"{out.name}.begun").touch()
+while len([*out.parent.glob(f"{out.name[:4]}*.begun")]) < together and time.time() < begun + 60:
+    time.sleep(0.02)
+time.sleep(0 if together else 0.5)
+out.write_text(f"{begun} {time.time()}")
+sys.exit(3)
+"""
+
+
+def start(job: BuildJob, output: Path, source: str, together: int = 0) -> "subprocess.Popen[bytes]":
+    """Start a compiler, below the launcher, that notes when it begins and ends; it may wait until others have begun."""
+    code = COMPILER.replace("TOGETHER", str(together))
     launcher = str(task_costs.launcher_of(job, job.environ))
     return subprocess.Popen([launcher, sys.executable, "-c", code, "-o", str(output), "-c", source])
 
@@ -57,9 +70,9 @@ def spans(paths: list[Path]) -> list[tuple[float, float]]:
     return sorted((float(begun), float(ended)) for begun, ended in (path.read_text().split() for path in paths))
 
 
-def run(job: BuildJob, folder: Path, outputs: list[str]) -> list[tuple[float, float]]:
+def run(job: BuildJob, folder: Path, outputs: list[str], together: int = 0) -> list[tuple[float, float]]:
     paths = [folder / output for output in outputs]
-    children = [start(job, path, "flash_attn.cu") for path in paths]
+    children = [start(job, path, "flash_attn.cu", together) for path in paths]
     assert [child.wait(180) for child in children] == [3] * len(children)  # the compiler's own status
     return spans(paths)
 
@@ -78,9 +91,9 @@ def test_heavy_sources_come_one_after_the_other_where_there_is_one_place(job: Bu
 @needs_flock
 def test_two_places_hold_two_and_other_sources_wait_for_none(job: BuildJob, tmp_path: Path) -> None:
     task_costs.set_places(job, 2)
-    assert overlaps(run(job, tmp_path, ["flash_fwd_1.cu.o", "flash_fwd_2.cu.o"]))
+    assert overlaps(run(job, tmp_path, ["flash_fwd_1.cu.o", "flash_fwd_2.cu.o"], together=2))
     task_costs.set_places(job, 1)
-    assert overlaps(run(job, tmp_path, [f"FillKernel{number}.cu.o" for number in range(3)]))
+    assert overlaps(run(job, tmp_path, [f"FillKernel{number}.cu.o" for number in range(3)], together=3))
 
 
 @needs_flock

@@ -88,26 +88,35 @@ async def _fetch(
     few, many = asyncio.Semaphore(_CONNECTIONS), asyncio.Semaphore(_SMALL_CONNECTIONS)
     client = open_client(replace(network, retries=0))  # `_download` asks again: rattler does not report the cause
 
+    async def bring(record: Record, path: Path, digest: Digest) -> None:
+        if await asyncio.to_thread(_is_whole, path, digest):
+            return
+        part = folder / f".{path.name}.{os.getpid()}.part"
+        try:
+            if carried := _carried(record, network):
+                await asyncio.to_thread(_copy, carried, part, digest)
+            else:
+                await _download(record, part, client, network.authorities, on_bytes)
+            part.replace(path)
+        finally:  # a partial package is useless to the next command, and the disk may be full
+            part.unlink(missing_ok=True)
+
     async def one(record: Record) -> tuple[str, Path]:
         digest = _digest(record)
         file = CondaFile.parse(record.url)
         path = folder / f"{digest.value}{file.ending if file else '.tar.bz2'}"
         async with many if 0 < (record.size or 0) <= _SMALL else few:
-            if not path.is_file() or not await asyncio.to_thread(digest.is_of, path):
-                part = folder / f".{path.name}.{os.getpid()}.part"
+            for left in reversed(range(_TRIES)):
                 try:
-                    if carried := _carried(record, network):
-                        await asyncio.to_thread(_copy, carried, part, digest)
-                    else:
-                        await _download(record, part, client, network.authorities, on_bytes)
-                    part.replace(path)
-                finally:  # a partial package is useless to the next command, and the disk may be full
-                    part.unlink(missing_ok=True)
-            try:
-                await asyncio.to_thread(read, record, path)
-            except NetworkError:
-                path.unlink(missing_ok=True)
-                raise
+                    await bring(record, path, digest)
+                    await asyncio.to_thread(read, record, path)
+                    break
+                except FileNotFoundError:  # another process has installed the package meanwhile, and removed the file
+                    if not left:
+                        raise
+                except NetworkError:
+                    path.unlink(missing_ok=True)
+                    raise
         return record.url, path
 
     tasks = [asyncio.create_task(one(record)) for record in records]
@@ -117,6 +126,10 @@ async def _fetch(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _is_whole(path: Path, digest: Digest) -> bool:
+    return path.is_file() and digest.is_of(path)
 
 
 def _carried(record: Record, network: Network) -> Path | None:

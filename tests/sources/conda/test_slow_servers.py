@@ -118,3 +118,20 @@ def test_a_login_is_looked_up_when_it_is_used(
         return
     found = fetch([record(asking)], Network(), lambda *_: None)
     assert [path.read_bytes() for path in found.values()] == [DATA]
+
+
+def test_a_file_that_another_process_installs_and_removes_meanwhile_is_fetched_again(
+    asking: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password secret\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    taken: list[Path] = []
+
+    def read(_: Record, path: Path) -> None:
+        if not taken:
+            path.unlink()
+        taken.append(path)
+        assert path.read_bytes() == DATA
+
+    found = fetch([record(asking)], Network(), lambda *_: None, read)
+    assert taken == [*found.values()] * 2
