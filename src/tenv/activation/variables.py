@@ -87,6 +87,8 @@ def derive(
     if archs and toolchain.nvcc:
         value = ";".join(archs.names)
         changes["TORCH_CUDA_ARCH_LIST"] = Change("TORCH_CUDA_ARCH_LIST", Action.SET, value, archs.reason)
+    elif archs and toolchain.rocm:
+        changes["PYTORCH_ROCM_ARCH"] = Change("PYTORCH_ROCM_ARCH", Action.SET, ";".join(archs.names), archs.reason)
     changes |= {name: _beside_own(changes[name]) for name in _FLAGS if name in changes}
     behind = []
     for change in _wanted(manifest, dict(changes), home):
@@ -104,7 +106,10 @@ def derive(
 
 
 _STEERING = frozenset(
-    {"MAX_JOBS", "NVCC_THREADS", "CMAKE_GENERATOR", "TORCH_CUDA_ARCH_LIST", "CUDAARCHS", "_GLIBCXX_USE_CXX11_ABI"}
+    {
+        *("MAX_JOBS", "NVCC_THREADS", "CMAKE_GENERATOR", "TORCH_CUDA_ARCH_LIST", "CUDAARCHS", "_GLIBCXX_USE_CXX11_ABI"),
+        *("PYTORCH_ROCM_ARCH", "USE_ROCM"),
+    }
 )
 """The variables of tenv and of packages that steer a build, beside the manifest's own."""
 
@@ -204,9 +209,13 @@ def _derived(manifest: Manifest, toolchain: Toolchain, machine: BuildResources) 
     yield from _python_changes(toolchain)
     yield Change("PYTHONHOME", Action.UNSET, "", "would make the environment's Python load another Python's library")
     yield from _cuda_changes(toolchain)
+    yield from _rocm_changes(toolchain)
     yield from _compiler_changes(toolchain)
     yield from _headers(toolchain)
-    yield Change("CMAKE_PREFIX_PATH", Action.PREPEND, prefix, "CMake's find_package searches the environment first")
+    folders, searched = prefix, "CMake's find_package searches the environment first"
+    if toolchain.rocm and toolchain.rocm != Path("/usr"):
+        folders, searched = f"{prefix}{os.pathsep}{toolchain.rocm}", f"{searched}, then ROCm's packages"
+    yield Change("CMAKE_PREFIX_PATH", Action.PREPEND, folders, searched)
     if toolchain.ninja:
         yield Change("CMAKE_GENERATOR", Action.SET, "Ninja", "PyTorch builds with Ninja, which is in the environment")
     if toolchain.mkl:
@@ -288,7 +297,8 @@ _SYSTEM_PROGRAMS = ("/usr/bin", "/bin", "/usr/local/bin")
 
 
 def _program_folders(toolchain: Toolchain) -> Iterator[Path]:
-    folders = (toolchain.nvcc.parent if toolchain.nvcc else None, toolchain.mpi / "bin" if toolchain.mpi else None)
+    roots = (toolchain.rocm, toolchain.mpi)
+    folders = (toolchain.nvcc.parent if toolchain.nvcc else None, *(root / "bin" for root in roots if root))
     yield from (folder for folder in folders if folder and str(folder) not in _SYSTEM_PROGRAMS)
 
 
@@ -345,6 +355,24 @@ def _headers(toolchain: Toolchain) -> Iterator[Change]:
     reason = "{} of the environment's libraries are found outside CMake too; every -I and -isystem comes before them"
     for name, language in (("C_INCLUDE_PATH", "C"), ("CPLUS_INCLUDE_PATH", "C++")) if value else ():
         yield Change(name, Action.PREPEND, value, reason.format(f"headers for {language}"))
+
+
+def _rocm_changes(toolchain: Toolchain) -> Iterator[Change]:
+    if toolchain.rocm is None:
+        return
+    root, release = str(toolchain.rocm), f"ROCm {toolchain.rocm_version} of this machine"
+    yield Change("ROCM_PATH", Action.SET, root, f"{release}; read by PyTorch's LoadHIP.cmake, before /opt/rocm")
+    yield Change("ROCM_HOME", Action.SET, root, "the same for torch.utils.cpp_extension")
+    yield Change("HIP_PATH", Action.SET, root, "the same for hipcc and hipconfig")
+    if toolchain.hip_clang:
+        reason = "the folder of HIP's clang++; read by hipcc and LoadHIP.cmake"
+        yield Change("HIP_CLANG_PATH", Action.SET, str(toolchain.hip_clang), reason)
+    if toolchain.bitcode:
+        reason = "HIP's device libraries, which a clang outside AMD's folder does not find; read by hipcc and PyTorch"
+        yield Change("HIP_DEVICE_LIB_PATH", Action.SET, str(toolchain.bitcode), reason)
+    yield Change("USE_ROCM", Action.SET, "1", f"{release}, as [system] requires")
+    if toolchain.cuda is None:
+        yield Change("USE_CUDA", Action.SET, "0", "PyTorch takes a CUDA that it finds, beside ROCm too")
 
 
 def _cuda_changes(toolchain: Toolchain) -> Iterator[Change]:

@@ -9,7 +9,7 @@ value whose place is missing or worded in a new way is a `Missing` with a reason
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
@@ -27,6 +27,7 @@ from tenv.facts.tables import Facts
 __all__ = [
     "AbiChoice",
     "CiBuilds",
+    "RocmPart",
     "SourceRequirement",
     "SourceTree",
     "find_source",
@@ -86,6 +87,41 @@ class CiBuilds:
     file: str = _FILE
 
 
+@dataclass(frozen=True, slots=True)
+class RocmPart:
+    """A part of ROCm that LoadHIP.cmake requires.
+
+    Attributes:
+        name: Its CMake package.
+        since: The ROCm from which on it does; None for all.
+        below: The ROCm from which on it no longer does; None for none.
+    """
+
+    name: str
+    since: Version | None = None
+    below: Version | None = None
+
+    def applies(self, rocm: Version) -> bool:
+        """Return whether it is required of a release."""
+        return (self.since is None or rocm >= self.since) and (self.below is None or rocm < self.below)
+
+
+def _rocm_parts(text: str) -> Iterator[RocmPart]:
+    """Yield the required parts; of conditions, those about ROCm's version count."""
+    open_: list[tuple[Version | None, Version | None]] = []
+    for line in text.splitlines():
+        if match := re.match(r"\s*if\s*\((.*)\)", line):
+            asked = re.fullmatch(r'\s*ROCM_VERSION_DEV\s+VERSION_GREATER_EQUAL\s+"?([\d.]+)"?\s*', match[1])
+            open_.append((Version(asked[1]) if asked else None, None))
+        elif re.match(r"\s*else\s*\(", line) and open_:
+            open_[-1] = (None, open_[-1][0])
+        elif re.match(r"\s*endif\s*\(", line) and open_:
+            open_.pop()
+        elif match := re.match(r"\s*find_package_and_print_version\(\s*(\S+)\s+REQUIRED\b", line):
+            since = max((one for one, _ in open_ if one), default=None)
+            yield RocmPart(match[1], since, min((one for _, one in open_ if one), default=None))
+
+
 def read_tested(root: Path) -> CiBuilds | None:
     """Return the versions in the CI of a checkout; None if its files do not list them."""
     try:
@@ -143,6 +179,7 @@ class SourceTree:
         state: The submodules and the earlier build of the checkout; None without a checkout.
         tested: The versions in the CI of this revision; None if unknown.
         day: The day of the trunk's commit; None if unknown.
+        rocm_parts: The CMake packages of ROCm that its LoadHIP.cmake requires; empty without a checkout.
     """
 
     root: Path | None
@@ -159,6 +196,7 @@ class SourceTree:
     state: CheckoutState | None = None
     tested: CiBuilds | None = None
     day: date | None = None
+    rocm_parts: tuple["RocmPart", ...] = ()
 
     @property
     def release(self) -> Version:
@@ -167,7 +205,7 @@ class SourceTree:
 
     def to_json(self) -> dict[str, Any]:
         """Return the requirements as JSON values: each ``{"value": …, "origin": …}`` or ``{"missing": reason}``."""
-        names = [name for name in self.__slots__ if name not in ("root", "state", "tested", "day")]
+        names = [name for name in self.__slots__ if name not in ("root", "state", "tested", "day", "rocm_parts")]
         values = {name: _to_json(getattr(self, name)) for name in names}
         missing = list(self.state.broken if self.state else ())
         return {"root": str(self.root or ""), **values, "missing_submodules": missing}
@@ -258,6 +296,7 @@ def _read(files: _Files, version: SourceRequirement[str]) -> SourceTree:
         state=read_state(files.root),
         tested=read_tested(files.root),
         day=commit_day(files.root, version.value),
+        rocm_parts=tuple(_rocm_parts(files.text("cmake/public/LoadHIP.cmake"))),
     )
 
 

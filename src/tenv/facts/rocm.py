@@ -149,10 +149,10 @@ class RocmTable:
         """Return the row of a PyTorch; None for a release without one."""
         return next((row for row in self.pytorches if row.version.major_minor == release.major_minor), None)
 
-    def newest_archs(self, release: Version | None = None) -> PytorchRocm | None:
-        """Return the newest row with the architectures of PyTorch's wheels, up to a release."""
+    def wheels_of(self, rocm: Version) -> PytorchRocm | None:
+        """Return the newest PyTorch whose wheels were built with a ROCm and whose architectures are known."""
         known = (row for row in reversed(self.pytorches) if row.arch)
-        return next((row for row in known if release is None or row.version <= release), None)
+        return next((row for row in known if any(rocm.major_minor == one.major_minor for one in row.rocm)), None)
 
     def required(self, release: Version) -> RocmRequires | None:
         """Return the parts that a PyTorch requires: those of the newest row up to it."""

@@ -8,9 +8,9 @@ from typing import Generic, TypeVar
 
 from tenv.core.dataclass import dataclass
 from tenv.core.versions import Range, Version
-from tenv.host.report import Compiler, Lead, ProblemKind, Toolkit
+from tenv.host.report import Compiler, Lead, ProblemKind, Rocm, Toolkit
 
-__all__ = ["GccPair", "Selection", "choose_gcc", "choose_toolkit", "fitting_gcc"]
+__all__ = ["GccPair", "Selection", "choose_gcc", "choose_rocm", "choose_toolkit", "fitting_gcc"]
 
 T = TypeVar("T")
 
@@ -86,6 +86,40 @@ def _fault(toolkit: Toolkit, accepted: Range) -> str:
     if toolkit.components and "cuda_cudart" not in dict(toolkit.components):
         return "it has no libcudart"
     return ""
+
+
+def choose_rocm(rocms: Iterable[Rocm], accepted: Range, kept: str = "") -> Selection[Rocm]:
+    """Select a ROCm, in the order of `choose_toolkit`: ROCM_PATH, selected before, the default, highest version.
+
+    Args:
+        rocms: The detected ones.
+        accepted: The accepted releases.
+        kept: The folder of the ROCm that the environment was created with, or an empty string.
+    """
+    fits, refused = [], []
+    for one in rocms:
+        if fault := _rocm_fault(one, accepted):
+            refused.append(f"{one.path}: {fault}")
+        else:
+            fits.append(one)
+
+    def rank(one: Rocm) -> tuple[bool, bool, bool, Version, str]:
+        default = one.led_by(Lead.ROCM_SDK, Lead.DEFAULT_FOLDER, Lead.PATH)
+        return one.led_by(Lead.ROCM_VARIABLE), one.path == kept, default, one.version or Version("0"), one.path
+
+    return Selection(max(fits, key=rank, default=None), tuple(refused))
+
+
+def _rocm_fault(one: Rocm, accepted: Range) -> str:
+    """Return why a ROCm does not fit; an empty string if it fits."""
+    if one.environment:
+        return f"is part of the environment {one.environment}"
+    if one.version is None:
+        return one.problems[0] if one.problems else "its version is unknown"
+    exact = accepted.text.strip(" =") == one.version.major_minor
+    if one.version not in accepted and not exact:
+        return f"{one.version} is not {accepted}"
+    return one.problems[0] if one.problems else ""
 
 
 def fitting_gcc(compilers: Sequence[Compiler], least: int, most: int) -> GccPair | None:

@@ -11,11 +11,11 @@ from typing import Any
 
 from tenv.core.versions import Version
 from tenv.host.field import HostField, Lane, plain
-from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
+from tenv.host.interface import Fact, Missing, OriginKind
 from tenv.host.places import Places, environment_of, is_file, is_folder, read
 from tenv.host.report import FoundBy, Lead, Rocm
 
-__all__ = ["LOOKED_AT", "ROCMS", "VARIABLES", "cmake_folders", "library_folders", "probe"]
+__all__ = ["LOOKED_AT", "PARTS", "ROCMS", "VARIABLES", "cmake_folders", "library_folders", "probe"]
 
 VARIABLES = ("ROCM_PATH", "ROCM_HOME")
 """The variables that builds read: LoadHIP.cmake the first one, torch.utils.cpp_extension both."""
@@ -23,7 +23,7 @@ VARIABLES = ("ROCM_PATH", "ROCM_HOME")
 LOOKED_AT = f"{', '.join(VARIABLES)}, `rocm-sdk path --root`, hipcc on PATH, /opt/rocm*, /usr"
 """The searched places, for messages."""
 
-_PARTS = (
+PARTS = (
     *("rocm-core", "hip", "hiprtc", "hsa-runtime64", "amd_comgr", "rocm_smi", "rocblas", "hipblas", "hipblaslt"),
     *("miopen", "rccl", "rocfft", "hipfft", "rocrand", "hiprand", "rocsparse", "hipsparse", "hipsparselt"),
     *("rocsolver", "hipsolver", "rocprim", "hipcub", "rocthrust", "rocshmem", "composable_kernel", "roctracer"),
@@ -38,8 +38,8 @@ _GFX = re.compile(r"gfx[0-9a-f]{3,4}(?![0-9a-f])")
 _ISA = re.compile(r"oclc_isa_version_([0-9a-f]{3,4})\.bc")
 
 
-def probe(places: Places | None = None) -> Fact[tuple[Rocm, ...]] | Missing:
-    """Return the installed ROCms, the one that a build takes first.
+def probe(places: Places | None = None) -> Fact[tuple[Rocm, ...]]:
+    """Return the installed ROCms, the one that a build takes first; an empty list without any.
 
     Args:
         places: Where to look; None means this machine.
@@ -50,8 +50,6 @@ def probe(places: Places | None = None) -> Fact[tuple[Rocm, ...]] | Missing:
         found.setdefault(os.path.realpath(folder), []).append(way)
     rocms = [_describe(places, Path(path), tuple(ways)) for path, ways in found.items()]
     kept = tuple(one for one in rocms if one.hip or one.version or one.found_by[0].kind is Lead.ROCM_VARIABLE)
-    if not kept:
-        return Missing(f"no ROCm is there ({LOOKED_AT})", ReasonKind.NONE)
     return Fact(kept, LOOKED_AT, OriginKind.SEARCH)
 
 
@@ -98,7 +96,7 @@ def _describe(places: Places, root: Path, ways: tuple[FoundBy, ...]) -> Rocm:
     hip = _macros(root, "include/hip/hip_version.h", "HIP")
     release = _release(root)
     version = release or (Version(hip.major_minor) if hip else None)
-    parts = tuple((name, text) for name in _PARTS if (text := _part(root, name)) is not None)
+    parts = tuple((name, text) for name in PARTS if (text := _part(root, name)) is not None)
     clang, bitcode = _clang(places, root), _bitcode(root)
     problems = []
     if not is_folder(root):

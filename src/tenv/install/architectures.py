@@ -7,7 +7,7 @@ from tenv.activation.variables import Archs
 from tenv.checks.rules.common import KnownGpu, identify
 from tenv.checks.rules.gpu import VARIABLE, in_range, misread
 from tenv.core.errors import EnvironmentBrokenError
-from tenv.host import gpus
+from tenv.host import amd, gpus
 from tenv.host.installed_torch import InstalledTorch
 from tenv.host.interface import Fact, Missing
 from tenv.host.machine import sees_gpu
@@ -23,8 +23,13 @@ _CODE = re.compile(r"(sm|compute)_(\d{1,2})(\d[af]?)")
 def chosen_archs(job: Creation) -> Archs | None:
     """Return the architectures to compile for if PyTorch can't detect them or detects some that nvcc rejects.
 
-    None if nvcc compiles for all GPUs, if the release is unknown, or if the user sets the variable.
+    None if nvcc compiles for all GPUs, if the release is unknown, or if the user sets the variable. For HIP, they are
+    always listed.
     """
+    return _rocm_archs(job) if job.toolchain.rocm else _cuda_archs(job)
+
+
+def _cuda_archs(job: Creation) -> Archs | None:
     from_machine = "cuda-toolkit" in job.toolchain.system
     cuda = job.toolchain.cuda_version if from_machine else job.manifest.requirements.cuda
     if cuda is None or _says_archs(job):
@@ -51,6 +56,28 @@ def chosen_archs(job: Creation) -> Archs | None:
         f"architectures of its own wheels ({found[1].source})"
     )
     return Archs(found[0], why)
+
+
+def _rocm_archs(job: Creation) -> Archs | None:
+    """Return the architectures for HIP: of the GPUs here, else of AMD's list or PyTorch's wheels for this ROCm.
+
+    LoadHIP.cmake stops where no GPU is detected and PYTORCH_ROCM_ARCH is not set.
+    """
+    around, known, rocm = job.__dict__.get("around"), job.toolchain.gfx, job.toolchain.rocm_version
+    found = around.host.amd_gpus if around else amd.probe(Places(environ=job.context.environ))
+    here = [] if isinstance(found, Missing) else [gpu.gfx for gpu in found.value if gpu.gfx]
+    if here:
+        taken = tuple(gfx for gfx in dict.fromkeys(here) if not known or gfx in known)
+        return Archs(taken, "the AMD GPUs of this machine that HIP's compiler takes") if taken else None
+    if rocm is None:
+        return None
+    facts = job.context.facts().rocm
+    row, wheels = facts.release(rocm), facts.wheels_of(rocm)
+    listed, source = (row.gfx, row.basis.source) if row else (wheels.arch, wheels.basis.source) if wheels else ((), "")
+    taken = tuple(gfx for gfx in listed if not known or gfx in known)
+    of = "that AMD supports with" if row else "of PyTorch's wheels for"
+    why = f"no AMD GPU is detected here, and PyTorch's CMake stops without a list; these are the GPUs {of} ROCm {rocm}"
+    return Archs(taken, f"{why} ({source})") if taken else None
 
 
 def archs_beside(job: Creation, torch: InstalledTorch) -> Archs | None:

@@ -468,7 +468,7 @@ def _kept(above: Manifest, own: Manifest, key: str) -> Mapping[str, Any]:
 
 
 class ToolkitKind(Enum):
-    """The source of a target's CUDA toolkit; for a target without CUDA, of the libraries that a build uses."""
+    """The source of a target's CUDA toolkit or ROCm; for a target without both, of the libraries that a build uses."""
 
     CONDA = "conda"
     ARCHIVES = "archives"
@@ -485,7 +485,7 @@ def request_for_torch(manifest: Manifest) -> WheelRequest | CondaRequest | None:
 def toolkit_kind(manifest: Manifest) -> ToolkitKind:
     """Return the source of a target's toolkit, which is the same on all of its platforms."""
     views = [manifest, *(manifest.on(platform) for platform in manifest.platforms)]
-    if any("cuda-toolkit" in view.system for view in views):
+    if any({"cuda-toolkit", "rocm"} & {*view.system} for view in views):
         return ToolkitKind.SYSTEM
     if any("cuda" in (name, request.product) for view in views for name, request in view.archives.items()):
         return ToolkitKind.ARCHIVES

@@ -240,6 +240,7 @@ ACTIVATION = (
 _SYSTEM = Key("NAME", "The accepted versions", (Form.TEXT, Form.FLAG), RANGE_PATTERN, only_false=True)
 SYSTEM_TOOLS = {
     "cuda-toolkit": "The CUDA toolkit of the host",
+    "rocm": "ROCm of the host",
     "gcc": "GCC and g++ of the host",
     "msvc": "Visual C++ of the host",
     "cudnn": "cuDNN of the host",

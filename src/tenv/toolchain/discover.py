@@ -43,6 +43,11 @@ class Toolchain:
         cc: The C compiler for builds.
         cxx: The C++ compiler for builds and for nvcc.
         system: The tools resolved from the system, by their keys in ``[system]``.
+        rocm: The folder of ROCm.
+        rocm_version: Its release.
+        hip_clang: The folder of HIP's clang++.
+        bitcode: The folder of HIP's device libraries.
+        gfx: The architectures that HIP's compiler takes; empty if it was not asked.
         nvtx: The folder with NvToolsExt's ``include`` and ``lib`` on Windows, an archive of its own up to CUDA 11.8.
         compat: The folder of cuda-compat's ``libcuda.so.1``, which programs need with an older driver.
         programs: The ``bin`` folders of archives.
@@ -68,6 +73,11 @@ class Toolchain:
     system: tuple[str, ...] = ()
     conda: bool = False
     virtual: bool = False
+    rocm: Path | None = None
+    rocm_version: Version | None = None
+    hip_clang: Path | None = None
+    bitcode: Path | None = None
+    gfx: tuple[str, ...] = ()
     nvtx: Path | None = None
     compat: Path | None = None
     programs: tuple[Path, ...] = ()

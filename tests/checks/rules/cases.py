@@ -15,7 +15,21 @@ from tenv.facts.tables import Facts, load_facts
 from tenv.host.compat import kind_of
 from tenv.host.cuda_api import override as asked_override
 from tenv.host.interface import Fact, Missing
-from tenv.host.report import Compat, Compiler, CompilerLimits, Disk, Gpu, HostReport, Libstdcxx, Toolkit
+from tenv.host.report import (
+    AmdGpu,
+    Compat,
+    Compiler,
+    CompilerLimits,
+    Disk,
+    FoundBy,
+    Gpu,
+    HostReport,
+    Lead,
+    Libstdcxx,
+    Rocm,
+    Toolkit,
+)
+from tenv.host.rocm import PARTS
 from tenv.locks.lock import Archive, CondaPackage, Lock, Wheel
 from tenv.targets.manifest import Manifest, Requirements
 from tenv.targets.variable_requests import VariableRequest
@@ -37,6 +51,21 @@ def gpu(name: str, capability: str | None, pci_id: str = "") -> Gpu:
 
 def toolkit(path: str, version: str, *found_by: str, **more: Any) -> Toolkit:
     return Toolkit(path, led(*found_by), Version(version), **more)
+
+
+def rocm(version: str = "6.4.3", path: str = "/opt/rocm-6.4.3", way: str = "/opt/rocm", **more: Any) -> Rocm:
+    """Return a ROCm that has all parts that PyTorch requires and compiles for three architectures."""
+    kind = {"ROCM_PATH": Lead.ROCM_VARIABLE, "/opt/rocm": Lead.DEFAULT_FOLDER}.get(way, Lead.FOLDER)
+    parts = tuple((name, "1.0") for name in PARTS)
+    values: dict[str, Any] = {"parts": parts, "compiles": ("gfx90a", "gfx942", "gfx1100"), **more}
+    return Rocm(path, (FoundBy(kind, way),), Version(version), clang=f"{path}/lib/llvm/bin/clang++", **values)
+
+
+def of_rocm(*gfx: str, rocms: tuple[Rocm, ...] | None = None, **more: Any) -> dict[str, Any]:
+    """Return the changes of a case for a target with ROCm on a machine with AMD GPUs."""
+    gpus = tuple(AmdGpu("", one) for one in gfx or ("gfx942",))
+    wanted = {"cuda": None, "manifest": {"system": {"rocm": Range("*")}}}
+    return {**wanted, "rocms": (rocm(),) if rocms is None else rocms, "amd_gpus": gpus, **more}
 
 
 def limits(path: str, **bounds: int) -> CompilerLimits:

@@ -9,9 +9,9 @@ from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis
 from tenv.facts.tables import Facts
-from tenv.host.choice import GccPair, Selection, choose_gcc, choose_toolkit, fitting_gcc
+from tenv.host.choice import GccPair, Selection, choose_gcc, choose_rocm, choose_toolkit, fitting_gcc
 from tenv.host.interface import Fact, Missing
-from tenv.host.report import Compiler, FoundBy, Gpu, HostReport, Lead, Toolkit
+from tenv.host.report import Compiler, FoundBy, Gpu, HostReport, Lead, Rocm, Toolkit
 from tenv.targets.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ __all__ = [
     "brought_compiler",
     "c_compiler",
     "chosen_gcc",
+    "chosen_rocm",
     "chosen_toolkit",
     "compiled_for",
     "cuda_of",
@@ -115,6 +116,14 @@ def toolkit_on(manifest: Manifest, host: HostReport) -> Selection[Toolkit] | Non
     if accepted is None or isinstance(host.toolkits, Missing):
         return None
     return choose_toolkit(host.toolkits.value, accepted)
+
+
+def chosen_rocm(case: Case) -> Selection[Rocm] | None:
+    """Return the host's ROCm that the target uses; None if it uses none or no ROCm was detected."""
+    accepted = case.manifest.system.get("rocm")
+    if accepted is None or isinstance(case.host.rocms, Missing):
+        return None
+    return choose_rocm(case.host.rocms.value, accepted)
 
 
 def chosen_gcc(case: Case) -> Selection[GccPair] | None:

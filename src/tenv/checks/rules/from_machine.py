@@ -1,13 +1,14 @@
 """Check that the target supports the host's platform, and that the host has the tools that the target takes from it.
 
-These are the CUDA toolkit, the compiler and the debug build of Python of ``[system]``, and a Python with its headers.
+These are the CUDA toolkit, ROCm, the compiler and the debug build of Python of ``[system]``, and a Python with its
+headers.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from tenv.checks.rules.common import chosen_gcc, chosen_toolkit, gcc_limit, takes_toolkit
+from tenv.checks.rules.common import chosen_gcc, chosen_rocm, chosen_toolkit, gcc_limit, takes_toolkit
 from tenv.checks.rules.interface import Case, Finding, Scope, Severity, Unknown
 from tenv.core.versions import Range, Version
 from tenv.host.interface import Fact, Missing, ReasonKind
@@ -37,8 +38,8 @@ INSTALL_DEBUG = "apt install python3-dbg (Debian, Ubuntu) or dnf install python3
 """The packages of distributions that have a debug build of Python with its headers."""
 
 _ANY_PATCH = 99
-_VARIABLES = {"cuda-toolkit": "CUDA_HOME", "gcc": "CC and CXX", DEBUG_PYTHON: "PATH"}
-_NAMES = {"cuda-toolkit": "CUDA toolkit", "gcc": "GCC", DEBUG_PYTHON: "debug build of Python"}
+_VARIABLES = {"cuda-toolkit": "CUDA_HOME", "rocm": "ROCM_PATH", "gcc": "CC and CXX", DEBUG_PYTHON: "PATH"}
+_NAMES = {"cuda-toolkit": "CUDA toolkit", "rocm": "ROCm", "gcc": "GCC", DEBUG_PYTHON: "debug build of Python"}
 
 
 def lacking(case: Case) -> Iterator[Finding]:
@@ -52,6 +53,11 @@ def lacking(case: Case) -> Iterator[Finding]:
         most = gcc_limit(case)
         limit = f" (GCC {most} at most, for the selected nvcc)" if most is not None else ""
         yield _finding("gcc", accepted, gcc.refused if gcc else (), case.host.compilers, limit)
+    accepted, rocm = case.manifest.system.get("rocm"), chosen_rocm(case)
+    if accepted is not None and (rocm is None or rocm.taken is None):
+        finding = _finding("rocm", accepted, rocm.refused if rocm else (), case.host.rocms)
+        unread = isinstance(case.host.rocms, Missing)
+        yield replace(finding, unknown=Unknown(Scope.BUILD, "rocms") if unread else None)
     yield from _lacking_debug_python(case)
 
 

@@ -9,6 +9,7 @@ from tenv.sources.system.debugging import find_debug_python, find_gdb
 from tenv.sources.system.host_compilers import find_gcc, find_msvc
 from tenv.sources.system.interface import Kind, Lack, Tool, ToolRequest
 from tenv.sources.system.mpi import find_mpi
+from tenv.sources.system.rocm import find_rocm
 from tenv.sources.system.shared_libraries import LIBRARIES, find_library
 from tenv.targets.manifest import DEBUG_PYTHON, Manifest
 
@@ -16,6 +17,7 @@ __all__ = ["KINDS", "take"]
 
 KINDS: Mapping[str, Kind] = {
     "cuda-toolkit": find_toolkit,  # first: the others search beside it, and must fit it
+    "rocm": find_rocm,
     "gcc": find_gcc,
     "msvc": find_msvc,
     **dict.fromkeys(LIBRARIES, find_library),

@@ -259,6 +259,14 @@ def fit(toolchain: Toolchain, taken: Iterable[Fingerprint]) -> Toolchain:
             "cuda_version": Version(toolkit.version),
             "nvcc": Path(toolkit.roles["nvcc"]),
         }
+    if rocm := tools.get("rocm"):
+        changes |= {
+            "rocm": Path(rocm.roles["home"]),
+            "rocm_version": Version(rocm.version),
+            "hip_clang": Path(rocm.roles["clang"]),
+            "bitcode": Path(rocm.roles["bitcode"]) if rocm.roles["bitcode"] else None,
+            "gfx": tuple(filter(None, rocm.roles["compiles"].split(os.pathsep))),
+        }
     if gcc := tools.get("gcc"):
         changes |= {"cc": Path(gcc.roles["gcc"]), "cxx": Path(gcc.roles["g++"])}
     changes |= {name: Path(tools[name].roles["home"]) for name in _FOLDERS if name in tools}
