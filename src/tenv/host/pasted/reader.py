@@ -10,7 +10,7 @@ from tenv.core.errors import HostReportError
 from tenv.core.versions import Version
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind, fact_to_json
 from tenv.host.nvidia import pci_address
-from tenv.host.pasted.amd import AMD_SMI, COLLECTED_AMD, ROCM_SMI, ROCMINFO
+from tenv.host.pasted.amd_tools import AMD_SMI, COLLECTED_AMD, ROCM_SMI, ROCMINFO
 from tenv.host.pasted.clean_text import lines
 from tenv.host.pasted.drivers import (
     DEVICE_QUERY,
