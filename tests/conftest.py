@@ -54,8 +54,8 @@ _SCRIPT = "[console_scripts]\nbeta = beta:main\n"
 
 
 # A few examples of each property with the fast tests; `--hypothesis-profile=thorough` asks for many.
-settings.register_profile("fast", max_examples=25, deadline=None)
-settings.register_profile("thorough", max_examples=300, deadline=None)
+settings.register_profile("fast", max_examples=15, deadline=None)
+settings.register_profile("thorough", max_examples=150, deadline=None)
 settings.load_profile("fast")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

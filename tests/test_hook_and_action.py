@@ -65,13 +65,35 @@ def test_the_action_creates_the_environment_of_its_lock(locked: Project, runner:
 
 
 @pytest.mark.real
-def test_the_action_installs_tenv_from_its_own_folder(tmp_path: Path, runner: dict[str, str]) -> None:
-    done = run("install", tmp_path, runner)
+def test_a_clean_clone_has_the_action_and_the_hook(
+    tmp_path: Path, runner: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The install step takes tenv from a clone; the other step and the hook are run with that tenv alone."""
+    clone, folder = tmp_path / "clone", tmp_path / "project"
+
+    def ask(words: str, where: Path, variables: dict[str, str]) -> str:
+        done = subprocess.run(words.split(), cwd=where, env=variables, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    ask(f"git clone -q --depth 1 {ROOT.as_uri()} {clone}", tmp_path, runner)
+    monkeypatch.setitem(globals(), "ROOT", clone)
+    done = run("install", clone, runner)
     assert done.returncode == 0, done.stderr
-    folder = Path(runner["GITHUB_PATH"]).read_text().strip()
-    assert [file.name for file in Path(folder).iterdir()] == ["tenv"]
-    shown = subprocess.run([f"{folder}/tenv", "--version"], capture_output=True, text=True, check=True)
-    assert shown.stdout.startswith("tenv ")
+    programs = Path(runner["GITHUB_PATH"]).read_text().strip()
+    assert [file.name for file in Path(programs).iterdir()] == ["tenv"]
+    variables = {**runner, "PATH": f"{programs}:{Path(sys.executable).parent}:/usr/bin:/bin"}
+    assert ask("git rev-parse HEAD", clone, runner)[:12] in ask("tenv --version", tmp_path, variables)
+    (folder / "manifests").mkdir(parents=True)
+    python = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    text = f'platforms = ["linux-64"]\npython = "{python}.*"\n[pypi-dependencies]\nsix = "*"\n'
+    (folder / "manifests" / "mine.toml").write_text(text)
+    ask("tenv lock mine", folder, variables)
+    done = run("create", folder, variables)
+    assert done.returncode == 0, done.stderr
+    prefix = Path(runner["GITHUB_OUTPUT"]).read_text().strip().removeprefix("prefix=")
+    assert (Path(prefix) / "tenv-meta" / "state.json").is_file()
+    ask(HOOK["entry"], folder, variables)
 
 
 def test_the_hook_refuses_a_stale_lock(locked: Project, runner: dict[str, str]) -> None:

@@ -76,7 +76,7 @@ def test_the_supervisor_runs_a_program_and_ends_what_it_left(site: Path, tmp_pat
     done = run(*words, "echo said; exit 7")
     assert (done.returncode, done.stdout, done.stderr) == (7, "said\n", "")
     started = [*map(str, words), f"setsid sleep 600 & echo $! >{tmp_path}/pid; kill -TERM $PPID; wait"]
-    subprocess.run(started, capture_output=True, check=False, timeout=60)
+    subprocess.run(started, capture_output=True, check=False, timeout=180)
     left = Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}/stat")
     assert not left.exists() or left.read_text().rpartition(")")[2].split()[0] == "Z"  # until somebody asks for it
 

@@ -43,6 +43,12 @@ GUARDS: dict[str, tuple[tuple[str, ...], Callable[..., Any], str]] = {
     "places of archives": (
         ("tenv.locks.lock_rows.place_fault",), _no_fault, "test_lock_values.py -k licence",
     ),
+    "files of bundles": (
+        ("tenv.verbs.bundle._require_files",), _nothing, "test_bundles.py -k leaves_nothing",
+    ),
+    "trust in bundles": (
+        ("tenv.verbs.bundle._require_vouched",), _nothing, "test_bundles.py -k brings_no_target",
+    ),
     # Two guards: a name that the manifest does not ask for is refused by the comparison with it, too.
     "names of archives and wheels": (
         ("tenv.locks.lock_rows.name_fault", "tenv.sources.archives.answers.archive_faults"),

@@ -3,7 +3,9 @@
 import hashlib
 import io
 import json
+import os
 import random
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import pytest
 
 from tenv.core.errors import BundleRefusedError, TenvError
 from tenv.core.files import digest_bytes
-from tenv.install.bundle import BundleReader, Head, Member, write_bundle
+from tenv.install.bundle_file import BundleReader, Head, Member, write_bundle
 from tenv.sources.archives.store import bundles_folder
 from tenv.sources.interface import CarriedFile
 from tests.support.projects import Project, snapshot
@@ -86,8 +88,6 @@ def test_a_head_with_a_right_digest_and_wrong_values_is_refused(
 
 def forged(bundle: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
     """Return a bundle with another head, whose own digest is right."""
-    import tarfile
-
     size = tarfile.TarInfo.frombuf(bundle[:512], "utf-8", "strict").size
     head = json.loads(bundle[512 : 512 + size])
     change(head)
@@ -147,6 +147,28 @@ def test_a_bundle_can_not_replace_a_manifest_that_is_here(created: Project, monk
     words = ("create", "--bundle", "tiny.tenv", "--lock-digest", made["lock_digest"])
     assert "extends base, which differs here" in created.fails(7, "lock-stale", *words)
     assert not created.manifest.exists()
+
+
+def test_a_bundle_brings_no_target_beside_its_own(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The digest of a lock vouches for its target, not for another manifest that lies in the bundle."""
+    made = created.ok("bundle", "--json").data
+    whole, evil = Path("tiny.tenv").read_bytes(), b'platforms = ["linux-64"]\n'
+    size = tarfile.TarInfo.frombuf(whole[:512], "utf-8", "strict").size
+    lock = whole.index(b"locks/tiny.lock\0", 512 + size)
+    info = tarfile.TarInfo("manifests/other.toml")
+    info.size = len(evil)
+    member = info.tobuf(tarfile.GNU_FORMAT) + evil + bytes(-len(evil) % 512)
+    row = ["manifests/other.toml", digest_bytes(evil), len(evil)]
+    bad = created.folder / "bad.tenv"
+    bad.write_bytes(forged(whole[:lock] + member + whole[lock:], lambda head: head["manifests"].append(row)))
+    elsewhere = created.folder.parent / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    monkeypatch.setenv("PWD", str(elsewhere))
+    words = ("create", "--bundle", str(bad), "--lock-digest", made["lock_digest"])
+    assert "does not extend other" in created.fails(6, "bundle-refused", *words)
+    own = Path(os.environ["XDG_CONFIG_HOME"]) / "tenv"
+    assert not own.exists() or not any(own.iterdir())
 
 
 def test_a_bundle_error_is_one_of_the_network() -> None:

@@ -137,12 +137,13 @@ def test_a_link_in_the_place_of_a_folder_is_not_followed(name: str, placed: Proj
         assert victims.hashes() == before
 
 
-@pytest.mark.parametrize("name", ["x.lock", "0.lock", "99999999999999999999.lock", "-1.lock", "00000a.lock"])
-def test_a_kept_lock_of_another_name_is_none(name: str, placed: Project) -> None:
-    (placed.prefix / "tenv-meta" / "locks" / name).write_text("tenv: {}")
+def test_a_kept_lock_of_another_name_is_none(placed: Project) -> None:
+    names = {"x.lock", "0.lock", "99999999999999999999.lock", "-1.lock", "00000a.lock"}
+    for name in names:
+        (placed.prefix / "tenv-meta" / "locks" / name).write_text("tenv: {}")
     ask(placed, 'cunovel = "7.1.0"')
     placed.ok("create", "tiny")
-    assert name not in [path.name for path in Environment(placed.prefix).kept_locks()]
+    assert names.isdisjoint(path.name for path in Environment(placed.prefix).kept_locks())
 
 
 STATES = {
@@ -159,22 +160,22 @@ STATES = {
 }
 
 
-@pytest.mark.parametrize("name", STATES)
-def test_a_state_that_is_none_of_tenvs_harms_nothing(name: str, placed: Project) -> None:
+def test_a_state_that_is_none_of_tenvs_harms_nothing(placed: Project) -> None:
     victims = make_victims(placed)
     before = victims.hashes()
-    placed.state_file.write_text(STATES[name], errors="surrogateescape")
-    for words in (
-        ("list",),
-        ("verify", "tiny"),
-        ("activate", "tiny"),
-        ("create", "tiny"),
-        ("create", "tiny", "--exact"),
-    ):
-        ended = call(*words)
-        assert "error[bug]" not in ended.err, (words, ended.err)
-    assert victims.hashes() == before
-    assert call("list", "--json").data[0]["state"] == "ready"
+    for name, text in STATES.items():
+        placed.state_file.write_text(text, errors="surrogateescape")
+        for words in (
+            ("list",),
+            ("verify", "tiny"),
+            ("activate", "tiny"),
+            ("create", "tiny"),
+            ("create", "tiny", "--exact"),
+        ):
+            ended = call(*words)
+            assert "error[bug]" not in ended.err, (name, words, ended.err)
+        assert victims.hashes() == before, name
+        assert call("list", "--json").data[0]["state"] == "ready", name
 
 
 @pytest.mark.parametrize("place", ["files", "paths_data"])

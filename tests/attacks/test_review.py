@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="POSIX shells and links"
 def _bash(project: Project, script: str, **environment: str) -> str:
     done = subprocess.run(
         [BASH, "--norc", "--noprofile", "-c", script],
-        cwd=project.folder, env={**os.environ, **environment}, capture_output=True, text=True, timeout=60, check=False,
+        cwd=project.folder, env={**os.environ, **environment}, capture_output=True, text=True, timeout=180, check=False,
     )  # fmt: skip
     return done.stdout + done.stderr
 
@@ -225,7 +225,7 @@ def test_a_bare_repository_within_a_clone_runs_nothing(project: Project) -> None
     shutil.copytree(project.folder / "manifests", inner / "manifests")
     project.ok("lock", "tiny")
     shutil.copy(project.lock, inner / "locks")
-    subprocess.run(["git", "status"], cwd=inner, capture_output=True, timeout=60, check=False)
+    subprocess.run(["git", "status"], cwd=inner, capture_output=True, timeout=180, check=False)
     assert _traces(project)  # that is git's own way; tenv should not go it
     _traces(project)[0].unlink()
     stand = Project(inner, project.index)

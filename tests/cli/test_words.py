@@ -144,6 +144,8 @@ def test_a_first_word_that_is_no_target_shows_both_forms_first(created: Project)
             "`tenv tree` does not take the further word `rich`",
             "`tenv tree tiny --invert rich` prints what requires rich\n",
         ),
+        ("remove tiny a b", "`tenv remove` does not take the further words `a b`", "`tenv drop tiny a b` takes "),
+        ("create tiny a", "`tenv create` does not take the further word `a`", "`tenv add tiny a` asks for it "),
         ("info all", "`tenv info` does not take the word `all`", "the form is `tenv info`"),
         ("run", "`tenv run` lacks ", "the form is `tenv run "),
     ],

@@ -157,7 +157,7 @@ def test_a_child_does_not_outlive_a_killed_parent(tmp_path: Path, starter: str) 
     child = int(noted.read_text())
     parent.send_signal(signal.SIGKILL)
     parent.wait()
-    until(lambda: _gone(child), seconds=5)
+    until(lambda: _gone(child))
     assert _gone(child)
 
 

@@ -56,7 +56,7 @@ def start_slow(project: Project) -> "subprocess.Popen[str]":
 
 def check_stopped(project: Project) -> None:
     """Nobody works on it any more, and it is not taken for ready."""
-    until(lambda: not workers(project), seconds=5)
+    until(lambda: not workers(project))
     assert project.state()["state"] == "creating"
     project.fails(8, "environment-broken", "activate", "tiny")
 
@@ -97,7 +97,7 @@ def test_an_interrupt_of_tenv_alone_ends_a_lock_at_once(project: Project) -> Non
         begun = time.monotonic()
         child.send_signal(signal.SIGINT)
         assert finish(child).status == 130
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 25  # uv itself waits for 30
     assert not project.lock.exists()
 
 
@@ -204,7 +204,7 @@ def test_kills_at_any_moment_leave_what_the_next_create_repairs(created: Project
         time.sleep(moments.uniform(0, whole))
         child.kill()
         finish(child)
-        until(lambda: not workers(created), seconds=5)
+        until(lambda: not workers(created))
         created.ok("create", "tiny")
         assert created.state()["state"] == "ready"
         assert snapshot(created.prefix) == clean, number

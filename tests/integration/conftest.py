@@ -13,8 +13,20 @@ from tests.integration.bench import Bench, TorchPrefix, check, own_environment
 
 _TORCH = "2.13.0"
 _TORCH_NEEDS = ("filelock", "fsspec", "jinja2", "networkx", "sympy")
+_FOLDER = Path(__file__).parent
 _CHECKOUT = "TENV_TEST_PYTORCH"
 """Names a checkout of PyTorch to take the find modules from, where there is no Debian to take them from."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests that share environments or downloads in one process, where `--dist loadgroup` shares them out."""
+    here = [item for item in items if isinstance(item, pytest.Function) and item.path.is_relative_to(_FOLDER)]
+    groups = {item.path: item.path.stem for item in here} | {_FOLDER / "test_system.py": "bench"}
+    for fixture in ("bench", "fetch_wheel"):
+        groups |= {item.path: fixture for item in here if fixture in item.fixturenames}
+    for item in here:
+        item.add_marker(pytest.mark.xdist_group(groups[item.path]))
 
 
 @pytest.fixture(scope="session")
@@ -64,9 +76,10 @@ def torch(bench: Bench) -> TorchPrefix:
 
 
 @pytest.fixture(scope="session")
-def checkout(bench: Bench) -> Path:
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The `cmake` folder of a PyTorch source tree, which has find modules that no wheel carries."""
     if given := os.environ.get(_CHECKOUT):
         return Path(given) / "cmake"
-    archive = debian.fetch_source("pytorch", bench.folder / "apt", check)
-    return debian.extract(archive, "cmake", bench.folder / "checkout")
+    folder = tmp_path_factory.mktemp("pytorch")
+    archive = debian.fetch_source("pytorch", folder / "apt", check)
+    return debian.extract(archive, "cmake", folder / "checkout")

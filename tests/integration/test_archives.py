@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.bench import PROJECTS, check, own_environment
+from tests.integration.wheel_archives import from_wheel, pack
 from tests.support.redist import Server, manifest
 
 pytestmark = pytest.mark.real
@@ -29,9 +30,6 @@ TORCH = (
     ("2.15.0", "macosx_14_0_arm64"),
 )
 """Wheels whose find modules are used. They are the same for every system, and the wheels of macOS are the smallest."""
-
-_BULK = "libcudnn_engines_precompiled"
-"""Most of cuDNN's bytes, which take minutes to pack and which nothing here looks at."""
 
 REPACKED = (
     # product, label, component, version in the manifest (none that the facts know), wheel, what of it
@@ -67,30 +65,6 @@ def fetch(requirement: str, platform: str, folder: Path) -> Path:
     return wheel
 
 
-def repack(wheel: Path, part: str, stem: str, folder: Path) -> Path:
-    """Pack what a wheel holds as NVIDIA packs its redist: one top folder, and the unversioned names of libraries."""
-    top = folder / stem
-    with zipfile.ZipFile(wheel) as archive:
-        for name in archive.namelist():
-            if name.startswith(f"{part}/") and not name.endswith(("/", "__init__.py")) and _BULK not in name:
-                target = top / name.removeprefix(f"{part}/")
-                target.parent.mkdir(parents=True, exist_ok=True)
-                with archive.open(name) as source, target.open("wb") as out:
-                    shutil.copyfileobj(source, out, 1 << 20)
-                if "/bin/" in name:
-                    target.chmod(0o755)
-    for library in sorted(top.glob("lib/*.so.*")):
-        plain = library.with_name(library.name.partition(".so")[0] + ".so")
-        if not plain.exists():
-            plain.symlink_to(library.name)
-    (top / "LICENSE").write_text("the licence of NVIDIA")
-    packed = folder / f"{stem}.tar.xz"
-    command: list[str | Path] = ["tar", "-c", "-I", "xz -0 -T2", "-f", packed, "-C", folder, stem]
-    check(command, folder)
-    shutil.rmtree(top)
-    return packed
-
-
 @dataclass(frozen=True)
 class Made:
     """An environment of archives.
@@ -116,7 +90,8 @@ class Made:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory, fetch_wheel: Callable[[str], Path]) -> Iterator[Made]:
     """A target of archives, locked, created."""
-    from tests.support.redist import pack, regular
+    from tests.support.redist import pack as pack_entries
+    from tests.support.redist import regular
 
     folder = tmp_path_factory.mktemp("archives")
     files: dict[str, bytes | Path] = {}
@@ -124,7 +99,9 @@ def made(tmp_path_factory: pytest.TempPathFactory, fetch_wheel: Callable[[str], 
     for product, label, component, version, requirement, part in REPACKED:
         wheel = fetch_wheel(requirement)
         stem = f"{component}-linux-x86_64-{version}-archive"
-        packed = repack(wheel, part, stem, folder)
+        from_wheel(wheel, part, folder / stem)
+        packed = folder / f"{stem}.tar.xz"
+        pack(folder / stem, packed)
         path = f"{component}/linux-x86_64/{packed.name}"
         files[f"/compute/{product}/redist/{path}"] = packed
         with packed.open("rb") as raw:
@@ -133,7 +110,9 @@ def made(tmp_path_factory: pytest.TempPathFactory, fetch_wheel: Callable[[str], 
         releases.setdefault((product, label), {})[component] = {"version": version, "linux-x86_64": row}
     for (product, label), components in releases.items():
         files[f"/compute/{product}/redist/redistrib_{label}.json"] = manifest(product, label, components)
-    magma = pack("tar.bz2", [regular("include/magma.h", b"/* magma */"), regular("lib/libmagma.a", b"!<arch>\n")])
+    magma = pack_entries(
+        "tar.bz2", [regular("include/magma.h", b"/* magma */"), regular("lib/libmagma.a", b"!<arch>\n")]
+    )
     files["/magma-cuda130-2.6.1-1.tar.bz2"] = magma
     with Server(files) as server:
         project = folder / "project"
@@ -184,12 +163,6 @@ def test_pytorch_finds_what_archives_bring(made: Made, torch: str, platform: str
     assert found["CUSPARSELT_INCLUDE_PATH"] == str(cuda / "include")
     assert found["CUSPARSELT_LIBRARY_PATH"] == str(cuda / "lib" / "libcusparseLt.so")
     assert found["CUDNN_LIBRARY_PATH"] == str(cuda / "lib" / "libcudnn.so")
-
-
-def test_the_archives_have_real_sizes(made: Made) -> None:
-    lock = (made.folder / "project" / "locks" / "archived.lock").read_text()
-    sizes = [int(line.split()[1]) for line in lock.splitlines() if line.strip().startswith("size:")]
-    assert max(sizes) > 100_000_000
 
 
 def test_programs_see_where_things_are(made: Made) -> None:

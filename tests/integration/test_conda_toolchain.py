@@ -106,6 +106,7 @@ def test_the_programs_are_the_environments(made: Made) -> None:
 
 
 def test_cuda_magma_and_mkl_are_compiled_and_linked_with_the_environment_alone(made: Made, tmp_path: Path) -> None:
+    """The program of it runs, too."""
     build = tmp_path / "build"
     configured = made.traced(tmp_path / "configure", "cmake", "-S", PROJECTS / "conda", "-B", build)
     built = made.traced(tmp_path / "build.trace", "cmake", "--build", build)
@@ -118,19 +119,19 @@ def test_cuda_magma_and_mkl_are_compiled_and_linked_with_the_environment_alone(m
     assert len(headers) > 100
     outside = [name for name in headers if not Path(name).resolve().is_relative_to(made.prefix)]
     assert [Path(name).name for name in outside] == ["program.cu"]
+    check_answers(made, build / "program")
 
 
-def test_the_program_runs(made: Made, tmp_path: Path) -> None:
-    made.run("cmake", "-S", PROJECTS / "conda", "-B", tmp_path / "build")
-    made.run("cmake", "--build", tmp_path / "build")
-    said = check([tmp_path / "build" / "program"], tmp_path)
+def check_answers(made: Made, program: Path) -> None:
+    """Run the program, and look at its libraries."""
+    said = check([program], program.parent)
     answers = dict(re.findall(r"^(\w+)=(.*)$", said, re.MULTILINE))
     assert answers["magma"] == "2.6.2"
     assert answers["gemm"] == "1,2,3,4"
     assert answers["gcc"] == "11.3"
     if answers["device"] == "cudaSuccess":
         assert (answers["cudart"], answers["lu"]) == ("11080", "0")
-    libraries = made.bench.libraries(tmp_path / "build" / "program")
+    libraries = made.bench.libraries(program)
     ours = {name: Path(path) for name, path in libraries.items() if name.startswith(("libcu", "libmkl"))}
     assert {"libcudart.so.11.0", "libcublas.so.11", "libcusparse.so.11", "libmkl_core.so.2"} <= ours.keys()
     assert [path for path in ours.values() if not path.is_relative_to(made.prefix)] == []

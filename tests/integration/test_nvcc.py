@@ -30,12 +30,13 @@ def test_nvcc_works_in_the_environment_alone(bench: Bench, tmp_path: Path) -> No
 
 
 def test_nvcc_finds_thrust_and_cub(bench: Bench, tmp_path: Path) -> None:
-    program = tmp_path / "sort"
-    bench.run("cuda130", "nvcc", "-arch=sm_90", PROJECTS / "cccl" / "sort.cu", "-o", program)
-    assert check([program], tmp_path) == "1 2 3\n"
+    read = bench.run("cuda130", "nvcc", "-arch=sm_90", "-M", PROJECTS / "cccl" / "sort.cu")
+    for header in ("thrust/sort.h", "cub/version.cuh"):
+        (place,) = (name for name in read.split() if name.endswith(f"/{header}"))
+        assert Path(place).resolve().is_relative_to(bench.prefix("cuda130"))
 
 
-def test_cmake_finds_thrust_and_cub(bench: Bench, tmp_path: Path) -> None:
+def test_a_program_of_thrust_and_cub_is_built_by_cmake_and_runs(bench: Bench, tmp_path: Path) -> None:
     build = bench.configure("cuda130", "cccl", tmp_path / "build", "-DCMAKE_CUDA_ARCHITECTURES=90")
     assert build.reported()["CCCL_DIR"] == str(bench.prefix("cuda130") / "cuda" / "lib" / "cmake" / "cccl")
     bench.compile("cuda130", build)

@@ -10,8 +10,6 @@ import os
 import re
 import shutil
 import sys
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +22,7 @@ from tests.integration import debian, debian_cuda
 from tests.integration.bench import PROJECTS, check, own_environment
 from tests.integration.debian_cuda import Toolkit
 from tests.integration.nvcc_program import check_cmake_links_the_same, check_program
+from tests.integration.wheel_archives import from_wheel, pack
 from tests.support.redist import Server, manifest
 
 pytestmark = [
@@ -48,9 +47,6 @@ python    = ">=3.11,<3.12"
 [archives]
 magma = {{ url = "{url}/magma-cuda118-2.6.2.tar.bz2", to = "opt/magma", strip = 1 }}
 """
-
-LARGE = 16 << 20
-"""The size of a file in a wheel, in bytes, above which its first MiB is taken: nothing here links it."""
 
 OWN_FACTS = """\
 [[archive]]
@@ -109,65 +105,6 @@ def reported(talk: str) -> dict[str, str]:
 def targets(values: dict[str, str]) -> dict[str, str]:
     """Return where each target of FindCUDAToolkit is, by its name."""
     return {name.removeprefix("CUDA__"): place for name, place in values.items() if name.startswith("CUDA__")}
-
-
-def from_wheel(wheel: Path, part: str, top: Path) -> None:
-    """Lay what a wheel holds out as an archive of NVIDIA is; of a file above `LARGE` the first MiB."""
-    with zipfile.ZipFile(wheel) as archive:
-        for entry in archive.infolist():
-            name = entry.filename
-            if name.startswith(f"{part}/") and not name.endswith(("/", ".py")):
-                place = top / name.removeprefix(f"{part}/")
-                place.parent.mkdir(parents=True, exist_ok=True)
-                with archive.open(entry) as source:
-                    place.write_bytes(source.read(-1 if entry.file_size <= LARGE else 1 << 20))
-    for library in sorted(top.glob("lib/*.so.*")):
-        library.with_name(library.name.partition(".so")[0] + ".so").symlink_to(library.name)
-
-
-def pack(top: Path, file: Path) -> None:
-    """Pack a folder as the one top folder of an archive."""
-    (top / "LICENSE").write_text("the license of NVIDIA\n")
-    plain = file.with_suffix("")
-    check(["tar", "-c", "-f", plain, "-C", top.parent, top.name], top.parent)
-    shutil.rmtree(top)
-    if file.suffix == ".xz":
-        store_xz(plain, file)
-    else:
-        check(["bzip2", "-1", plain], plain.parent)
-    plain.unlink(missing_ok=True)
-
-
-def store_xz(plain: Path, file: Path) -> None:
-    """Write a file as an .xz of one block whose chunks are stored: compressing a gigabyte would take a minute.
-
-    See "The .xz File Format" (tukaani.org): LZMA2 has chunks of up to 64 KiB without compression.
-    """
-
-    def framed(data: bytes) -> bytes:
-        return data + zlib.crc32(data).to_bytes(4, "little")
-
-    def number(value: int) -> bytes:
-        out = bytearray()
-        while value > 0x7F:
-            out.append(value & 0x7F | 0x80)
-            value >>= 7
-        return bytes([*out, value])
-
-    flags = b"\0\1"  # a CRC32 of each block
-    head = framed(b"\2\0\x21\1\0\0\0\0")  # one filter: LZMA2 with the smallest dictionary
-    size, crc, packed, kind = 0, 0, len(head), b"\1"  # the first chunk resets the dictionary
-    with plain.open("rb") as source, file.open("wb") as out:
-        out.write(b"\xfd7zXZ\0" + framed(flags) + head)
-        while chunk := source.read(1 << 16):
-            out.write(kind + (len(chunk) - 1).to_bytes(2, "big") + chunk)
-            size, crc, packed, kind = size + len(chunk), zlib.crc32(chunk, crc), packed + len(chunk) + 3, b"\2"
-        packed += 1
-        out.write(b"\0" + bytes(-packed % 4) + crc.to_bytes(4, "little"))
-        index = b"\0\1" + number(packed + 4) + number(size)
-        index = framed(index + bytes(-len(index) % 4))
-        back = (len(index) // 4 - 1).to_bytes(4, "little") + flags
-        out.write(index + zlib.crc32(back).to_bytes(4, "little") + back + b"YZ")
 
 
 def sha256(file: Path) -> str:
@@ -266,6 +203,7 @@ def test_the_manifest_and_all_of_the_lock_but_the_bytes_are_the_shipped_ones(mad
     served = {path for path, _ in made.server.asked}
     assert len(served) == 21
     assert served == set(made.server.files)
+    assert max(row.size or 0 for row in here.archives["linux-64"]) > 100_000_000  # none is a toy
 
 
 def test_cmake_finds_every_target_that_it_finds_in_debian_s_toolkit(made: Made, ours: dict[str, str]) -> None:

@@ -10,6 +10,7 @@ from tenv.core.names import conda_address
 from tenv.interop.pip_lines import are_pip_lines
 from tenv.interop.poetry import pep440
 from tests.interop.records import CONDA_LOCK
+from tests.support.fakes import Index, make_wheel
 from tests.support.projects import call
 
 pytestmark = pytest.mark.usefixtures("empty_project")
@@ -231,3 +232,21 @@ def test_libraries_of_cuda_beside_a_torch_without_it_name_no_cuda() -> None:
     assert "requirements" not in imported("conda-lock.yml", text)[0]
     found, _ = imported("conda-lock.yml", text.replace("cpu_mkl_py311", "cuda129_mkl_py311"))
     assert found["requirements"] == {"cuda": "12.9"}
+
+
+def test_pins_set_the_pythons_that_have_wheels_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    for tag in ("cp310-cp310", "cp311-cp311", "cp312-cp312"):
+        make_wheel(Path("wheels"), "native", "1.0", tag=f"{tag}-manylinux_2_17_x86_64")
+    make_wheel(Path("wheels"), "native", "2.0", tag="cp314-cp314-manylinux_2_17_x86_64")
+    make_wheel(Path("wheels"), "pure", "1.0")
+    Path("requirements.txt").write_text("native==1.0\npure==1.0\nother\nbuilt==1.0\n")
+    with Index(Path("wheels")) as index:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
+        for offline, wanted, words in (
+            ([], ">=3.10,<3.13", ", for which the indexes have wheels of its pins"),
+            (["--offline"], ">=3.11,<3.15", ", and wheels of its pins may be for others"),
+        ):
+            ended = call("import", "requirements.txt", "--name", "made", "--force", "--json", *offline)
+            assert ended.status == 0, ended.err
+            assert f'python    = "{wanted}"' in Path("manifests/made.toml").read_text()
+            assert any(line.endswith(f"`python` is set to {wanted}{words}") for line in ended.data["lost"])

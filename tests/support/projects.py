@@ -203,7 +203,7 @@ class Project:
             child.communicate()
 
 
-def finish(child: "subprocess.Popen[str]", seconds: float = 120) -> Ended:
+def finish(child: "subprocess.Popen[str]", seconds: float = 600) -> Ended:
     """Wait for a program and tell how it ended."""
     out, err = child.communicate(timeout=seconds)
     return Ended(child.returncode, out, err)
@@ -237,11 +237,11 @@ def held(folder: Path, purpose: str = "tenv create tiny") -> Iterator[threading.
     def hold() -> None:
         with exclusive(folder, purpose, lambda _: None):
             holding.set()
-            release.wait(20)
+            release.wait(180)
 
     holder = threading.Thread(target=hold)
     holder.start()
-    assert holding.wait(20)
+    assert holding.wait(180)
     try:
         yield release
     finally:
@@ -249,9 +249,9 @@ def held(folder: Path, purpose: str = "tenv create tiny") -> Iterator[threading.
         holder.join()
 
 
-def until(true: Callable[[], object], seconds: float = 20) -> None:
-    """Wait until something is true; it is a failure when it takes too long."""
-    end = time.monotonic() + seconds
+def until(true: Callable[[], object]) -> None:
+    """Wait until something is true; it is a failure when it takes minutes, since the machine may be busy."""
+    end = time.monotonic() + 180
     while not true():
         assert time.monotonic() < end, "it took too long"
         time.sleep(0.01)

@@ -177,7 +177,7 @@ def test_a_failing_activation_prints_no_script_for_others(locked: Project) -> No
 @pytest.mark.parametrize("shell", [pytest.param(s, id=s.name) for s in SPOKEN if s.program and not s.stored])
 def test_a_shell_without_a_stored_script_starts_with_the_variables(shell: Spoken, created: Project) -> None:
     """nushell activates after its start files; elvish and xonsh inherit, and can deactivate."""
-    ended = created.ran("shell", "tiny", "--json", environment={"SHELL": str(shell.program), "MAX_JOBS": "777"})
+    ended = created.run("shell", "tiny", "--json", environment={"SHELL": str(shell.program), "MAX_JOBS": "777"})
     plan = json.loads(ended.out)["data"]
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), **plan["environment"]["set"], "MAX_JOBS": "777"}
     _, *options = plan["command"]

@@ -42,7 +42,8 @@ def outside(project: Project, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def files(prefix: Path) -> dict[str, str]:
     """Return the content of an environment, without tenv's own notes and what holds times."""
-    return {name: text for name, text in snapshot(prefix).items() if not name.startswith("tenv-meta")}
+    notes = ("tenv-meta", "conda-meta")  # those of rattler name its cache
+    return {name: text for name, text in snapshot(prefix).items() if not name.startswith(notes)}
 
 
 def test_an_environment_from_a_bundle_is_the_same_and_asks_no_server(

@@ -80,11 +80,11 @@ def test_no_answer_of_a_thousand_contradicts_another(
 ) -> None:
     made = list(machines())
     assert len(made) == 1000
-    if arch_list:  # half of them, by chance: each third machine has two GPUs, and other values go round, too
-        made = random.Random(arch_list).sample(made, 500)
+    if arch_list:  # a quarter of them, by chance: each third machine has two GPUs, and other values go round, too
+        made = random.Random(arch_list).sample(made, 250)
     checked, of_driver = agree(made, arch_list, tmp_path, monkeypatch)
     runs = Counter(found["run"] for found in checked.values())
-    assert min(runs[True], runs[False], runs[None]) > 100
+    assert min(runs[True], runs[False], runs[None]) > len(made) // 10
     assert {row["verdict"] for row in of_driver.values()} == {
         *("native", "minor-version", "forward", "impossible", "unknown"),
     }

@@ -96,7 +96,7 @@ def test_a_terminal_is_asked_first(created: Project, typed: str, status: int) ->
         assert select.select([ours], [], [], 60)[0], said
         said += os.read(ours, 4096)
     os.write(ours, typed.encode())
-    assert child.wait(60) == status
+    assert child.wait(180) == status
     os.close(ours)
     assert created.prefix.is_dir() == (status != 0)
     assert "the environment of the default target tiny?" in said.decode()

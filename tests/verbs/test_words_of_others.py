@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+import tomli
 
 from tenv import __version__
 from tenv.core.errors import UsageError
@@ -13,6 +14,7 @@ from tenv.verbs.requests import AddOptions, parse_request
 from tests.support.each import each
 from tests.support.fakes import make_wheel
 from tests.support.projects import Project, call
+from tests.support.source_trees import write_tree
 
 NO_SITE = Path("/nonexistent/lib/python3.11/site-packages")
 TREE = "vision @ git+https://example.com/vision"
@@ -49,6 +51,40 @@ def test_a_feature_is_added_to_listed_run_with_and_dropped_from(project: Project
 
     project.ok("drop", "tiny", "delta", "--no-create")
     assert "delta" not in project.manifest.read_text()
+
+
+def test_a_package_is_dropped_from_the_named_feature_and_platform_alone(project: Project) -> None:
+    project.widen()
+    places = ("feature.one", "feature.one.platform.win-64", "feature.two")
+    text = "".join(f'[{place}.pypi-dependencies]\ngamma = "*"\n' for place in places)
+    project.manifest.write_text(project.manifest.read_text() + text)
+
+    def left() -> list[bool]:
+        one, two = (tomli.loads(project.manifest.read_text())["feature"].get(name, {}) for name in ("one", "two"))
+        parts = (one, one.get("platform", {}).get("win-64", {}), two)
+        return ["gamma" in part.get("pypi-dependencies", {}) for part in parts]
+
+    assert left() == [True, True, True]
+    project.ok("drop", "tiny", "gamma", "--feature", "one", "--platform", "win-64")
+    assert left() == [True, False, True]
+    project.ok("drop", "tiny", "gamma", "--feature", "one")
+    assert left() == [False, False, True]
+    err = project.fails(2, "usage", "drop", "tiny", "gamma", "--feature", "one")
+    assert "has no request for `gamma` in [feature.one]" in err
+
+
+def test_the_address_of_a_file_here_is_its_path(project: Project) -> None:
+    wheel = make_wheel(project.folder / "my wheels", "near", "1.0")
+    for text in (f"near @ {wheel.as_uri()}", wheel.as_uri().replace("file://", "file://localhost")):
+        found = parse_request(text, "tiny", NO_SITE)
+        assert found.file is not None
+        assert (found.name, found.file.path) == ("near", str(wheel))
+    write_tree(project.folder / "tree")
+    found = parse_request(f"tree @ {(project.folder / 'tree').as_uri()}", "tiny", NO_SITE)
+    assert found.tree is not None
+    assert found.tree.path == str(project.folder / "tree")
+    with pytest.raises(UsageError, match="of near, not of far"):
+        parse_request(f"far @ {wheel.as_uri()}", "tiny", NO_SITE)
 
 
 def test_a_package_of_one_platform_is_asked_for_there(project: Project) -> None:

@@ -1,9 +1,12 @@
 """Why a package can't be compiled against a torch, by the extensions that its ``setup.py`` would compile."""
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+from tenv.core import process
 from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
 from tenv.facts.cuda_gpu_arch import GpuArchTable
@@ -12,7 +15,7 @@ from tenv.host.installed_torch import InstalledTorch
 from tenv.host.interface import Fact
 from tenv.host.machine import sees_gpu
 
-__all__ = ["Asked", "refusals"]
+__all__ = ["Asked", "refusals", "with_standard"]
 
 _STANDARD = re.compile(r"[-/]std[=:](?:c|gnu)\+\+(\d\d)")
 _NO_GPU = re.compile(
@@ -96,3 +99,29 @@ def _unknown_archs(asked: Asked, torch: InstalledTorch | None, table: GpuArchTab
                 f"nvcc of CUDA {row.major_minor} does not compile for sm_{major}{minor}",
                 "change TORCH_CUDA_ARCH_LIST",
             )
+
+
+def with_standard(environ: Mapping[str, str], cxx: int, folder: Path) -> dict[str, str]:
+    """Return the variables with which each compiler takes a C++ standard: of several options, the last one counts.
+
+    Args:
+        environ: The variables of the build.
+        cxx: The standard; 0 for that of the package.
+        folder: Where the scripts that start the compilers are written.
+    """
+    if not cxx:
+        return {}
+    flag, found = f"-std=c++{cxx}", {}
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, default in (("CC", "cc"), ("CXX", "c++")):
+        words = shlex.split(environ.get(name) or process.find(default, environ.get("PATH")) or default)
+        script, program = folder / default, shlex.join(words)
+        # C has no such standard, and older setuptools compiles C++ with `cc`
+        script.write_text(
+            f'#!/bin/sh\ncase " $* " in\n*.cpp\\ *|*.cc\\ *|*.cxx\\ *) exec {program} "$@" {flag} ;;\n'
+            f'*) exec {program} "$@" ;;\nesac\n'
+        )
+        script.chmod(0o755)
+        found[name] = str(script)
+    appended = f"{environ.get('NVCC_APPEND_FLAGS', '')} {flag}".strip()
+    return {**found, "NVCC_APPEND_FLAGS": appended}

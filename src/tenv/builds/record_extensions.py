@@ -1,4 +1,4 @@
-"""Print what a ``setup.py`` would compile, as JSON: ``python record_extensions.py``, in its folder.
+"""Print the extensions of a ``setup.py``, as JSON: ``python record_extensions.py``, in its folder.
 
 It runs ``setup.py`` to the call of ``setup`` and compiles nothing. The file imports nothing from tenv, since the Python
 of another environment runs it by path. Its last line is one JSON object: ``extensions``, each with ``name``,

@@ -1,6 +1,7 @@
 """``tenv create``."""
 
 import contextlib
+import functools
 import shlex
 import sys
 from dataclasses import asdict, replace
@@ -15,6 +16,7 @@ from tenv.cli.command import command, named_features, not_empty, offline_option,
 from tenv.cli.host import from_report_option, host_options, pytorch_option, taken_from_report
 from tenv.cli.output import Result, Voice, count, format_bytes, format_seconds, is_terminal, print_findings
 from tenv.cli.progress_bar import Terminal
+from tenv.core.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,6 +31,78 @@ if TYPE_CHECKING:
     from tenv.verbs.create import Created, CreateRequest, LockMode, Preview
 
 __all__ = ["create"]
+
+
+_BUNDLE_OPTIONS = (
+    click.option(
+        "--bundle",
+        "place",
+        metavar="FILE|URL",
+        callback=not_empty,
+        help="Take every file from a bundle that `tenv bundle` wrote, and use no network.",
+    ),
+    click.option(
+        "--lock-digest",
+        default="",
+        metavar="SHA256",
+        help="The sha256 of the bundle's lock: trust a bundle whose target is unknown here.",
+    ),
+    click.option(
+        "--bundle-digest",
+        default="",
+        metavar="SHA256",
+        help="Likewise the digest of the whole bundle, as `tenv bundle` printed it.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenBundle:
+    """A bundle that the command line names.
+
+    Attributes:
+        place: Its path or its address.
+        lock_digest: The sha256 that its lock must have; empty for none.
+        bundle_digest: The digest that it must have; empty for none.
+    """
+
+    place: str
+    lock_digest: str
+    bundle_digest: str
+
+    def opened(
+        self, context: "Context", target: str | None, python: str | None
+    ) -> "contextlib.AbstractContextManager[tuple[Context, str, str | None]]":
+        """Return how to create its environment; options that choose a target or a lock in another way are refused."""
+        from tenv.targets.search import AUTO  # late: as above
+        from tenv.verbs.bundle import Trust, opened  # late: few environments come from a bundle
+
+        _require_without("--bundle", "--for", "--target-from-report", "--lock-file")
+        if target == AUTO:
+            raise click.UsageError(f"--bundle and `{AUTO}` exclude each other")
+
+        def ask(lines: "Sequence[str]") -> bool:
+            context.progress.say("\n".join(lines))
+            return click.confirm("Trust it, write its manifest and its lock to your folder, and create it?", err=True)
+
+        on_terminal = sys.stdin is not None and sys.stdin.isatty() and is_terminal(sys.stderr)
+        trust = Trust(self.lock_digest, self.bundle_digest, ask if on_terminal else None)
+        return opened(context, self.place, target, python, trust)
+
+
+def bundle_options(function: "Callable[..., Result]") -> "Callable[..., Result]":
+    """Add the options of a bundle, which the function gets as one value `given`."""
+
+    @functools.wraps(function)
+    def call(*words: Any, place: str | None, lock_digest: str, bundle_digest: str, **options: Any) -> Result:
+        if place is None and (lock_digest or bundle_digest):
+            raise click.UsageError("--lock-digest and --bundle-digest are about a bundle: --bundle FILE")
+        given = GivenBundle(place, lock_digest, bundle_digest) if place is not None else None
+        return function(*words, given=given, **options)
+
+    for option in reversed(_BUNDLE_OPTIONS):
+        call = option(call)
+    return call
 
 
 @command("create", short_help="Create or repair the environment of a target.")
@@ -61,25 +135,7 @@ __all__ = ["create"]
     metavar="FEATURES",
     help="The features of the target to install too, such as debug,test; `none` removes all features.",
 )
-@click.option(
-    "--bundle",
-    "place",
-    metavar="FILE|URL",
-    callback=not_empty,
-    help="Take every file from a bundle that `tenv bundle` wrote, and use no network.",
-)
-@click.option(
-    "--lock-digest",
-    default="",
-    metavar="SHA256",
-    help="The sha256 of the bundle's lock: trust a bundle whose target is unknown here.",
-)
-@click.option(
-    "--bundle-digest",
-    default="",
-    metavar="SHA256",
-    help="Likewise the digest of the whole bundle, as `tenv bundle` printed it.",
-)
+@bundle_options
 @offline_option
 @click.option("--no-wait", is_flag=True, help="End with status 8 if another process uses the environment.")
 @click.option(
@@ -107,9 +163,7 @@ def create(
     repair: bool,
     anew: bool,
     features: str | None,
-    place: str | None,
-    lock_digest: str,
-    bundle_digest: str,
+    given: GivenBundle | None,
     offline: bool,
     no_wait: bool,
     beside: Path | None,
@@ -138,19 +192,12 @@ def create(
     from tenv.project.context import Context
     from tenv.verbs import create as workflow
 
-    mode, named = _mode(locked=locked, frozen=frozen), named_features(features)
+    mode, named = _mode(locked=locked or (given is not None and not frozen), frozen=frozen), named_features(features)
     with Terminal(voice) as progress, contextlib.ExitStack() as held:
-        context, begun = Context(progress=progress, offline=offline), None
-        if place is not None:
-            _require_alone(beside=beside, target_from_report=target_from_report, lock_file=lock_file, target=target)
-            digests = (lock_digest, bundle_digest)
-            context, target, python = held.enter_context(_from_bundle(context, place, target, python, digests))
-            mode = workflow.LockMode.LOCKED if mode is workflow.LockMode.UPDATE else mode
-        elif lock_digest or bundle_digest:
-            raise click.UsageError("--lock-digest and --bundle-digest are about a bundle: --bundle FILE")
-        options, taken = HostOptions(**host), None
+        context, begun, taken, options = Context(progress=progress, offline=offline), None, None, HostOptions(**host)
+        if given is not None:
+            context, target, python = held.enter_context(given.opened(context, target, python))
         if beside is not None:
-            _require_plain(target_from_report=target_from_report, pytorch=pytorch)
             context, begun = _begin(context, beside, target, progress, write=not dry_run)
             target = begun.target
             if dry_run and begun.text:
@@ -167,7 +214,10 @@ def create(
         if dry_run:
             return _previewed(workflow.preview(context, request, _reporter(progress)))
         made, choice = _first_that_is_served(context, request, choice, progress)
-    data = _data(made, choice, taken) | ({"for": begun.to_json()} if begun else {})
+    return _result(made, prefix, _data(made, choice, taken) | ({"for": begun.to_json()} if begun else {}))
+
+
+def _result(made: "Created", prefix: Path | None, data: dict[str, Any]) -> Result:
     return Result(data, summary=_summary(made, prefix), findings=[finding.to_json() for finding in made.findings])
 
 
@@ -188,35 +238,13 @@ def _judged(
     return context, around, choice
 
 
-def _require_alone(
-    *, beside: Path | None, target_from_report: bool, lock_file: Path | None, target: str | None
-) -> None:
-    """Refuse the options that choose a target or a lock beside the bundle's."""
-    from tenv.targets.search import AUTO  # late: as above
-
-    given = (("--for", beside), ("--target-from-report", target_from_report), ("--lock-file", lock_file))
-    for option, value in (*given, ("`auto`", target == AUTO)):
-        if value:
-            raise click.UsageError(f"--bundle and {option} exclude each other")
-
-
-def _from_bundle(
-    context: "Context", place: str, target: str | None, python: str | None, digests: tuple[str, str]
-) -> "contextlib.AbstractContextManager[tuple[Context, str, str | None]]":
-    from tenv.verbs.bundle import Trust, opened  # late: few environments come from a bundle
-
-    def ask(lines: "Sequence[str]") -> bool:
-        context.progress.say("\n".join(lines))
-        return click.confirm("Trust it, write its manifest and its lock to your folder, and create it?", err=True)
-
-    on_terminal = sys.stdin is not None and sys.stdin.isatty() and is_terminal(sys.stderr)
-    return opened(context, place, target, python, Trust(*digests, ask if on_terminal else None))
-
-
-def _require_plain(*, target_from_report: bool, pytorch: str) -> None:
-    for option, given in (("--target-from-report", target_from_report), ("--pytorch", pytorch)):
-        if given:
-            raise click.UsageError(f"--for and {option} exclude each other")
+def _require_without(option: str, *others: str) -> None:
+    """Refuse the options that exclude a given one."""
+    context = click.get_current_context()
+    given = {word for row in context.command.params for word in row.opts if context.params.get(row.name or "")}
+    for other in others:
+        if other in given:
+            raise click.UsageError(f"{option} and {other} exclude each other")
 
 
 def _begin(
@@ -226,6 +254,7 @@ def _begin(
     from tenv.project.context import Context
     from tenv.verbs.beside import begin  # late: as the verb
 
+    _require_without("--for", "--target-from-report", "--pytorch")
     begun = begin(context, path, name, write=write)
     progress.say("\n".join(begun.lines()))
     return (Context(progress=progress, offline=context.offline) if begun.written else context), begun

@@ -46,7 +46,7 @@ def _source_options(function: Callable[..., Result]) -> Callable[..., Result]:
 @_source_options
 @click.option("--feature", default="", callback=not_empty, help="Add them to this feature of the target.")
 @click.option("--platform", default="", callback=not_empty, help="Add them for this platform alone: linux-64.")
-@click.option("--editable", is_flag=True, help="They are folders; Python imports from them, as with ./FOLDER.")
+@click.option("-e", "--editable", is_flag=True, help="They are folders; Python imports from them, as with ./FOLDER.")
 @click.option("--branch", default="", callback=not_empty, help="The branch of a git repository.")
 @click.option("--tag", default="", callback=not_empty, help="The tag of a git repository.")
 @click.option("--rev", default="", callback=not_empty, help="The commit of a git repository.")
@@ -95,9 +95,13 @@ def add(
 @command("drop", short_help="Remove packages from a manifest, and lock it.")
 @click.argument("target", required=False)
 @click.argument("packages", nargs=-1, metavar="PACKAGE...")
+@click.option("--feature", default="", callback=not_empty, help="Drop them from this feature alone.")
+@click.option("--platform", default="", callback=not_empty, help="Drop them from this platform's sections alone.")
 @no_create_option
 @offline_option
-def drop(voice: Voice, *, target: str | None, packages: tuple[str, ...], no_create: bool, offline: bool) -> Result:
+def drop(
+    voice: Voice, *, target: str | None, packages: tuple[str, ...], no_create: bool, offline: bool, **placement: Any
+) -> Result:
     """Remove each PACKAGE from the manifest of TARGET, lock it, and update an existing environment.
 
     The first word is TARGET if a target has that name. Without TARGET, it is the default target of the project.
@@ -105,10 +109,13 @@ def drop(voice: Voice, *, target: str | None, packages: tuple[str, ...], no_crea
     `PACKAGE = false` drops a request of a parent. `tenv remove TARGET` removes an environment.
     """
     from tenv.verbs.edit_manifest import drop as edit  # late: heavy
+    from tenv.verbs.requests import AddOptions
+
+    given = AddOptions(**placement)
 
     def work(context: "Context", tell: _Tell) -> "Edited":
         chosen = _chosen(context, "drop", (target, *packages), voice.say)
-        return edit(context, chosen.name, chosen.packages, tell, made=not no_create)
+        return edit(context, chosen.name, chosen.packages, tell, made=not no_create, options=given)
 
     return _edited(voice, work, offline=offline)
 

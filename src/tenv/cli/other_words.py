@@ -38,6 +38,7 @@ OTHER_WORDS = {
     "environment": "`tenv list` lists the environments, `tenv create TARGET` makes one",
     "revert": "`tenv rollback TARGET` restores the previous lock of an environment",
     "undo": "`tenv rollback TARGET` restores the previous lock of an environment",
+    "task": "tenv runs no tasks, pixi and just do; `tenv run TARGET -- COMMAND` runs a program in an environment",
     "self": "tenv is upgraded by the tool that installed it: `tenv info` names its folder",
 }
 """Words of other tools, each with the command of tenv that does it."""

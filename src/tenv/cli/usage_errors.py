@@ -36,6 +36,13 @@ def form_fault(error: click.ClickException) -> tuple[str, str] | None:
     return message, _way(context, words) or _form(context)
 
 
+_OF_PACKAGES = {
+    "remove": ("tenv drop", "takes it out of the target"),
+    "create": ("tenv add", "asks for it in the target"),
+}
+"""Commands that take packages in other tools, each with tenv's for packages."""
+
+
 def _way(context: click.Context, words: Sequence[str]) -> str:
     """Return the command for words after a target; empty where their meaning is unknown."""
     from tenv.cli.other_words import target_names  # late: reads the folders of manifests
@@ -47,7 +54,11 @@ def _way(context: click.Context, words: Sequence[str]) -> str:
     if context.info_name == "tree" and len(words) == 1:
         line = f"{command} {shlex.quote(target)} --invert {shlex.quote(words[0])}"
         return f"`{line}` prints what requires {words[0]}"
-    if target_names().issuperset((target, *words)):
+    names = target_names()
+    if context.info_name in _OF_PACKAGES and target in names and names.isdisjoint(words):
+        command, effect = _OF_PACKAGES[context.info_name]
+        return f"`{command} {shlex.quote(target)} {shlex.join(words)}` {effect}"
+    if names.issuperset((target, *words)):
         lines = [f"`{command} {one}`" for one in (target, *words)]
         return f"it takes one target: {', then '.join(lines)}"
     return ""

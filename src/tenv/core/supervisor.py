@@ -92,12 +92,15 @@ class _Supervisor:
             orphan = self._is_orphan()
             grace = _GRACE_OF_BUILD if self._daemons and not orphan else _GRACE
             self._ends_at = time.monotonic() + grace
-            signal.setitimer(signal.ITIMER_REAL, grace, 0.1)
+            signal.setitimer(signal.ITIMER_REAL, grace)
             for pid in self._below() if orphan else (self._child,):
                 _send(pid, signal.SIGTERM)
-        elif time.monotonic() >= self._ends_at:
+            return
+        if time.monotonic() >= self._ends_at:
             for pid in self._below():
                 _send(pid, signal.SIGKILL)
+        # An interval would interrupt this look by the next one, on a busy machine without end.
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
 
     def _below(self) -> Iterator[int]:
         """Yield the processes below this one, those that were left by their parents among them."""

@@ -125,8 +125,9 @@ def require_features(target: Target, names: Sequence[str]) -> None:
     known = target.manifest.features
     for name in names:
         if name not in known:
-            listed = f"it has {', '.join(known)}" if known else "it has none"
-            hint = nearest(name, known) or f"{listed}; `tenv show {target.name}` lists what each brings"
+            listed = f"it has {', '.join(known)}; `tenv show {target.name}` lists what each brings"
+            adds = f"`tenv add {target.name} --feature {name} PACKAGE` makes it"
+            hint = nearest(name, known) or (listed if known else adds)
             raise UsageError(f"{target.name} has no feature `{name}`", hint=hint)
 
 

@@ -24,7 +24,7 @@ from tenv.core.errors import (
 from tenv.core.files import digest_bytes, open_regular, read_regular, storage_errors, write_atomic
 from tenv.core.progress import Bytes, Transfer
 from tenv.host.machine import current_platform
-from tenv.install.bundle import Bundle, BundleReader, Head, Member, is_bundle, write_bundle
+from tenv.install.bundle_file import Bundle, BundleReader, Head, Member, is_bundle, write_bundle
 from tenv.locks.lock import Lock
 from tenv.locks.lock_file import parse_lock
 from tenv.sources.archives.download import RemoteFile
@@ -368,8 +368,7 @@ def _trusted(context: "Context", found: Bundle, shown: str, trust: Trust) -> Seq
             hint=f"`tenv bundle {known.name}` makes a bundle of the lock here; or take its lock into this place first",
         )
     new = _new_manifests(context, found, shown)
-    if not trust.bundle_digest:
-        _require_vouched(context, found, shown, trust)
+    _require_vouched(context, found, shown, trust)
     return new
 
 
@@ -404,8 +403,11 @@ def _new_manifests(context: "Context", found: Bundle, shown: str) -> tuple[str, 
 
 def _require_vouched(context: "Context", found: Bundle, shown: str, trust: Trust) -> None:
     """Raise UsageError unless the user vouches for the lock, and for the settings that the lock does not cover."""
-    settings = _uncovered(_manifest_of(context, found))
-    if trust.lock_digest and not settings:
+    manifest, idle = _manifest_of(context, found)
+    if idle:  # it would be a target of its own here, that nobody has looked at
+        raise BundleRefusedError(f"{shown} is altered: {found.head.target} does not extend {idle[0]}")
+    settings = _uncovered(manifest)
+    if trust.bundle_digest or (trust.lock_digest and not settings):
         return
     lines = [
         f"{shown} is a bundle of {found.head.target}, which is no target here",
@@ -428,19 +430,26 @@ def _require_vouched(context: "Context", found: Bundle, shown: str, trust: Trust
     )
 
 
-def _manifest_of(context: "Context", found: Bundle) -> Manifest:
-    """Return the manifest of a bundle; raises ManifestError for one that can't be read."""
+def _manifest_of(context: "Context", found: Bundle) -> tuple[Manifest, list[str]]:
+    """Return the manifest of a bundle, and the names of those that it does not extend.
+
+    Raises:
+        ManifestError: It can't be read.
+    """
     name = found.head.target
+    idle = {Path(member).stem for member in found.manifests} - {name}
     with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
         place = Place(Origin.USER, Path(folder))
         for member, text in found.manifests.items():
             write_atomic(place.folder / member, text)
 
         def find_parent(stem: str) -> Path:
+            idle.discard(stem)
             own = place.manifest_file(stem)
             return own if own.is_file() else context.places.find_parent(stem)
 
-        return read_manifest(name, place.manifest_file(name), find_parent, f"{name}.toml of the bundle")
+        manifest = read_manifest(name, place.manifest_file(name), find_parent, f"{name}.toml of the bundle")
+        return manifest, sorted(idle)
 
 
 def _uncovered(manifest: Manifest) -> list[str]:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Edited", "add", "drop"]
 
+_ANYWHERE = AddOptions()
 _TRIES = 10
 _NAMES = {section.key: section.name for section in SECTIONS}
 
@@ -181,21 +182,24 @@ def _again(edit: "Callable[[], Edited]", command: str) -> Edited:
 
 def drop(
     context: Context, name: str, packages: Sequence[str], tell: "Callable[[Sequence[Finding]], None]",
-    *, made: bool = True,
+    *, made: bool = True, options: AddOptions = _ANYWHERE,
 ) -> Edited:  # fmt: skip
     """Remove packages from the manifest of a target; ``NAME = false`` drops a request of a parent.
+
+    With a feature or a platform in `options`, its own sections alone lose them.
 
     Raises:
         UsageError: The target is not one whose manifest can be edited, or does not ask for a package.
         NoSolutionError: No set of files satisfies the new manifest; it is then as before.
     """
-    command = shlex.join(["tenv", "drop", name, *packages])
-    return _again(lambda: _dropped(context, name, tuple(dict.fromkeys(packages)), tell, command, made=made), command)
+    command = shlex.join(["tenv", "drop", *options.words(), name, *packages])
+    rows, within = tuple(dict.fromkeys(packages)), options.section("")
+    return _again(lambda: _dropped(context, name, rows, tell, command, made=made, within=within), command)
 
 
 def _dropped(
     context: Context, name: str, packages: Sequence[str], tell: "Callable[[Sequence[Finding]], None]", command: str,
-    *, made: bool,
+    *, made: bool, within: str,
 ) -> Edited:  # fmt: skip
     target = _own(context, name)
     read = read_regular(target.file)
@@ -204,12 +208,13 @@ def _dropped(
     notes: list[str] = []
     sections: list[str] = []
     for package in packages:
-        found = list(_take(document, package))
-        inherited = _inherited(context, document, package)
+        found = list(_take(document, package, within))
+        inherited = [] if within else _inherited(context, document, package)
         if not found and not inherited:
             known = {one for key in _NAMES for one in _everywhere(target.manifest, key)}
             hint = nearest(package, known) or f"`tenv show {name}` lists its requests"
-            raise UsageError(f"{target.file} has no request for `{package}`", hint=hint)
+            where = f" in [{within.rstrip('.')}]" if within else ""
+            raise UsageError(f"{target.file} has no request for `{package}`{where}", hint=hint)
         for section, own, asked in inherited:
             _table(document, section)[own] = False
             found.append((section, f"{own} = false"))
@@ -350,10 +355,18 @@ def _put_channels(context: Context, document: Any, target: Target, requests: Seq
     return (f"the manifest names no channel, so `channels = {json.dumps(channels)}` is written",)
 
 
-def _take(document: Any, package: str) -> "list[tuple[str, str]]":
-    """Take a package out of every section, those of platforms and features too; return where it stood."""
+def _take(document: Any, package: str, within: str = "") -> "list[tuple[str, str]]":
+    """Take a package out of every section, those of platforms and features too; return where it stood.
+
+    Args:
+        document: The manifest.
+        package: The package.
+        within: The beginning of the names of the only sections that lose it, such as ``feature.debug.``.
+    """
     found = []
     for section, table in _sections(document):
+        if not section.startswith(within):
+            continue
         for own in [own for own in table or () if normalize(own) == normalize(package)]:
             del table[own]
             found.append((section, f"{own} (removed)"))

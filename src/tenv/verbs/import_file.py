@@ -44,6 +44,7 @@ from tenv.verbs.kept_locks import require_kept
 
 __all__ = ["ImportRequest", "ImportedTarget", "import_file"]
 
+_PIN = re.compile(r"\d[\w.+]*")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -167,11 +168,31 @@ def _write(
         if part:
             draft, part, raw = trial.fit(draft, part, lost, notes)
         text, asked = trial.manifest(draft)
+        if not (part or found.part or found.draft.python) and draft.python:
+            draft = _with_python_of_pins(context, asked, draft, lost)
+            text, asked = trial.manifest(draft)
     write_atomic(manifest, text)
     if part:
         write_atomic(lock, raw)
     counts = _counts(asked, part) if part else {}
     return ImportedTarget(name, chosen.name, manifest, lock if part else None, counts, tuple(lost), tuple(notes))
+
+
+def _with_python_of_pins(context: Context, asked: Manifest, draft: Draft, lost: list[str]) -> Draft:
+    """Return a draft, whose file names no Python, with the Pythons that have wheels of its pins."""
+    from tenv.verbs.published import pythons_of_pins  # late: few files have pins
+
+    rows = [row for table in draft.wheels.values() for row in table.items()]
+    pins = {name: str(row.version) for name, row in rows if _PIN.fullmatch(str(row.version))}
+    if not pins:
+        return draft
+    said = next(place for place, line in enumerate(lost) if line.endswith(f"`python` is set to {draft.python}"))
+    if not (minors := pythons_of_pins(context, asked, pins)):
+        lost[said] += ", and wheels of its pins may be for others"
+        return draft
+    python = f">={minors[0]},<3.{int(minors[-1].partition('.')[2]) + 1}"
+    lost[said] = lost[said].replace(draft.python, f"{python}, for which the indexes have wheels of its pins")
+    return replace(draft, python=python)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +282,7 @@ def _channel_of(row: Mapping[str, Any]) -> str:
 
 
 def _completed(context: Context, asked: Manifest, part: ForeignLock, lost: list[str]) -> ForeignLock:
-    """Return a lock whose source trees and archives have what their rows need; no code of theirs runs for it.
+    """Return a lock whose source trees and archives have all values of their rows; no code of theirs runs for it.
 
     A tree gets the request of the manifest. Its requirements are read where the file has none, and those of a folder in
     any case. An archive gets the wheels that its build needs.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import NetworkError, UsageError
 from tenv.core.names import channel_urls, channel_word, normalize
-from tenv.core.versions import Version, fits, is_release
+from tenv.core.versions import Version, fits, is_release, same_release
 from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags
 from tenv.locks.lock import Lock
 from tenv.locks.lock_file import read_lock
@@ -17,17 +17,18 @@ from tenv.targets.manifest import PLATFORMS, Manifest, with_features
 from tenv.targets.search import Target
 from tenv.verbs.lock import lock_target
 
-__all__ = ["CHANNEL", "Outdated", "Published", "find_outdated", "search_package"]
+__all__ = ["CHANNEL", "Outdated", "Published", "find_outdated", "pythons_of_pins", "search_package"]
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tenv.sources.wheels.pages import PublishedWheel
 
 CHANNEL = "conda-forge"
 """The channel that is asked without a target."""
 
-_PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+_OLDER_PYTHONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
+_PYTHONS = _OLDER_PYTHONS[3:]
 """The Pythons that wheels without a target are looked at for."""
 
 
@@ -86,6 +87,46 @@ def search_package(
     return found
 
 
+def pythons_of_pins(context: Context, manifest: Manifest, pins: "Mapping[str, str]") -> tuple[str, ...]:
+    """Return the newest Pythons with a wheel of each pin on every platform; none if no index has them or responds.
+
+    A release without any wheel for these Pythons does not count: a build can serve all of them.
+
+    Args:
+        context: The context of the verb.
+        manifest: The manifest whose indexes come before the user's.
+        pins: The version of each pinned package.
+    """
+    from tenv.sources.wheels.pages import wheels_by_name  # late: as in all verbs
+
+    context.progress.step("asking the indexes for the Pythons of the pins")
+    try:
+        found = wheels_by_name(context.uv(), manifest, list(pins))
+    except NetworkError:
+        return ()
+    served = []
+    for name, version in pins.items():
+        wheels = [wheel for wheel in found[name] if same_release(wheel.file.version, version)]
+        minors = {
+            minor
+            for minor in _OLDER_PYTHONS
+            if all(_serves_one(wheels, minor, manifest, platform) for platform in manifest.platforms)
+        }
+        if minors:
+            served.append(minors)
+    both = set.intersection(*served) if served else set()
+    newest = next((place for place in range(len(_OLDER_PYTHONS), 0, -1) if _OLDER_PYTHONS[place - 1] in both), 0)
+    first = next((place for place in range(newest, 0, -1) if _OLDER_PYTHONS[place - 1] not in both), 0)
+    return _OLDER_PYTHONS[first:newest]
+
+
+def _serves_one(wheels: "Iterable[PublishedWheel]", minor: str, manifest: Manifest | None, platform: str) -> bool:
+    glibc = manifest.on(platform).requirements.glibc if manifest else None
+    tags = accepted_tags(platform, minor, glibc or DEFAULT_GLIBC)
+    files = [wheel.file for wheel in wheels if _accepts(wheel.pythons, minor)]
+    return any(tag in tags for file in files for tag in file.all_tags())
+
+
 def _wheels(context: Context, manifest: Manifest | None, name: str) -> list[Published]:
     from packaging.version import Version  # late: 15 ms
 
@@ -108,15 +149,9 @@ def _wheels(context: Context, manifest: Manifest | None, name: str) -> list[Publ
 
 def _serves(wheels: "Iterable[PublishedWheel]", manifest: Manifest | None, platform: str) -> bool:
     """Return whether wheels of one release serve a platform with all Pythons of a target; without one, with any."""
-    glibc = (manifest.on(platform).requirements.glibc if manifest else None) or DEFAULT_GLIBC
-
-    def with_python(minor: str) -> bool:
-        tags = accepted_tags(platform, minor, glibc)
-        files = [wheel.file for wheel in wheels if _accepts(wheel.pythons, minor)]
-        return any(tag in tags for file in files for tag in file.all_tags())
-
     minors = manifest.python_minors() if manifest else ()
-    return all(map(with_python, minors)) if minors else any(map(with_python, _PYTHONS))
+    served = [_serves_one(wheels, minor, manifest, platform) for minor in minors or _PYTHONS]
+    return all(served) if minors else any(served)
 
 
 def _accepts(pythons: str, minor: str) -> bool:

@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import unquote
 
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import NoSolutionError, UsageError
@@ -28,7 +29,9 @@ _SPEC = re.compile(
 )
 
 _NAMED = r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[(?P<extras>[^\]]*)\])?\s*@\s*"
-_WHEEL = re.compile(rf"(?:{_NAMED})?(?P<place>[^\[\]\s]+)(?:\[(?P<more>[^\]]*)\])?")
+_WHEEL = re.compile(rf"(?:{_NAMED})?(?P<place>[^\[\]]+)(?:\[(?P<more>[^\]]*)\])?")
+_LOCAL = re.compile(r"(?<![+\w])file://(?:localhost)?(/[^\s#\[\]]*)")
+"""The address of a wheel or a folder of this machine, as pip and uv write it."""
 _FOLDER = re.compile(rf"(?:{_NAMED})?(?P<path>(?:\.{{0,2}}/|\.{{1,2}}$)[^\[\]]*)(?:\[(?P<more>[^\]]*)\])?")
 
 
@@ -131,6 +134,7 @@ def parse_request(text: str, target: str, site_packages: Path) -> TypedRequest:
     Raises:
         UsageError: The text is not a valid request.
     """
+    text = _LOCAL.sub(lambda match: unquote(match[1]), text)
     if placed := _git(text) or _wheel(text) or _folder(text):
         return placed
     if text.strip().startswith("git+"):

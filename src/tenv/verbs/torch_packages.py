@@ -6,6 +6,7 @@ network, audited and imported, and its wheel is kept by a digest of all that wen
 
 import contextlib
 import json
+import os
 import re
 import shutil
 import sys
@@ -21,7 +22,7 @@ from tenv.audits.audited_tree import open_tree
 from tenv.audits.build_note import asked_codes
 from tenv.audits.library import inspect
 from tenv.builds import record_extensions
-from tenv.builds.extension_plan import Asked, refusals
+from tenv.builds.extension_plan import Asked, refusals, with_standard
 from tenv.builds.logged_run import look_up, run_logged
 from tenv.core import process
 from tenv.core.dataclass import dataclass
@@ -94,7 +95,7 @@ def build_packages(job: Creation) -> None:
 
     Raises:
         EnvironmentBrokenError: A package can't be compiled with this torch on this machine, a build fails, or its
-            result is not what was asked for.
+            result differs from the request.
     """
     here = with_features(job.target.manifest).on(job.platform)
     table, built = job.context.facts().torch_packages, dict[str, Wheel]()
@@ -135,20 +136,22 @@ def _key(job: Creation, package: _Package) -> str:
     python = job.plan.python.path if job.plan.python and not job.plan.own_python else Path(sys.executable)
     source = [row.file, row.digest, list(row.build), row.git, row.subdirectory, row.commit, row.path]
     force = list(package.facts.force) if package.facts else []
-    tools = (
-        [] if any(one.name.startswith(("gcc", "gxx")) for one in job.lock.conda.get(job.platform, ())) else _tools(job)
-    )
-    inputs = [source, row.against, job.plan.minor, job.platform, package.archs, force, request.cxx, tools]
-    return key_of_build(["compiled", *inputs], python, given)
+    conda = job.lock.conda.get(job.platform, ())
+    tools = [] if any(one.name.startswith(("gcc", "gxx")) for one in conda) else _tools(job)
+    inputs = [source, row.against, job.plan.minor, job.platform, package.archs, force, request.cxx, tools, given]
+    # the programs of the shell's PATH count by `tools` alone: an active environment is no other input
+    return key_of_build(["compiled", *inputs], python, {"PATH": os.devnull})
 
 
 def _tools(job: Creation) -> list[list[str | int]]:
     """Return the compilers of the system, for a target that brings none."""
     found: list[list[str | int]] = []
-    for name in ("c++", "g++", "gcc", "nvcc"):
-        if program := process.find(name, job.context.environ.get("PATH")):
-            stat = Path(program).resolve().stat()
-            found.append([name, str(Path(program).resolve()), stat.st_size, stat.st_mtime_ns])
+    environ = job.context.environ
+    for words in ("c++", "gcc", environ.get("CC", ""), environ.get("CXX", "")):
+        program = process.find(words.split()[0], environ.get("PATH")) if words else None
+        if program:
+            path = Path(program).resolve()
+            found.append([words, str(path), path.stat().st_size, path.stat().st_mtime_ns])
     return found
 
 
@@ -254,7 +257,7 @@ class _Build:
             nvcc := process.find("nvcc", environ.get("PATH"))
         ):
             environ.setdefault("PYTORCH_NVCC", f"{ccache} {nvcc}")
-        return {**environ, **self._standard(environ)}
+        return {**environ, **with_standard(environ, self._package.request.cxx, self._work / "programs")}
 
     def _jobs(self, environ: Mapping[str, str]) -> tuple[int, int]:
         """Return the number of jobs, and the threads of each nvcc: together they fit into the memory."""
@@ -268,26 +271,6 @@ class _Build:
             jobs = min(jobs, fit)
         threads = own.get("NVCC_THREADS") or str(max(1, min(4, fit // jobs)))
         return jobs, int(threads) if threads.isdigit() else 1
-
-    def _standard(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """Return the variables that make each compiler take the C++ standard of the manifest: the last one counts."""
-        if not (cxx := self._package.request.cxx):
-            return {}
-        flag, found = f"-std=c++{cxx}", {}
-        folder = self._work / "programs"
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, default in (("CC", "cc"), ("CXX", "c++")):
-            program = environ.get(name) or process.find(default, environ.get("PATH")) or default
-            script = folder / default
-            # `cc` compiles C too, which has no such standard, and older setuptools compiles C++ with it
-            script.write_text(
-                f'#!/bin/sh\ncase " $* " in\n*.cpp\\ *|*.cc\\ *|*.cxx\\ *) exec {program} "$@" {flag} ;;\n'
-                f'*) exec {program} "$@" ;;\nesac\n'
-            )
-            script.chmod(0o755)
-            found[name] = str(script)
-        appended = f"{environ.get('NVCC_APPEND_FLAGS', '')} {flag}".strip()
-        return {**found, "NVCC_APPEND_FLAGS": appended}
 
     @contextlib.contextmanager
     def _source(self) -> Iterator[Path]:
@@ -318,7 +301,7 @@ class _Build:
                 yield tree
 
     def _install_needs(self, source: Path) -> None:
-        """Install what the build needs beside the target's packages: of an archive by the lock, else of the index."""
+        """Install the further requirements of the build: of an archive by the lock, else from the index."""
         row, uv, progress = self._row, self._job.uv, self._job.context.progress
         there = Wheels(self._other.prefix)
         file = source / "pyproject.toml"
@@ -352,7 +335,7 @@ class _Build:
         words = ("pip", "install", "--python", str(self._python), "--requirement", "-", "--constraints", str(limits))
         done = uv.run(*words, *uv.indexes(), text="".join(f"{line}\n" for line in lines), settings={})
         if done.status:
-            raise uv.error(done.stderr, f"what the build of {self._name} requires can't be installed")
+            raise uv.error(done.stderr, f"the build requirements of {self._name} can't be installed")
 
     def _plan(self, source: Path) -> None:
         """Print the plan of a build, and refuse one that can't end well.

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.projects import Project
-from tests.support.rarely import pairs_fast
 
 TMUX = shutil.which("tmux")
 START = {
@@ -91,10 +90,25 @@ def terminal(request: pytest.FixtureRequest, project: Project, tmp_path: Path) -
         subprocess.run([str(TMUX), "-L", made.socket, "kill-server"], capture_output=True, check=False)
 
 
-@pytest.mark.parametrize(("terminal", "case"), pairs_fast(PROGRAMS, CASES), indirect=["terminal"])
-def test_the_key_completes_what_was_begun(terminal: Terminal, case: str) -> None:
+def completes(terminal: Terminal, case: str) -> None:
     typed, wanted = CASES[case]
     terminal.type(typed)
     screen = terminal.wait(lambda screen: typed in screen)
     assert wanted not in screen
     terminal.wait(lambda screen: wanted in screen, "Tab")
+
+
+@pytest.mark.parametrize(("terminal", "case"), list(zip(PROGRAMS, CASES, strict=False)), indirect=["terminal"])
+def test_the_key_completes_what_was_begun(terminal: Terminal, case: str) -> None:
+    completes(terminal, case)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("terminal", PROGRAMS, indirect=True)
+def test_the_key_completes_all_that_can_be_begun(terminal: Terminal) -> None:
+    for case in CASES:
+        completes(terminal, case)
+        terminal.press("C-c")
+        terminal.type("clear")
+        terminal.press("Enter")
+        terminal.wait(lambda screen: "tenv" not in screen)

@@ -73,21 +73,23 @@ def test_what_may_follow(program: str, project: Project) -> None:
 def test_completion_finds_the_projects_that_commands_find(program: str, project: Project, tmp_path: Path) -> None:
     text = project.ok("completion", "bash").out.partition("_tenv_complete()")[0]
     (tmp_path / "core").write_text(text)
+    folders = {}
     for number, (name, (make, _)) in enumerate(LAYOUTS.items()):
-        for place in ("in a project", "alone"):
-            folder = (project.folder if place == "in a project" else tmp_path) / f"p{number}"
-            (folder / "deep").mkdir(parents=True)
-            make(folder)
-            done = subprocess.run(
-                [program, "-euc", '. "$0"; _tenv_find_project && echo "${_tenv_folder:-/}" || :', tmp_path / "core"],
-                env={"PATH": "/usr/bin:/bin", "PWD": str(folder / "deep")},
-                cwd=folder / "deep",
-                capture_output=True,
-                text=True,
-                check=True,
-            )
-            found = find_places(folder / "deep").project
-            assert (done.stdout.strip(), done.stderr) == (str(found or ""), ""), (name, place)
+        for place, above in (("in a project", project.folder), ("alone", tmp_path)):
+            folders[name, place] = above / f"p{number}" / "deep"
+            (above / f"p{number}" / "deep").mkdir(parents=True)
+            make(above / f"p{number}")
+    code = '. "$0"; for place; do (cd "$place"; _tenv_find_project && echo "${_tenv_folder:-/}" || echo); done'
+    done = subprocess.run(
+        [program, "-euc", code, tmp_path / "core", *folders.values()],
+        env={"PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    wanted = {case: str(find_places(folder).project or "") for case, folder in folders.items()}
+    assert dict(zip(folders, done.stdout.splitlines(), strict=True)) == wanted
+    assert done.stderr == ""
 
 
 def test_a_folder_of_no_manifests_in_a_project_hides_no_target(project: Project) -> None:

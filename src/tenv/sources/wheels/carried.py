@@ -49,8 +49,7 @@ def _sdists(lock: Lock, platform: str, minor: str) -> list[LockedTree]:
         if not row.file:
             raise UsageError(
                 f"{row.name} is built from {row.request}, so no bundle can carry it: a bundle holds files",
-                hint="build a wheel of it, and request that: "
-                f'{row.name} = {{ path = "{row.name}-{row.version}-….whl" }}',
+                hint=f"build a wheel of it and request its `path`; `tenv drop TARGET {row.name}` leaves it out",
             )
     return rows
 

@@ -27,7 +27,7 @@ from tenv.targets.manifest import Manifest, WheelRequest
 __all__ = ["CompiledSdists", "is_compiled_sdist", "needs_of_build"]
 
 _ALWAYS = ("setuptools", "ninja")
-"""What torch's ``cpp_extension.py`` needs: without ninja it compiles one file after another."""
+"""The requirements of torch's ``cpp_extension.py``: without ninja it compiles one file after another."""
 
 
 def is_compiled_sdist(request: WheelRequest) -> bool:

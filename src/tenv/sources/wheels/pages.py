@@ -1,7 +1,7 @@
 """The releases of a package on the indexes in use, read from their pages (PEP 503, PEP 691)."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html.parser import HTMLParser
 from typing import Any
 
@@ -9,6 +9,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import NetworkError
 from tenv.core.http import Interrupted, Unanswered
 from tenv.core.names import WheelFile, normalize
+from tenv.core.threads import each
 from tenv.sources.wheels.connections import bare_url
 from tenv.sources.wheels.index_requests import indexes_in_use
 from tenv.sources.wheels.index_settings import index_rows
@@ -16,7 +17,7 @@ from tenv.sources.wheels.uv import Uv
 from tenv.targets.manifest import Manifest
 from tenv.targets.wheel_origin import FLAT
 
-__all__ = ["PublishedWheel", "published_wheels"]
+__all__ = ["PublishedWheel", "published_wheels", "wheels_by_name"]
 
 _JSON = "application/vnd.pypi.simple.v1+json"
 _NO_PAGE = (401, 403, 404)
@@ -48,18 +49,26 @@ def published_wheels(uv: Uv, manifest: Manifest | None, name: str) -> list[Publi
     Raises:
         NetworkError: An index does not respond.
     """
-    if uv.offline or uv.environment.get("UV_NO_INDEX"):
-        return []
+    return wheels_by_name(uv, manifest, [name])[name]
+
+
+def wheels_by_name(uv: Uv, manifest: Manifest | None, names: Sequence[str]) -> dict[str, list[PublishedWheel]]:
+    """Return the wheels of several packages, as `published_wheels` does for one; of none without a network.
+
+    Raises:
+        NetworkError: An index does not respond.
+    """
+    if not names or uv.offline or uv.environment.get("UV_NO_INDEX"):
+        return {name: [] for name in names}
     shared = indexes_in_use(manifest, uv.environment, uv.users) if manifest else {}
     rows = index_rows({**uv.environment, **shared}, uv.configuration)
     own = [uv.users.address(index) for index in (manifest.indexes if manifest else ()) if not index.flat]
     urls = [*own, *(str(row["url"]) for row in rows if row.get("format") != FLAT)]
     if not any(row.get("default") for row in rows):  # then uv's own default is in use
-        urls += uv.index_urls(name, "3.12")[:1]
-    found = []
-    for url in dict.fromkeys(url.rstrip("/") for url in urls if url.startswith("http")):
-        found += _read(uv, url, normalize(name))
-    return found
+        urls += uv.index_urls(names[0], "3.12")[:1]
+    pages = list(dict.fromkeys(url.rstrip("/") for url in urls if url.startswith("http")))
+    found = each(lambda name: [row for url in pages for row in _read(uv, url, normalize(name))], names)
+    return dict(zip(names, found, strict=True))
 
 
 def _read(uv: Uv, url: str, name: str) -> list[PublishedWheel]:

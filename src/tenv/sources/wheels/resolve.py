@@ -136,7 +136,7 @@ def _answers(
     uv: Uv,
     asked: set[str] | None,
 ) -> Resolved:
-    """Select wheels for each case, from uv's cache where that is sure to give what the indexes give.
+    """Select wheels for each case, from uv's cache where its answer is surely the same as the indexes'.
 
     Args:
         problem: The problem.

@@ -91,7 +91,7 @@ def build_sdist(
 
     Raises:
         EnvironmentBrokenError: It can't be built, or becomes another package.
-        NetworkError: The archive or what its build needs can't be fetched.
+        NetworkError: The archive or a wheel for its build can't be fetched.
         LockStaleError: The row has other wheels for the build than the archive asks for.
     """
     variables = build_variables(access.environ)

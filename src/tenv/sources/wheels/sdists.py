@@ -31,7 +31,7 @@ def locked_sdists(problem: Problem, resolved: Mapping[str, Choices]) -> dict[str
     """Return the rows of the source archives among selected files, by platform.
 
     Raises:
-        NoSolutionError: An archive can't be read, or what its build needs has no solution.
+        NoSolutionError: An archive can't be read, or its build requirements have no solution.
         NetworkError: An archive can't be fetched.
         EnvironmentBrokenError: An archive that has to be built for its requirements can't be built.
     """
@@ -49,7 +49,7 @@ def read_sdist(problem: Problem, platform: str, row: LockedTree, *, known: bool)
         known: Whether it has its requirements.
 
     Raises:
-        NoSolutionError: The archive can't be read, or what its build needs has no solution.
+        NoSolutionError: The archive can't be read, or its build requirements have no solution.
         NetworkError: No index in use has it.
     """
     url = problem.access.uv().sdist_urls([row])[row.digest]

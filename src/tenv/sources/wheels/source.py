@@ -275,7 +275,8 @@ class WheelWork(Work):
         before, damaged = there.versions(), plan.broken(_KEY)
         if wheels or not plan.own_python:
             size = sum(need.size or 0 for need in self.needs() if not need.cached)
-            job.context.progress.step("downloading and installing", Bytes(size))
+            carried = job.context.carried is not None
+            job.context.progress.step("installing wheels" if carried else "downloading and installing", Bytes(size))
         if damaged:
             job.uv.forget(damaged)
             for info in there.distributions():

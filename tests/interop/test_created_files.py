@@ -1,0 +1,132 @@
+"""Files of public repositories, imported, locked, created and verified, from made packages of the requested names.
+
+The packages have the versions of the requests, and no contents: this shows the way from a file to an environment.
+"""
+
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli
+
+from tenv.core.names import channel_urls
+from tenv.core.versions import CondaRange, Range
+from tenv.host.machine import current_platform
+from tenv.rattler_api.records import Matcher
+from tests.interop.public_files import FILES, PublicFile
+from tests.support.conda import Channel, make_conda, make_python
+from tests.support.fakes import Index, make_wheel
+from tests.support.projects import HERE, call, write_config
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(current_platform() != "linux-64", reason="the files are for linux-64"),
+]
+
+CHOSEN = (
+    ("Cambridge-ICCS/FTorch", "conda/environment_cuda.yaml"),
+    ("EverlastEngineering/larsnet-midi", "conda-lock.yml"),
+    ("Deadshot09145/Telega-Image-Classification-Bot", "Pipfile"),
+    ("piyueh/TorchSWE", "setup.cfg"),
+)
+
+
+def created(file: PublicFile) -> str:
+    """Import a file, lock, create and verify it in the working folder; return the last words, or those of an error."""
+    for name, text in file.texts.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(text, encoding="utf-8")
+    more = ["--environment", file.environment] if file.environment else []
+    ended = call("import", Path(file.path).name, "--name", "made", "--platform", "linux-64", "--no-lock", *more)
+    if ended.status:
+        return f"import: {ended.err}"
+    manifest = Path("manifests/made.toml")
+    text = re.sub(r'^(python\s*= )".*"$', rf'\1"{HERE}.*"', manifest.read_text(), flags=re.MULTILINE)
+    found = tomli.loads(text)
+    cuda = found.get("requirements", {}).get("cuda", "")
+    with ExitStack() as stack:
+        write_config("[mirrors]\n" + "".join(_mirrors(found, cuda, stack)))
+        index = stack.enter_context(Index(Path("wheels")))
+        for name, request in _tables(found, "pypi-dependencies"):
+            _make_wheel(name, {"version": request} if isinstance(request, str) else request, cuda)
+        stack.enter_context(pytest.MonkeyPatch.context()).setenv("UV_DEFAULT_INDEX", index.url)
+        text = re.sub(r'\b((?:url|index) = )"https?://[^"]*"', rf'\1"{index.url}"', text)
+        manifest.write_text(re.sub(r'^format *= "flat"\n', "", text, flags=re.MULTILINE))
+        for words in (("lock", "made"), ("create", "made", "--no-check"), ("verify", "made")):
+            ended = call(*words)
+            if ended.status:
+                return f"{words[0]}: {ended.err}"
+    return ended.err
+
+
+def _mirrors(manifest: Mapping[str, Any], cuda: str, stack: ExitStack) -> Iterator[str]:
+    """Serve the made packages of each channel; yield the lines of settings that lead there."""
+    for place, channel in enumerate(_channels(manifest)):
+        served = stack.enter_context(Channel(Path(f"channel-{place}")))
+        for name, request in _conda(manifest, channel):
+            _make(served.folder, name, {"version": request} if isinstance(request, str) else request, cuda)
+        if place == 0:
+            make_python(served.folder)
+        served.refresh()
+        yield f'"{channel}" = ["{served.root}"]\n'
+
+
+def _make_wheel(name: str, asked: Mapping[str, Any], cuda: str) -> None:
+    version = next(one for one in _candidates(asked["version"]) if one in Range(asked["version"]))
+    if name == "torch" and cuda and "+" not in version:
+        version += f"+cu{cuda.replace('.', '')}"
+    extras: dict[str, list[str]] = {extra: [] for extra in asked.get("extras", ())}
+    make_wheel(Path("wheels"), name.replace("-", "_"), version, extras=extras)
+
+
+def _channels(manifest: Mapping[str, Any]) -> Iterator[str]:
+    rows = [request for _, request in _conda(manifest, "") if isinstance(request, Mapping)]
+    words = [*manifest.get("channels", ["conda-forge"]), *(row["channel"] for row in rows if "channel" in row)]
+    yield from dict.fromkeys(url for word in words for url in channel_urls(word))
+
+
+def _tables(manifest: Mapping[str, Any], kind: str) -> Iterator[tuple[str, Any]]:
+    for part in (manifest, manifest.get("platform", {}).get("linux-64", {}), *manifest.get("feature", {}).values()):
+        yield from part.get(kind, {}).items()
+
+
+def _conda(manifest: Mapping[str, Any], channel: str) -> Iterator[tuple[str, Any]]:
+    """Yield the requests for packages that a channel serves: all of the first one, and those that name another."""
+    first = next(url for word in manifest.get("channels", ["conda-forge"]) for url in channel_urls(word))
+    for name, request in _tables(manifest, "dependencies"):
+        word = request.get("channel") if isinstance(request, Mapping) else None
+        if name != "python" and (not channel or channel in (channel_urls(word) if word else (first,))):
+            yield name, request
+
+
+def _make(folder: Path, name: str, asked: Mapping[str, Any], cuda: str) -> None:
+    spec = f"{name} {CondaRange(asked['version']).spec}"
+    of_cuda = [f"{cuda}.0", cuda] if cuda and (name.startswith("cuda") or name == "pytorch-cuda") else []
+    named = [*of_cuda, *_candidates(asked["version"])]
+    version = next(one for one in named if Matcher().has_version(spec, name, one))
+    plain = f"cuda{cuda}_0" if cuda and name == "pytorch" else "0"
+    build = str(asked.get("build", plain)).replace("*", "x").strip("=")
+    make_conda(folder, name, version, build=build, files={f"share/made/{name}": ""})
+
+
+def _candidates(text: str) -> list[str]:
+    bounds = re.findall(r"\d[\w.]*(?:\+[\w.]+)?", text)
+    plain = [bound.rstrip(".*") for bound in bounds]
+    return [*plain, *(f"{bound}.0" for bound in plain), *(f"{bound}.1" for bound in plain), "1.0", "0"]
+
+
+@pytest.mark.usefixtures("empty_project")
+def test_public_files_become_environments(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, pythons: Path) -> None:
+    monkeypatch.setenv("RATTLER_CACHE_DIR", str(tmp_path / "packages"))
+    monkeypatch.setenv("PATH", str(pythons))
+    files = [file for file in FILES if (file.repository, file.path) in CHOSEN]
+    assert len(files) == len(CHOSEN)
+    for file in files:
+        for path in Path().iterdir():
+            if path.name != "tenv.toml":
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        assert "all files are intact" in created(file), str(file)
