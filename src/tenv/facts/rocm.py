@@ -79,7 +79,7 @@ class PytorchRocm:
 
 @dataclass(frozen=True, slots=True)
 class RocmRequires:
-    """The parts of ROCm that a PyTorch requires.
+    """The required parts of ROCm of a PyTorch.
 
     Attributes:
         since: The first release that the row was read for.
@@ -120,8 +120,8 @@ class RocmTable:
         drivers: One row per driver by AMD's name.
         modules: One row per known version of the kernel module.
         pytorches: One row per release of PyTorch, oldest first.
-        requires: What LoadHIP.cmake requires, oldest first.
-        compilers: What a hipcc compiles for.
+        requires: The requirements of LoadHIP.cmake, oldest first.
+        compilers: The architectures of each hipcc.
     """
 
     releases: tuple[RocmRelease, ...]
@@ -155,7 +155,7 @@ class RocmTable:
         return next((row for row in known if any(rocm.major_minor == one.major_minor for one in row.rocm)), None)
 
     def required(self, release: Version) -> RocmRequires | None:
-        """Return the parts that a PyTorch requires: those of the newest row up to it."""
+        """Return the required parts of a PyTorch: of the newest row up to it."""
         return next((row for row in reversed(self.requires) if row.since <= release), None)
 
     def compiler(self, hip: Version) -> HipccArchs | None:

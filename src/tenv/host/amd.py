@@ -1,4 +1,4 @@
-"""Detect the version of AMD's kernel driver and the AMD GPUs with the architectures that a build compiles for.
+"""Detect the version of AMD's kernel driver, and the AMD GPUs with their architectures.
 
 Nothing of ROCm need be installed: the kernel module and KFD's topology have both, and AMD's tools add names.
 """

@@ -419,7 +419,7 @@ class HostReport:
     toolkits: Fact[tuple[Toolkit, ...]] | Missing = field(metadata=_row("toolkits:TOOLKITS"))
     amd_driver: Fact[Version] | Missing = field(metadata=_row("amd:AMD_DRIVER"))
     amd_gpus: Fact[tuple[AmdGpu, ...]] | Missing = field(metadata=_row("amd:AMD_GPUS"))
-    rocms: Fact[tuple[Rocm, ...]] | Missing = field(metadata=_row("rocm:ROCMS"))
+    rocms: Fact[tuple[Rocm, ...]] | Missing = field(metadata=_row("rocms:ROCMS"))
     oneapi: Fact[str] | Missing = field(metadata=_row("oneapi:ONEAPI"))
     icpx: Fact[Version] | Missing = field(metadata=_row("oneapi:ICPX"))
     compilers: Fact[tuple[Compiler, ...]] | Missing = field(metadata=_row("compilers:COMPILERS"))

@@ -29,7 +29,7 @@ from tenv.host.report import (
     Rocm,
     Toolkit,
 )
-from tenv.host.rocm import PARTS
+from tenv.host.rocms import PARTS
 from tenv.locks.lock import Archive, CondaPackage, Lock, Wheel
 from tenv.targets.manifest import Manifest, Requirements
 from tenv.targets.variable_requests import VariableRequest

@@ -10,6 +10,7 @@ from tenv.core.errors import HostReportError
 from tenv.core.versions import Version
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind, fact_to_json
 from tenv.host.nvidia import pci_address
+from tenv.host.pasted.amd_tools import AMD_SMI, COLLECTED_AMD, ROCM_SMI, ROCMINFO
 from tenv.host.pasted.clean_text import lines
 from tenv.host.pasted.drivers import (
     DEVICE_QUERY,
@@ -37,7 +38,7 @@ from tenv.host.pasted.environments import (
 )
 from tenv.host.pasted.free_text import COMPILER_OUTPUT, FREE_LIST, GPU_WARNING, OLD_DRIVER, PROMPT, SENTENCES
 from tenv.host.pasted.values import Item, PastedEntry, PastedGpu, Value
-from tenv.host.report import Compiler, FabricState, FoundBy, Gpu, HostReport, Lead, Toolkit
+from tenv.host.report import AmdGpu, Compiler, FabricState, FoundBy, Gpu, HostReport, Lead, Rocm, Toolkit
 
 __all__ = ["LAYOUTS", "Clash", "Pasted", "read", "to_json", "to_report"]
 
@@ -48,12 +49,16 @@ LAYOUTS = (
     SMI_ROWS,
     SMI_TABLE,
     SMI_LIST,
+    ROCMINFO,
+    AMD_SMI,
+    ROCM_SMI,
     COMPILER_OUTPUT,  # a program's own answer, before reports about it
     DEVICE_QUERY,
     STARTED,
     GPU_WARNING,
     OLD_DRIVER,
     COLLECT_ENV,
+    COLLECTED_AMD,
     DETECTRON2,
     MMCV,
     LIGHTNING,
@@ -137,8 +142,8 @@ def _named(gpu: PastedGpu, others: _Gpus) -> PastedGpu:
 
 _Entries = list[tuple[str, PastedEntry]]
 _HINT = (
-    "paste what `python -m torch.utils.collect_env`, `nvidia-smi`, `nvcc --version`, `pip list`, `lspci -nn` or "
-    "`conda info` prints, or use the report of `tenv host --json`"
+    "paste what `python -m torch.utils.collect_env`, `nvidia-smi`, `nvcc --version`, `pip list`, `lspci -nn`, "
+    "`rocminfo`, `amd-smi` or `conda info` prints, or use the report of `tenv host --json`"
 )
 
 
@@ -239,7 +244,7 @@ def _answer(item: Item, entries: _Entries, clashes: list[Clash]) -> Fact[Any] | 
         return Missing(f"not in the text: {item.text}", ReasonKind.UNREPORTED)
     layout, taken = known[0]
     value, places = taken.value, [_place(layout, taken)]
-    if item is Item.GPUS:
+    if item in (Item.GPUS, Item.AMD_GPUS):
         lists = [entry.value for _, entry in known if isinstance(entry.value, tuple)]
         value = complete(lists)
         places += [_place(name, entry) for name, entry in known[1:] if _adds(entry.value, taken.value, value)]
@@ -287,6 +292,9 @@ def to_report(pasted: Pasted) -> HostReport:
         cuda=_each(answers[Item.CUDA], Version),
         gpus=_each(answers[Item.GPUS], lambda gpus: tuple(map(_host_gpu, gpus))),
         toolkits=_toolkits(pasted),
+        amd_driver=_each(answers[Item.AMD_DRIVER], Version),
+        amd_gpus=_each(answers[Item.AMD_GPUS], lambda gpus: tuple(AmdGpu(gpu.name, gpu.capability) for gpu in gpus)),
+        rocms=_each(answers[Item.ROCM], _rocms),
         compilers=_compilers(pasted),
         libc=_each(answers[Item.GLIBC], Version),
         cores=_each(answers[Item.CORES], int),
@@ -314,6 +322,10 @@ def _host_gpu(gpu: PastedGpu) -> Gpu:
         pci_id=gpu.pci_id,
         fabric=FabricState.read(gpu.fabric) if gpu.fabric else None,
     )
+
+
+def _rocms(release: str) -> tuple[Rocm, ...]:
+    return (Rocm("", (FoundBy(Lead.OTHER, "amd-smi version"),), Version(release)),)
 
 
 def _toolkits(pasted: Pasted) -> Fact[tuple[Toolkit, ...]] | Missing:

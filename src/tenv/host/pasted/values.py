@@ -54,6 +54,9 @@ class Item(Worded):
     WHEELS = "wheels", "the wheels of NVIDIA"
     CORES = "cores", "how many processors there are"
     GPUS = "gpus", "which GPUs there are"
+    AMD_DRIVER = "amd_driver", "the version of AMD's kernel module"
+    AMD_GPUS = "amd_gpus", "which AMD GPUs there are"
+    ROCM = "rocm", "the release of ROCm"
     OTHER = "other", "none of these"
 
 

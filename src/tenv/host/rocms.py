@@ -39,7 +39,7 @@ _ISA = re.compile(r"oclc_isa_version_([0-9a-f]{3,4})\.bc")
 
 
 def probe(places: Places | None = None) -> Fact[tuple[Rocm, ...]]:
-    """Return the installed ROCms, the one that a build takes first; an empty list without any.
+    """Return the installed ROCms, the choice of a build first; an empty list without any.
 
     Args:
         places: Where to look; None means this machine.
@@ -152,7 +152,7 @@ def _part(root: Path, name: str) -> str | None:
 
 
 def _clang(places: Places, root: Path) -> Path | None:
-    """Return the clang++ for HIP: the one that HIP_CLANG_PATH names, else ROCm's, else that of Debian's hipcc."""
+    """Return the clang++ for HIP: of HIP_CLANG_PATH, else of ROCm, else of Debian's hipcc."""
     named = places.environ.get("HIP_CLANG_PATH")
     own = [Path(named)] if named else []
     own += [root / name for name in ("lib/llvm/bin", "llvm/bin", "lib64/rocm/llvm/bin")]
@@ -165,7 +165,7 @@ def _clang(places: Places, root: Path) -> Path | None:
 
 
 def _packaged_clang(root: Path, texts: Sequence[str]) -> Path | None:
-    """Return the clang++ of the llvm folder that a text of hipcc names, else the newest with device libraries."""
+    """Return the clang++ of the llvm folder in a text of hipcc, else the newest with device libraries."""
     for text in texts:
         if match := re.search(r"/usr/lib/llvm-(\d{1,3})\b", text):
             return root / f"lib/llvm-{match[1]}/bin/clang++"

@@ -1,7 +1,7 @@
 """Check ROCm of the host: its driver, the GPUs, its compiler, its parts, and the PyTorch to build.
 
 ``tenv/facts/data/rocm.toml`` has AMD's lists. A release, a GPU or a pair that a list lacks is not listed, which is a
-warning and no error: the lists hold what AMD supports, and more works. Errors follow from what stops a build or a
+warning and no error: the lists hold AMD's support, and more works. Errors follow from the end of a build or a
 program: a compiler that does not know the GPU, a part that LoadHIP.cmake requires, a rocBLAS without kernels.
 """
 
@@ -13,7 +13,6 @@ from tenv.checks.rules.interface import Case, Finding, Scope, Severity, Unknown
 from tenv.core.versions import Version
 from tenv.host.interface import Fact, Missing, ReasonKind
 from tenv.host.report import AmdGpu, Lead, Rocm
-from tenv.host.rocm import PARTS as KNOWN_PARTS
 
 __all__ = [
     "ARCHS",
@@ -142,7 +141,7 @@ def gpu_unlisted(case: Case) -> Iterator[Finding]:
 def gpu_refused(case: Case) -> Iterator[Finding]:
     """Yield an error for each architecture of the build that HIP's compiler does not compile for.
 
-    These are those of PYTORCH_ROCM_ARCH, else of the GPUs. It is a warning for one of several GPUs: `create` lists the
+    The list is PYTORCH_ROCM_ARCH, else the GPUs. It is a warning for one of several GPUs: `create` lists the
     others.
     """
     taken = _taken(case)
@@ -195,6 +194,8 @@ def without_parts(case: Case) -> Iterator[Finding]:
     taken, source = _taken(case), case.source
     if taken is None or source is None or not taken[0].parts:
         return
+    from tenv.host.rocms import PARTS as KNOWN_PARTS  # late: only for a PyTorch to build with ROCm
+
     rocm, have = taken[0], {name for name, _ in taken[0].parts}
     by_cmake = rocm.hip if rocm.derived and rocm.hip else taken[1]
     row = case.facts.rocm.required(source.release)

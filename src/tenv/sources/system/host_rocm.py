@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from tenv.host import rocm
+from tenv.host import rocms
 from tenv.host.choice import choose_rocm
 from tenv.host.report import Rocm
 from tenv.sources.system.interface import Lack, Tool, ToolRequest, patterns
@@ -28,20 +28,20 @@ _WATCHED = ("version", "rocm_version.h", "hip_version.h", "hipcc")
 
 def find_rocm(wanted: ToolRequest) -> Tool | Lack:
     """Return the best ROCm of the system."""
-    choice = choose_rocm(rocm.probe(wanted.places).value, wanted.accepted, wanted.kept)
+    choice = choose_rocm(rocms.probe(wanted.places).value, wanted.accepted, wanted.kept)
     if choice.taken is None:
-        return Lack(wanted.name, wanted.accepted.text, choice.refused, rocm.LOOKED_AT, _INSTALL)
+        return Lack(wanted.name, wanted.accepted.text, choice.refused, rocms.LOOKED_AT, _INSTALL)
     return _tool(wanted, choice.taken)
 
 
 def _tool(wanted: ToolRequest, found: Rocm) -> Tool:
     root, clang, bitcode = Path(found.path), Path(found.clang), Path(found.bitcode)
-    packages = [folder for name, _ in found.parts for folder in rocm.cmake_folders(root, name)]
+    packages = [folder for name, _ in found.parts for folder in rocms.cmake_folders(root, name)]
     files = patterns(root, *_FILES)
     files += [path for folder in packages for path in patterns(folder, "*ersion.cmake", "*onfig.cmake")]
     files += patterns(bitcode, "*.bc") if found.bitcode else []
     programs = patterns(clang.parent, "clang", "clang++", "ld.lld", "lld", "clang-offload-bundler")
-    libraries = [path for folder in rocm.library_folders(root) for path in patterns(folder, *_LARGE)]
+    libraries = [path for folder in rocms.library_folders(root) for path in patterns(folder, *_LARGE)]
     return Tool(
         name=wanted.name,
         path=root,

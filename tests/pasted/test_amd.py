@@ -1,0 +1,74 @@
+"""What AMD's tools and `collect_env` print is read as a host report."""
+
+from tenv.core.versions import Version
+from tenv.host.interface import Fact, Missing
+from tenv.host.pasted.reader import read, to_report
+from tenv.host.report import AmdGpu, HostReport
+
+ROCMINFO = """ROCk module version 6.12.12 is loaded
+=====================
+HSA System Attributes
+=====================
+Agent 1
+*******
+  Name:                    AMD Ryzen 9 7950X 16-Core Processor
+  Marketing Name:          AMD Ryzen 9 7950X 16-Core Processor
+*******
+Agent 2
+*******
+  Name:                    gfx1100
+  Uuid:                    GPU-0
+  Marketing Name:          Radeon RX 7900 XTX
+"""
+AMD_SMI = (
+    "AMDSMI Tool: 26.0.2+39589fda | AMDSMI Library version: 26.0.2 | ROCm version: 7.0.2 | amdgpu version: 6.14.14 | "
+    "amd_hsmp version: N/A\n"
+)
+COLLECTED = """PyTorch version: 2.9.0+rocm6.4
+Is debug build: False
+CUDA used to build PyTorch: N/A
+ROCM used to build PyTorch: 6.4.43484-123eb5128
+OS: Ubuntu 24.04.3 LTS (x86_64)
+Is CUDA available: True
+CUDA runtime version: Could not collect
+GPU models and configuration: AMD Instinct MI300X (gfx942:sramecc+:xnack-)
+Nvidia driver version: Could not collect
+HIP runtime version: 6.4.43484
+MIOpen runtime version: 3.4.0
+"""
+
+
+def report(text: str) -> HostReport:
+    return to_report(read(text))
+
+
+def gpus(found: HostReport) -> tuple[AmdGpu, ...]:
+    assert isinstance(found.amd_gpus, Fact)
+    return found.amd_gpus.value
+
+
+def test_rocminfo_has_the_module_and_the_gpus_without_the_processor() -> None:
+    found = report(ROCMINFO)
+    assert isinstance(found.amd_driver, Fact)
+    assert found.amd_driver.value == Version("6.12.12")
+    assert gpus(found) == (AmdGpu("Radeon RX 7900 XTX", "gfx1100"),)
+    assert isinstance(found.gpus, Missing)
+
+
+def test_amd_smi_has_the_release_and_the_module() -> None:
+    found = report(AMD_SMI)
+    assert isinstance(found.rocms, Fact)
+    assert [one.version for one in found.rocms.value] == [Version("7.0.2")]
+    assert isinstance(found.amd_driver, Fact)
+    assert found.amd_driver.value == Version("6.14.14")
+    assert isinstance(report(AMD_SMI.replace("7.0.2", "N/A")).rocms, Missing)
+
+
+def test_collect_env_names_the_gpu_and_no_rocm_of_the_machine() -> None:
+    found = report(COLLECTED)
+    assert gpus(found) == (AmdGpu("AMD Instinct MI300X", "gfx942"),)
+    assert isinstance(found.rocms, Missing)
+
+
+def test_both_tools_complete_each_other() -> None:
+    assert gpus(report(ROCMINFO + COLLECTED.replace("AMD Instinct MI300X (gfx942:sramecc+:xnack-)", "No CUDA")))
