@@ -27,7 +27,9 @@ ADDRESSES = [
 ]
 
 
-@pytest.mark.parametrize("text", [text for text in ADDRESSES if "git+" not in text and text[0] not in "./"])
+@pytest.mark.parametrize(
+    "text", [text for text in ADDRESSES if "git+" not in text and "file:" not in text and text[0] not in "./"]
+)
 def test_add_says_why_and_how_else(text: str, project: Project) -> None:
     before = project.manifest.read_text()
     said = project.fails(2, "usage", "add", "tiny", text)
@@ -45,6 +47,7 @@ def test_add_says_why_and_how_else(text: str, project: Project) -> None:
         ("it @ git+https://example.org/it.git#subdirectory=../it", "expected a folder below"),
         ("./it", "it does not exist"),
         ("/srv/it[extra]", "/srv/it does not exist"),
+        ("it@file:///srv/it", "/srv/it does not exist"),
         (".", "no [project] of a pyproject.toml has the name"),
     ],
 )
