@@ -1,7 +1,9 @@
 """Visual C++, on a Windows made of folders; nothing of this was run on Windows itself."""
 
 import json
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +17,13 @@ from tests.host.builders import places, program, put, text
 from tests.support.each import each
 
 INSTALLER = "x86/Microsoft Visual Studio/Installer/vswhere.exe"
+
+
+def on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process believe that it runs on Windows; from Python 3.12 on, `shutil.which` asks Windows itself."""
+    monkeypatch.setattr("sys.platform", "win32")
+    asked = SimpleNamespace(NeedCurrentDirectoryForExePath=lambda _: False)
+    monkeypatch.setattr(shutil, "_winapi", asked, raising=False)
 
 
 def test_the_installations_that_vswhere_names() -> None:
@@ -98,7 +107,7 @@ def rows(found: Any) -> list[tuple[str, bool, str]]:
 def test_every_toolset_is_told_and_the_newest_studio_s_own_is_taken(
     windows: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sys.platform", "win32")
+    on_windows(monkeypatch)
     found = probe(windows)
     assert rows(found) == [
         ("19.44.35207", True, "vswhere"),
@@ -154,7 +163,7 @@ def test_elsewhere_nothing_is_started(windows: Places, tmp_path: Path) -> None:
     ],
 )
 def test_a_vswhere_that_fails_is_told(script: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.platform", "win32")
+    on_windows(monkeypatch)
     program(tmp_path / INSTALLER, script)
     found = probe(places(tmp_path, timeout=1.0, variables={"ProgramFiles(x86)": str(tmp_path / "x86")}))
     assert rows(found) == []

@@ -185,7 +185,8 @@ def make_python(folder: Path) -> Path:
     for entry in sorted((base / "lib" / f"python{minor}").iterdir()):
         if entry.name not in ("site-packages", "__pycache__", "EXTERNALLY-MANAGED"):
             files[f"lib/python{minor}/{entry.name}"] = Link(str(entry))
-    sysconfig = (base / "lib" / f"python{minor}" / "sysconfig.py").read_text()
+    module = base / "lib" / f"python{minor}" / "sysconfig.py"  # a package from 3.13 on, where Debian's is another one
+    sysconfig = module.read_text() if module.is_file() else ""
     if _DEBIANS in sysconfig:
         files[f"lib/python{minor}/sysconfig.py"] = sysconfig.replace(_DEBIANS, "prefix_scheme = 'posix_prefix'\n")
         site = f"{{sys.prefix}}/lib/python{minor}/site-packages"

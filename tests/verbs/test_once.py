@@ -5,6 +5,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from inspect import isgeneratorfunction
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -38,6 +39,10 @@ def _spied(*words: Any, **more: Any) -> Any:  # its code takes the place of a lo
     return __spy__(*words, **more)  # type: ignore[name-defined]  # noqa: F821 (a global of the look's module)
 
 
+def _spied_generator(*words: Any, **more: Any) -> Any:
+    yield from __spy__(*words, **more)  # type: ignore[name-defined]  # noqa: F821 (as above)
+
+
 def _spy(monkeypatch: pytest.MonkeyPatch, name: str, look: Any, found: Counter[str]) -> None:
     copy = FunctionType(look.__code__, look.__globals__, look.__name__, look.__defaults__, look.__closure__)
     copy.__kwdefaults__ = look.__kwdefaults__
@@ -48,7 +53,8 @@ def _spy(monkeypatch: pytest.MonkeyPatch, name: str, look: Any, found: Counter[s
         return copy(*words, **more)
 
     monkeypatch.setitem(look.__globals__, key, count)
-    monkeypatch.setattr(look, "__code__", _spied.__code__.replace(co_names=(key,)))
+    spied = _spied_generator if isgeneratorfunction(look) else _spied
+    monkeypatch.setattr(look, "__code__", spied.__code__.replace(co_names=(key,)))
     monkeypatch.setattr(look, "__defaults__", None)
     monkeypatch.setattr(look, "__kwdefaults__", None)
 

@@ -25,7 +25,7 @@ def main(folder: str) -> None:
     def ask(call: Callable[..., Any], *arguments: Any) -> dict[str, Any]:
         try:
             return {"value": call(*arguments)}
-        except nvml.NVMLError as error:
+        except (nvml.NVMLError, AttributeError) as error:  # an older nvidia-ml-py lacks a newer question
             return {"error": str(error).rstrip(".")}
 
     def fabric_state(handle: Any) -> int:
