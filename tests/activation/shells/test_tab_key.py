@@ -32,6 +32,8 @@ CASES = {
 SECONDS = 120
 """A shell with all its completions takes half a minute on a busy machine."""
 PROMPT = re.compile(r"\S[#$%>]( |$)", re.MULTILINE)
+EMPTY = re.compile(r"\S[#$%>]$")
+"""A prompt at the end of the screen, with nothing typed behind it."""
 
 pytestmark = pytest.mark.skipif(TMUX is None, reason="no tmux")
 
@@ -108,7 +110,7 @@ def test_the_key_completes_what_was_begun(terminal: Terminal, case: str) -> None
 def test_the_key_completes_all_that_can_be_begun(terminal: Terminal) -> None:
     for case in CASES:
         completes(terminal, case)
-        terminal.press("C-c")
+        terminal.wait(lambda screen: EMPTY.search(screen.rstrip()) is not None, "C-c")
         terminal.type("clear")
         terminal.press("Enter")
         terminal.wait(lambda screen: "tenv" not in screen)
