@@ -75,7 +75,15 @@ def test_every_cut_and_every_altered_byte_is_refused(tmp_path: Path) -> None:
         (lambda head: head["manifests"][0].__setitem__(0, "manifests/../x.toml"), "values that tenv does not write"),
         (lambda head: head.update(target="../x"), "values that tenv does not write"),
         (lambda head: head.update(more=1), "values that tenv does not write"),
+        (lambda head: head["files"][0].__setitem__(1, "C:x.whl"), "values that tenv does not write"),
+        (lambda head: head["files"][0].__setitem__(1, "\u00e4" * 128), "values that tenv does not write"),
+        (lambda head: head["files"][0].__setitem__(1, "FILE-1.whl"), "values that tenv does not write"),
+        (lambda head: head["manifests"].extend([head["manifests"][0]]), "values that tenv does not write"),
         (lambda head: head.update(files=[1]), "can't be read"),
+        (lambda head: head.update(files=[[]]), "can't be read"),
+        (lambda head: head.update(manifests=[[1] * 4]), "can't be read"),
+        (lambda head: head["files"][0].__setitem__(1, "\ud800"), "values|can't be read"),
+        (lambda head: head.update(schema="9" * 10000), "its schema is '9{39}, and"),
         (lambda head: head.pop("lock"), "can't be read"),
     ],
 )
@@ -84,6 +92,16 @@ def test_a_head_with_a_right_digest_and_wrong_values_is_refused(
 ) -> None:
     with pytest.raises(BundleRefusedError, match=said):
         read(forged(tiny(tmp_path), change))
+
+
+@pytest.mark.parametrize("size", [-1, -600, (8 << 20) + 1, 60 << 20])
+def test_a_head_of_a_size_that_tenv_does_not_write_is_not_read(size: int) -> None:
+    info = tarfile.TarInfo(f"tenv-bundle-{'0' * 64}.json")
+    info.size = size
+    file = io.BytesIO(info.tobuf(tarfile.GNU_FORMAT) + bytes(1 << 20))
+    with pytest.raises(BundleRefusedError, match="another first header"):
+        BundleReader(file, "tiny.tenv").open()
+    assert file.tell() == 512
 
 
 def forged(bundle: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:

@@ -2,7 +2,6 @@
 
 import os
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,7 +21,7 @@ from tenv.core.errors import (
 from tenv.core.files import digest_bytes, open_regular, read_regular, storage_errors
 from tenv.core.progress import Bytes, Transfer
 from tenv.host.machine import current_platform
-from tenv.install.bundle_file import Bundle, BundleReader, Head, Member, is_bundle, write_bundle
+from tenv.install.bundle_file import Bundle, BundleReader, Head, Member, is_bundle, is_plain, twins, write_bundle
 from tenv.locks.lock import Lock
 from tenv.locks.lock_file import parse_lock
 from tenv.sources.archives.download import RemoteFile
@@ -113,7 +112,7 @@ def bundle(
     for source in sources():
         names |= source.collect(context, store, lock, target.manifest, _minors(lock, chosen, minor))
     files = [_completed(row, names, store) for row in rows.values()]
-    _refuse_twins(files)
+    _require_names(files)
     texts = {file.stem: read_regular(file) for file in target.files}
     head = Head(
         target.name,
@@ -165,12 +164,13 @@ def _completed(row: CarriedFile, names: Mapping[str, str], store: Store) -> Carr
     return replace(row, name=row.name or names[row.sha256], size=size)
 
 
-def _refuse_twins(files: Sequence[CarriedFile]) -> None:
-    """Raise UsageError for two wheels of one name on a platform, which no folder can hold."""
-    count = Counter((row.name, platform) for row in files for platform in row.platforms if row.kind == "wheels")
-    for (name, platform), times in count.items():
-        if times > 1:
-            raise UsageError(f"the lock has {times} files named {name} on {platform}, so no bundle can carry it")
+def _require_names(files: Sequence[CarriedFile]) -> None:
+    """Raise UsageError for a name that a reader would refuse, or for two wheels that no folder can hold."""
+    if row := next((row for row in files if not is_plain(row)), None):
+        raise UsageError(f"the lock has a file named {row.name}, so no bundle can carry it")
+    if found := twins(files):
+        name, platform = found[0]
+        raise UsageError(f"the lock has several files named {name} on {platform}, so no bundle can carry it")
 
 
 def _write(context: "Context", path: Path, head: Head, texts: Sequence[bytes], store: Store) -> str:
