@@ -1,5 +1,7 @@
 """Bundles: one file for a target, and environments that are created from it without a network."""
 
+import errno
+import io
 import json
 import os
 import shutil
@@ -13,8 +15,10 @@ from typing import Any
 
 import pytest
 
-from tenv.core.files import digest
-from tenv.sources.archives.store import bundles_folder
+from tenv.core.errors import StorageError
+from tenv.core.files import digest, storage_errors
+from tenv.install.bundle_file import BundleReader
+from tenv.sources.archives.store import bundles_folder, unpacked_bundle
 from tests.support.archive_server import ask
 from tests.support.conda_project import Conda
 from tests.support.projects import HERE, PLATFORMS, Project, snapshot
@@ -139,6 +143,30 @@ def test_a_source_tree_is_refused_by_its_name(project: Project, tmp_path: Path) 
     project.ok("lock", "tiny")
     assert "vision is built from" in project.fails(2, "usage", "bundle")
     assert not Path("tiny.tenv").exists()
+
+
+def test_a_bundle_that_can_not_be_read_is_named(tmp_path: Path) -> None:
+    class Broken(io.BytesIO):
+        def read(self, _size: int | None = -1, /) -> bytes:
+            raise OSError(errno.EIO, "Input/output error")
+
+    with pytest.raises(StorageError, match=r"can't read tiny\.tenv"), storage_errors("can't write"):
+        BundleReader(Broken(), "tiny.tenv").open()
+
+
+def test_clean_leaves_the_bundle_of_a_running_create(project: Project) -> None:
+    old = bundles_folder() / "unpacked-old" / "wheels"
+    old.mkdir(parents=True)
+    part = bundles_folder() / "0.part"
+    part.write_bytes(b"1")
+    with unpacked_bundle() as folder:
+        (folder / "wheels").mkdir()
+        project.ok("clean", "--leftovers")
+        assert (folder / "wheels").is_dir()
+        assert part.exists()
+        assert not old.parent.exists()
+    project.ok("clean", "--leftovers")
+    assert not bundles_folder().exists()
 
 
 # Trust

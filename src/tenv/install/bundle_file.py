@@ -25,7 +25,7 @@ from typing import IO, Any
 from tenv import __version__
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import BundleRefusedError, HashMismatchError
-from tenv.core.files import digest_bytes, open_regular
+from tenv.core.files import digest_bytes, open_regular, storage_errors
 from tenv.core.names import is_sha256
 from tenv.core.untrusted import printable
 from tenv.sources.interface import CarriedFile
@@ -325,6 +325,8 @@ class BundleReader:
 
         Raises:
             BundleRefusedError: A byte differs, or the file ends early or late.
+            StorageError: The bundle can't be read.
+            OSError: A file can't be written.
         """
         with _hashing() as submit:
             for row in head.files:
@@ -342,7 +344,9 @@ class BundleReader:
                     raise self.refusal(f"is damaged: {row.name} in it does not have the sha256 {row.sha256}")
                 self._expect(_padding(row.size or 0), row.name)
         self._expect(_END, "its end")
-        if self._file.read(1):
+        with storage_errors(f"can't read {self.shown}"):
+            more = self._file.read(1)
+        if more:
             raise self.refusal("is damaged: bytes follow its end")
 
     def refusal(self, reason: str) -> BundleRefusedError:
@@ -367,7 +371,8 @@ class BundleReader:
             raise self.refusal(f"is damaged at {name}")
 
     def _take(self, size: int, name: str = "its head") -> bytes:
-        data = self._file.read(size)
+        with storage_errors(f"can't read {self.shown}"):  # the caller may be writing at the same time
+            data = self._file.read(size)
         if len(data) < size:
             raise self.refusal(f"ends early, at {name}")
         return data

@@ -26,7 +26,7 @@ from tenv.locks.lock import Lock
 from tenv.locks.lock_file import parse_lock
 from tenv.sources.archives.download import RemoteFile
 from tenv.sources.archives.gathering import fetcher_of
-from tenv.sources.archives.store import Store, bundles_folder, default_store
+from tenv.sources.archives.store import Store, bundles_folder, default_store, unpacked_bundle
 from tenv.sources.interface import CarriedFile, sources
 from tenv.verbs.bundle_trust import Trust, adopt, require_trust
 
@@ -236,11 +236,8 @@ def opened(
         UsageError: Nobody vouches for it.
         NetworkError: It can't be downloaded.
     """
-    folder = bundles_folder()
-    with storage_errors(f"can't create {folder}"):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="unpacked-", dir=folder, ignore_cleanup_errors=True) as unpacked:
-        carried = CarriedFiles(Path(unpacked))
+    with unpacked_bundle() as folder:
+        carried = CarriedFiles(folder)
         head = _taken(context, place, name, trust, carried)
         own = head.python if python is None and head.python else python
         yield replace(context, offline=True, carried=carried), head.target, own
@@ -322,8 +319,6 @@ def _require_files(head: Head, lock: Lock, reader: BundleReader) -> None:
 
 
 def _unpack(context: "Context", reader: BundleReader, head: Head, carried: CarriedFiles) -> None:
-    carried.wheels.mkdir()
-    carried.files.mkdir()
     platform = current_platform()
     total, done = sum(row.size or 0 for row in head.files), 0
     context.progress.step(f"comparing and unpacking the bundle of {head.target}", Bytes(total))
@@ -338,4 +333,7 @@ def _unpack(context: "Context", reader: BundleReader, head: Head, carried: Carri
         done += count
         context.progress.transfers({head.target: Transfer(head.target, done, total)})
 
-    reader.unpack(head, place, advance)
+    with storage_errors(f"can't write {carried.folder}"):
+        carried.wheels.mkdir()
+        carried.files.mkdir()
+        reader.unpack(head, place, advance)
