@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from tenv.checks.lock_verdict import JudgedLock
+
 __all__ = ["GUARDS", "main", "pytest_configure"]
 
 _VARIABLE = "TENV_TESTS_GUARD_OFF"
@@ -47,7 +49,15 @@ GUARDS: dict[str, tuple[tuple[str, ...], Callable[..., Any], str]] = {
         ("tenv.verbs.bundle._require_files",), _nothing, "test_bundles.py -k leaves_nothing",
     ),
     "trust in bundles": (
-        ("tenv.verbs.bundle._require_vouched",), _nothing, "test_bundles.py -k brings_no_target",
+        ("tenv.verbs.bundle_trust._require_vouched",), _nothing, "../verbs/test_bundle.py -k vouch",
+    ),
+    "manifests of bundles": (
+        ("tenv.verbs.bundle_trust.judge_lock",), lambda *_: JudgedLock(Path(), None),
+        "test_bundles.py -k does_not_satisfy",
+    ),
+    "files beside bundles": (
+        ("tenv.verbs.bundle_trust._require_free",), lambda context, *_: context.places.places[-2].folder,
+        "test_bundles.py -k overwritten",
     ),
     # Two guards: a name that the manifest does not ask for is refused by the comparison with it, too.
     "names of archives and wheels": (

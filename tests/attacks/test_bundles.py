@@ -75,7 +75,15 @@ def test_every_cut_and_every_altered_byte_is_refused(tmp_path: Path) -> None:
         (lambda head: head["manifests"][0].__setitem__(0, "manifests/../x.toml"), "values that tenv does not write"),
         (lambda head: head.update(target="../x"), "values that tenv does not write"),
         (lambda head: head.update(more=1), "values that tenv does not write"),
+        (lambda head: head["files"][0].__setitem__(1, "C:x.whl"), "values that tenv does not write"),
+        (lambda head: head["files"][0].__setitem__(1, "\u00e4" * 128), "values that tenv does not write"),
+        (lambda head: head["files"][0].__setitem__(1, "FILE-1.whl"), "values that tenv does not write"),
+        (lambda head: head["manifests"].extend([head["manifests"][0]]), "values that tenv does not write"),
         (lambda head: head.update(files=[1]), "can't be read"),
+        (lambda head: head.update(files=[[]]), "can't be read"),
+        (lambda head: head.update(manifests=[[1] * 4]), "can't be read"),
+        (lambda head: head["files"][0].__setitem__(1, "\ud800"), "values|can't be read"),
+        (lambda head: head.update(schema="9" * 10000), "its schema is '9{39}, and"),
         (lambda head: head.pop("lock"), "can't be read"),
     ],
 )
@@ -84,6 +92,16 @@ def test_a_head_with_a_right_digest_and_wrong_values_is_refused(
 ) -> None:
     with pytest.raises(BundleRefusedError, match=said):
         read(forged(tiny(tmp_path), change))
+
+
+@pytest.mark.parametrize("size", [-1, -600, (8 << 20) + 1, 60 << 20])
+def test_a_head_of_a_size_that_tenv_does_not_write_is_not_read(size: int) -> None:
+    info = tarfile.TarInfo(f"tenv-bundle-{'0' * 64}.json")
+    info.size = size
+    file = io.BytesIO(info.tobuf(tarfile.GNU_FORMAT) + bytes(1 << 20))
+    with pytest.raises(BundleRefusedError, match="another first header"):
+        BundleReader(file, "tiny.tenv").open()
+    assert file.tell() == 512
 
 
 def forged(bundle: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
@@ -161,14 +179,74 @@ def test_a_bundle_brings_no_target_beside_its_own(created: Project, monkeypatch:
     row = ["manifests/other.toml", digest_bytes(evil), len(evil)]
     bad = created.folder / "bad.tenv"
     bad.write_bytes(forged(whole[:lock] + member + whole[lock:], lambda head: head["manifests"].append(row)))
-    elsewhere = created.folder.parent / "elsewhere"
-    elsewhere.mkdir()
-    monkeypatch.chdir(elsewhere)
-    monkeypatch.setenv("PWD", str(elsewhere))
+    own = elsewhere(created, monkeypatch)
     words = ("create", "--bundle", str(bad), "--lock-digest", made["lock_digest"])
     assert "does not extend other" in created.fails(6, "bundle-refused", *words)
-    own = Path(os.environ["XDG_CONFIG_HOME"]) / "tenv"
     assert not own.exists() or not any(own.iterdir())
+
+
+def elsewhere(project: Project, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stand in a folder of no project; return the user's folder."""
+    folder = project.folder.parent / "elsewhere"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("PWD", str(folder))
+    return Path(os.environ["XDG_CONFIG_HOME"]) / "tenv"
+
+
+def with_manifest(bundle: bytes, text: bytes) -> bytes:
+    """Return a bundle with another manifest in place of its only one."""
+    size = tarfile.TarInfo.frombuf(bundle[:512], "utf-8", "strict").size
+    start = 512 + size + -size % 512
+    end = bundle.index(b"locks/tiny.lock\0", start)
+    info = tarfile.TarInfo("manifests/tiny.toml")
+    info.size = len(text)
+    member = info.tobuf(tarfile.GNU_FORMAT) + text + bytes(-len(text) % 512)
+    row = ["manifests/tiny.toml", digest_bytes(text), len(text)]
+    return forged(bundle[:start] + member + bundle[end:], lambda head: head.update(manifests=[row]))
+
+
+def test_a_manifest_that_its_lock_does_not_satisfy_is_refused(
+    created: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The digest of a good lock does not vouch for the requests of another manifest."""
+    made = created.ok("bundle", "--json").data
+    bad = created.folder / "bad.tenv"
+    line = 'torchx = { git = "https://example.invalid/evil.git" }'
+    text = f"{created.manifest.read_text()}{line}\n".encode()
+    bad.write_bytes(with_manifest(Path("tiny.tenv").read_bytes(), text))
+    own = elsewhere(created, monkeypatch)
+    words = ("create", "--bundle", str(bad), "--lock-digest", made["lock_digest"])
+    said = created.fails(6, "bundle-refused", *words)
+    assert "its lock does not satisfy its manifest" in said
+    assert "torchx" in said
+    assert not own.exists() or not any(own.iterdir())
+
+
+def test_no_file_of_the_user_is_overwritten(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lock without a manifest, before the bundle is read and while the user reads the question."""
+    made = created.ok("bundle", "--json").data
+    bundle, home = created.folder / "tiny.tenv", elsewhere(created, monkeypatch)
+    mine = home / "locks" / "tiny.lock"
+
+    def write() -> None:
+        mine.parent.mkdir(parents=True, exist_ok=True)
+        mine.write_text("mine")
+
+    def write_late(*_: object) -> None:
+        write()
+
+    words = ("create", "--bundle", str(bundle), "--lock-digest", made["lock_digest"])
+    for early in (True, False):
+        with monkeypatch.context() as patch:
+            if early:
+                write()
+            else:
+                mine.unlink()
+                patch.setattr("tenv.verbs.bundle._unpack", write_late)
+            assert f"is not {mine}" in created.fails(7, "lock-stale", *words)
+        assert mine.read_text() == "mine"
+        assert not (home / "manifests").exists()
 
 
 def test_a_bundle_error_is_one_of_the_network() -> None:

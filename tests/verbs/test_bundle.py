@@ -1,5 +1,7 @@
 """Bundles: one file for a target, and environments that are created from it without a network."""
 
+import errno
+import io
 import json
 import os
 import shutil
@@ -13,8 +15,10 @@ from typing import Any
 
 import pytest
 
-from tenv.core.files import digest
-from tenv.sources.archives.store import bundles_folder
+from tenv.core.errors import StorageError
+from tenv.core.files import digest, storage_errors
+from tenv.install.bundle_file import BundleReader
+from tenv.sources.archives.store import bundles_folder, unpacked_bundle
 from tests.support.archive_server import ask
 from tests.support.conda_project import Conda
 from tests.support.projects import HERE, PLATFORMS, Project, snapshot
@@ -141,6 +145,30 @@ def test_a_source_tree_is_refused_by_its_name(project: Project, tmp_path: Path) 
     assert not Path("tiny.tenv").exists()
 
 
+def test_a_bundle_that_can_not_be_read_is_named(tmp_path: Path) -> None:
+    class Broken(io.BytesIO):
+        def read(self, _size: int | None = -1, /) -> bytes:
+            raise OSError(errno.EIO, "Input/output error")
+
+    with pytest.raises(StorageError, match=r"can't read tiny\.tenv"), storage_errors("can't write"):
+        BundleReader(Broken(), "tiny.tenv").open()
+
+
+def test_clean_leaves_the_bundle_of_a_running_create(project: Project) -> None:
+    old = bundles_folder() / "unpacked-old" / "wheels"
+    old.mkdir(parents=True)
+    part = bundles_folder() / "0.part"
+    part.write_bytes(b"1")
+    with unpacked_bundle() as folder:
+        (folder / "wheels").mkdir()
+        project.ok("clean", "--leftovers")
+        assert (folder / "wheels").is_dir()
+        assert part.exists()
+        assert not old.parent.exists()
+    project.ok("clean", "--leftovers")
+    assert not bundles_folder().exists()
+
+
 # Trust
 
 
@@ -172,12 +200,14 @@ def test_outside_a_project_somebody_vouches(created: Project, monkeypatch: pytes
 
 
 def test_the_digest_of_a_lock_does_not_vouch_for_variables(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    created.manifest.write_text(created.manifest.read_text() + '[activation.env]\nMY_TOOL = "/tmp/x"\n')
+    names = [f"MY_{number}" for number in range(9)]
+    many = "".join(f'{name} = "1"\n' for name in names)
+    created.manifest.write_text(created.manifest.read_text() + '[activation.env]\nMY_TOOL = "/tmp/x"\n' + many)
     made = created.ok("bundle", "--json").data
     outside(created, monkeypatch)
     words = ("create", "--bundle", str(created.folder / "tiny.tenv"))
     said = created.fails(2, "usage", *words, "--lock-digest", made["lock_digest"])
-    assert "its manifest sets MY_TOOL" in said
+    assert f"its manifest sets {', '.join((*names, 'MY_TOOL'))}, which" in said
     created.ok(*words, "--bundle-digest", made["digest"])
 
 

@@ -75,7 +75,8 @@ class GivenBundle:
     ) -> "contextlib.AbstractContextManager[tuple[Context, str, str | None]]":
         """Return how to create its environment; options that choose a target or a lock in another way are refused."""
         from tenv.targets.search import AUTO  # late: as above
-        from tenv.verbs.bundle import Trust, opened  # late: few environments come from a bundle
+        from tenv.verbs.bundle import opened  # late: few environments come from a bundle
+        from tenv.verbs.bundle_trust import Trust
 
         _require_without("--bundle", "--for", "--target-from-report", "--lock-file")
         if target == AUTO:

@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import tarfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -24,13 +25,13 @@ from typing import IO, Any
 from tenv import __version__
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import BundleRefusedError, HashMismatchError
-from tenv.core.files import digest_bytes, open_regular
+from tenv.core.files import digest_bytes, open_regular, storage_errors
 from tenv.core.names import is_sha256
 from tenv.core.untrusted import printable
 from tenv.sources.interface import CarriedFile
 from tenv.targets.search import is_target_name
 
-__all__ = ["Bundle", "BundleReader", "Head", "Member", "is_bundle", "write_bundle"]
+__all__ = ["Bundle", "BundleReader", "Head", "Member", "is_bundle", "is_plain", "twins", "write_bundle"]
 
 SCHEMA = 1
 _PREFIX, _SUFFIX = "tenv-bundle-", ".json"
@@ -38,7 +39,11 @@ _BLOCK = tarfile.BLOCKSIZE
 _END = bytes(2 * _BLOCK)
 _CHUNK = 4 << 20
 _MAX_TEXT = 64 << 20
-"""The most bytes of the head, of a manifest and of a lock."""
+"""The most bytes of a manifest and of a lock."""
+_MAX_HEAD = 8 << 20
+"""The most bytes of the head, some 30,000 files; parsed, a hostile one takes 25 times as much memory."""
+_MAX_NAME = 255
+"""The most bytes of a name in a file system."""
 _MAX_FILE = 64 << 30
 _MAX_PARENTS = 16
 
@@ -104,28 +109,33 @@ class Head:
         """Read a head; raises ValueError for one that `to_bytes` does not write."""
         try:
             data = json.loads(raw)
-            if data["schema"] != SCHEMA:
-                raise ValueError(f"its schema is {data['schema']!r}, and this tenv reads {SCHEMA} alone")
-            head = cls(
-                data["target"],
-                tuple(data["platforms"]),
-                data["python"],
-                tuple(Member(*row) for row in data["manifests"]),
-                Member(*data["lock"]),
-                tuple(
-                    CarriedFile(kind, name, sha256, size, tuple(platforms))
-                    for kind, name, sha256, size, platforms in data["files"]
-                ),
-                data["tenv"],
-            )
-            sound = head._is_sound() and head.to_bytes() == raw
-        except (KeyError, TypeError, AttributeError, RecursionError) as error:
+            schema = data["schema"]
+            head = cls._of(data) if schema == SCHEMA else None
+            sound = head is None or (head.is_sound() and head.to_bytes() == raw)
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise ValueError("its head can't be read") from error
+        if head is None:
+            raise ValueError(f"its schema is {repr(schema)[:40]}, and this tenv reads {SCHEMA} alone")
         if not sound:
             raise ValueError("its head has values that tenv does not write")
         return head
 
-    def _is_sound(self) -> bool:
+    @classmethod
+    def _of(cls, data: Mapping[str, Any]) -> "Head":
+        return cls(
+            data["target"],
+            tuple(data["platforms"]),
+            data["python"],
+            tuple(Member(*row) for row in data["manifests"]),
+            Member(*data["lock"]),
+            tuple(
+                CarriedFile(kind, name, sha256, size, tuple(platforms))
+                for kind, name, sha256, size, platforms in data["files"]
+            ),
+            data["tenv"],
+        )
+
+    def is_sound(self) -> bool:
         """Return whether every value has its type, and no name leads anywhere."""
         texts = (self.target, self.python, self.written_by, *self.platforms)
         parents = [row.name.removeprefix("manifests/").removesuffix(".toml") for row in self.manifests]
@@ -134,25 +144,38 @@ class Head:
             all(isinstance(text, str) and printable(text) == text for text in texts)
             and is_target_name(self.target)
             and 0 < len(parents) <= _MAX_PARENTS
+            and len(set(parents)) == len(parents)
             and parents[0] == self.target
             and all(is_target_name(name.removeprefix("_")) for name in parents)
             and [row.name for row in self.manifests] == [_manifest(name) for name in parents]
             and self.lock.name == _lock(self.target)
             and all(_is_sized(row.sha256, row.size, _MAX_TEXT) for row in members)
-            and all(_is_sized(row.sha256, row.size, _MAX_FILE) and _is_plain(row) for row in self.files)
+            and all(_is_sized(row.sha256, row.size, _MAX_FILE) and is_plain(row) for row in self.files)
             and len({row.sha256 for row in self.files}) == len(self.files)
+            and not twins(self.files)
         )
+
+
+def twins(files: Sequence[CarriedFile]) -> list[tuple[str, str]]:
+    """Return the name and the platform of wheels that no folder can hold side by side."""
+    count = Counter(
+        (row.name.casefold(), platform) for row in files for platform in row.platforms if row.kind == "wheels"
+    )
+    return [key for key, times in count.items() if times > 1]
 
 
 def _is_sized(sha256: object, size: object, most: int) -> bool:
     return isinstance(sha256, str) and is_sha256(sha256) and type(size) is int and 0 <= size <= most
 
 
-def _is_plain(row: CarriedFile) -> bool:
+def is_plain(row: CarriedFile) -> bool:
+    """Return whether the name of a file is one in each file system, and its other texts are plain, too."""
     texts = (row.kind, row.name, *row.platforms)
     if not all(isinstance(text, str) and text and printable(text) == text for text in texts):
         return False
-    return row.name[0] not in ".-" and not any(sign in row.name for sign in "/\\")
+    if row.name[0] in ".-" or len(row.name.encode()) > _MAX_NAME:
+        return False
+    return not any(sign in row.name for sign in "/\\:")
 
 
 def _manifest(name: str) -> str:
@@ -281,7 +304,7 @@ class BundleReader:
         digest = info.name.removeprefix(_PREFIX).removesuffix(_SUFFIX)
         if info.name != f"{_PREFIX}{digest}{_SUFFIX}" or not is_sha256(digest):
             raise self.refusal("is no bundle of tenv")
-        if info.size > _MAX_TEXT or first != _header(info.name, info.size):
+        if not 0 <= info.size <= _MAX_HEAD or first != _header(info.name, info.size):
             raise self.refusal("is damaged: tenv writes another first header")
         raw = self._content(Member(info.name, digest, info.size))
         try:
@@ -302,6 +325,8 @@ class BundleReader:
 
         Raises:
             BundleRefusedError: A byte differs, or the file ends early or late.
+            StorageError: The bundle can't be read.
+            OSError: A file can't be written.
         """
         with _hashing() as submit:
             for row in head.files:
@@ -319,7 +344,9 @@ class BundleReader:
                     raise self.refusal(f"is damaged: {row.name} in it does not have the sha256 {row.sha256}")
                 self._expect(_padding(row.size or 0), row.name)
         self._expect(_END, "its end")
-        if self._file.read(1):
+        with storage_errors(f"can't read {self.shown}"):
+            more = self._file.read(1)
+        if more:
             raise self.refusal("is damaged: bytes follow its end")
 
     def refusal(self, reason: str) -> BundleRefusedError:
@@ -344,7 +371,8 @@ class BundleReader:
             raise self.refusal(f"is damaged at {name}")
 
     def _take(self, size: int, name: str = "its head") -> bytes:
-        data = self._file.read(size)
+        with storage_errors(f"can't read {self.shown}"):  # the caller may be writing at the same time
+            data = self._file.read(size)
         if len(data) < size:
             raise self.refusal(f"ends early, at {name}")
         return data

@@ -2,8 +2,7 @@
 
 import os
 import tempfile
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,31 +16,26 @@ from tenv.core.errors import (
     FileExistsAlreadyError,
     HashMismatchError,
     HostError,
-    LockStaleError,
-    UnknownTargetError,
     UsageError,
 )
-from tenv.core.files import digest_bytes, open_regular, read_regular, storage_errors, write_atomic
+from tenv.core.files import digest_bytes, open_regular, read_regular, storage_errors
 from tenv.core.progress import Bytes, Transfer
 from tenv.host.machine import current_platform
-from tenv.install.bundle_file import Bundle, BundleReader, Head, Member, is_bundle, write_bundle
+from tenv.install.bundle_file import Bundle, BundleReader, Head, Member, is_bundle, is_plain, twins, write_bundle
 from tenv.locks.lock import Lock
 from tenv.locks.lock_file import parse_lock
 from tenv.sources.archives.download import RemoteFile
 from tenv.sources.archives.gathering import fetcher_of
-from tenv.sources.archives.store import Store, bundles_folder, default_store
+from tenv.sources.archives.store import Store, bundles_folder, default_store, unpacked_bundle
 from tenv.sources.interface import CarriedFile, sources
-from tenv.targets.manifest import Manifest
-from tenv.targets.manifest_file import read_manifest
-from tenv.targets.search import Origin, Place, Target
+from tenv.verbs.bundle_trust import Trust, adopt, require_trust
 
 if TYPE_CHECKING:
     from tenv.project.context import Context
 
-__all__ = ["Bundled", "Question", "Trust", "bundle", "opened"]
+__all__ = ["Bundled", "bundle", "opened"]
 
 _WEB = ("http://", "https://")
-_NAMED = 5
 
 
 # Writing
@@ -118,7 +112,7 @@ def bundle(
     for source in sources():
         names |= source.collect(context, store, lock, target.manifest, _minors(lock, chosen, minor))
     files = [_completed(row, names, store) for row in rows.values()]
-    _refuse_twins(files)
+    _require_names(files)
     texts = {file.stem: read_regular(file) for file in target.files}
     head = Head(
         target.name,
@@ -170,12 +164,13 @@ def _completed(row: CarriedFile, names: Mapping[str, str], store: Store) -> Carr
     return replace(row, name=row.name or names[row.sha256], size=size)
 
 
-def _refuse_twins(files: Sequence[CarriedFile]) -> None:
-    """Raise UsageError for two wheels of one name on a platform, which no folder can hold."""
-    count = Counter((row.name, platform) for row in files for platform in row.platforms if row.kind == "wheels")
-    for (name, platform), times in count.items():
-        if times > 1:
-            raise UsageError(f"the lock has {times} files named {name} on {platform}, so no bundle can carry it")
+def _require_names(files: Sequence[CarriedFile]) -> None:
+    """Raise UsageError for a name that a reader would refuse, or for two wheels that no folder can hold."""
+    if row := next((row for row in files if not is_plain(row)), None):
+        raise UsageError(f"the lock has a file named {row.name}, so no bundle can carry it")
+    if found := twins(files):
+        name, platform = found[0]
+        raise UsageError(f"the lock has several files named {name} on {platform}, so no bundle can carry it")
 
 
 def _write(context: "Context", path: Path, head: Head, texts: Sequence[bytes], store: Store) -> str:
@@ -219,25 +214,6 @@ def _drop_damaged(head: Head, store: Store) -> None:
 # Reading
 
 
-Question = Callable[[Sequence[str]], bool]
-"""Prints lines about a bundle, and returns whether the user trusts it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Trust:
-    """The word of the user for a bundle for a target that is unknown here.
-
-    Attributes:
-        lock_digest: The sha256 of the lock that it must have; empty for none.
-        bundle_digest: The digest that it must have, as `tenv bundle` prints it; empty for none.
-        ask: Asks the user; None without a terminal.
-    """
-
-    lock_digest: str = ""
-    bundle_digest: str = ""
-    ask: Question | None = None
-
-
 @contextmanager
 def opened(
     context: "Context", place: str, name: str | None, python: str | None, trust: Trust
@@ -260,11 +236,8 @@ def opened(
         UsageError: Nobody vouches for it.
         NetworkError: It can't be downloaded.
     """
-    folder = bundles_folder()
-    with storage_errors(f"can't create {folder}"):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="unpacked-", dir=folder, ignore_cleanup_errors=True) as unpacked:
-        carried = CarriedFiles(Path(unpacked))
+    with unpacked_bundle() as folder:
+        carried = CarriedFiles(folder)
         head = _taken(context, place, name, trust, carried)
         own = head.python if python is None and head.python else python
         yield replace(context, offline=True, carried=carried), head.target, own
@@ -316,10 +289,10 @@ def _unpacked(
         if (platform := current_platform()) not in head.platforms:
             raise HostError(f"{shown} has files for {', '.join(head.platforms)}; this host is {platform}")
         _require_files(head, lock, reader)
-        new = _trusted(context, found, shown, trust)
+        new = require_trust(context, found, reader, trust)
         _unpack(context, reader, head, carried)
     if new:
-        _adopt(context, found, new)
+        adopt(context, found, new, shown)
     return head
 
 
@@ -345,125 +318,7 @@ def _require_files(head: Head, lock: Lock, reader: BundleReader) -> None:
             raise reader.refusal(f"is altered: its head describes {row.name or sha256} in another way than its lock")
 
 
-def _trusted(context: "Context", found: Bundle, shown: str, trust: Trust) -> Sequence[str]:
-    """Return the names of the manifests to write here; none for a target that is known here by the same lock.
-
-    Raises:
-        LockStaleError: The lock is not the one of the target here, or not of the named digest.
-        UsageError: Nobody vouches for the bundle.
-    """
-    lock_digest = found.head.lock.sha256
-    for given, own, what in (
-        (trust.lock_digest, lock_digest, "lock"),
-        (trust.bundle_digest, found.digest, "head"),
-    ):
-        if given and given.lower().removeprefix("sha256:") != own:
-            raise LockStaleError(f"{shown}: its {what} has the sha256 {own}, not {given}")
-    if known := _known(context, found.head.target):
-        if _has_lock(known, found.lock):
-            return ()
-        here = f"is not {known.lock_file}" if known.lock_file.is_file() else f"and there is no {known.lock_file}"
-        raise LockStaleError(
-            f"{shown}: its lock has the sha256 {lock_digest}, {here}",
-            hint=f"`tenv bundle {known.name}` makes a bundle of the lock here; or take its lock into this place first",
-        )
-    new = _new_manifests(context, found, shown)
-    _require_vouched(context, found, shown, trust)
-    return new
-
-
-def _known(context: "Context", name: str) -> Target | None:
-    try:
-        return context.places.find(name)
-    except UnknownTargetError:
-        return None
-
-
-def _has_lock(target: Target, lock: bytes) -> bool:
-    return target.lock_file.is_file() and read_regular(target.lock_file) == lock
-
-
-def _new_manifests(context: "Context", found: Bundle, shown: str) -> tuple[str, ...]:
-    """Return the manifests of a bundle that are not here; raises LockStaleError for one that differs here."""
-    new = []
-    for member, text in found.manifests.items():
-        stem = Path(member).stem
-        try:
-            file = context.places.find_parent(stem)
-        except UnknownTargetError:
-            new.append(member)
-            continue
-        if read_regular(file) != text:
-            raise LockStaleError(
-                f"{shown}: its manifest {found.head.target} extends {stem}, which differs here ({file})",
-                hint=f"the bundle was written by tenv {found.head.written_by}: install that release",
-            )
-    return tuple(new)
-
-
-def _require_vouched(context: "Context", found: Bundle, shown: str, trust: Trust) -> None:
-    """Raise UsageError unless the user vouches for the lock, and for the settings that the lock does not cover."""
-    manifest, idle = _manifest_of(context, found)
-    if idle:  # it would be a target of its own here, that nobody has looked at
-        raise BundleRefusedError(f"{shown} is altered: {found.head.target} does not extend {idle[0]}")
-    settings = _uncovered(manifest)
-    if trust.bundle_digest or (trust.lock_digest and not settings):
-        return
-    lines = [
-        f"{shown} is a bundle of {found.head.target}, which is no target here",
-        f"  lock    sha256:{found.head.lock.sha256}",
-        f"  bundle  sha256:{found.digest}",
-        *([f"  its manifest sets {', '.join(settings[:_NAMED])}"] if settings else []),
-    ]
-    if trust.ask and trust.ask(lines):
-        return
-    if trust.ask:
-        raise UsageError(f"{shown} is not trusted: nothing was changed")
-    if trust.lock_digest:
-        raise UsageError(
-            f"{shown}: its manifest sets {', '.join(settings[:_NAMED])}, which the digest of a lock does not cover",
-            hint=f"`--bundle-digest {found.digest}` vouches for all of it, if you know that digest from its maker",
-        )
-    raise UsageError(
-        f"{shown} is a bundle of {found.head.target}, which is no target here, and nothing vouches for it",
-        hint="`--lock-digest SHA256` or `--bundle-digest SHA256` does, with the digest that `tenv bundle` printed",
-    )
-
-
-def _manifest_of(context: "Context", found: Bundle) -> tuple[Manifest, list[str]]:
-    """Return the manifest of a bundle, and the names of those that it does not extend.
-
-    Raises:
-        ManifestError: It can't be read.
-    """
-    name = found.head.target
-    idle = {Path(member).stem for member in found.manifests} - {name}
-    with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
-        place = Place(Origin.USER, Path(folder))
-        for member, text in found.manifests.items():
-            write_atomic(place.folder / member, text)
-
-        def find_parent(stem: str) -> Path:
-            idle.discard(stem)
-            own = place.manifest_file(stem)
-            return own if own.is_file() else context.places.find_parent(stem)
-
-        manifest = read_manifest(name, place.manifest_file(name), find_parent, f"{name}.toml of the bundle")
-        return manifest, sorted(idle)
-
-
-def _uncovered(manifest: Manifest) -> list[str]:
-    """Return the settings of a manifest that change an activation or a build, and that no lock has."""
-    parts = [manifest, *manifest.by_platform.values()]
-    parts += [part for feature in manifest.features.values() for part in (feature, *feature.by_platform.values())]
-    names = sorted({name for part in parts for name in part.environment})
-    storages = sorted({f"build.cache-storage {part.cache_storage}" for part in parts if part.cache_storage})
-    return [*names, *storages]
-
-
 def _unpack(context: "Context", reader: BundleReader, head: Head, carried: CarriedFiles) -> None:
-    carried.wheels.mkdir()
-    carried.files.mkdir()
     platform = current_platform()
     total, done = sum(row.size or 0 for row in head.files), 0
     context.progress.step(f"comparing and unpacking the bundle of {head.target}", Bytes(total))
@@ -478,13 +333,7 @@ def _unpack(context: "Context", reader: BundleReader, head: Head, carried: Carri
         done += count
         context.progress.transfers({head.target: Transfer(head.target, done, total)})
 
-    reader.unpack(head, place, advance)
-
-
-def _adopt(context: "Context", found: Bundle, new: Sequence[str]) -> None:
-    """Write the manifest and the lock of a bundle to the user's configuration folder."""
-    home = next(place.folder for place in context.places.places if place.origin is Origin.USER)
-    for member in new:
-        write_atomic(home / member, found.manifests[member])
-    write_atomic(home / found.head.lock.name, found.lock)
-    context.progress.say(f"{home / 'manifests' / found.head.target}.toml and its lock are new, from the bundle")
+    with storage_errors(f"can't write {carried.folder}"):
+        carried.wheels.mkdir()
+        carried.files.mkdir()
+        reader.unpack(head, place, advance)

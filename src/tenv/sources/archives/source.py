@@ -3,12 +3,10 @@
 import os
 import sys
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
-from tenv.core.files import empty_folder
 from tenv.core.names import file_at, normalize
 from tenv.core.prefix import ARCHIVES
 from tenv.locks.lock import Archive, Lock, LockedFile
@@ -101,11 +99,15 @@ class ArchiveSource(Source):
 
     def caches(self, access: Access) -> "Iterator[SourceCache]":  # noqa: ARG002
         """Yield the store, and the leftovers of bundles."""
-        from tenv.sources.archives.store import bundles_folder, default_store  # late: only for `tenv clean`
+        from tenv.sources.archives.store import (
+            bundles_folder,
+            clear_bundles,
+            default_store,
+        )  # late: only for `tenv clean`
 
         store, bundles = default_store(), bundles_folder()
         yield SourceCache("archives", store.folder, store.clear)
-        yield SourceCache("parts of bundles", bundles, partial(empty_folder, bundles, lambda _: True), leftover=True)
+        yield SourceCache("parts of bundles", bundles, clear_bundles, leftover=True)
 
     def contents(self, access: Access, lock: Lock, environment: "Environment", state: "State") -> "Iterator[Expected]":  # noqa: ARG002
         """Yield the files of archives, unpacked anew from downloads with the digests of the lock."""

@@ -26,9 +26,9 @@ from enum import StrEnum
 from pathlib import Path, PurePosixPath
 
 from tenv.core.dataclass import dataclass
-from tenv.core.errors import ForeignFolderError
+from tenv.core.errors import EnvironmentBusyError, ForeignFolderError
 from tenv.core.file_content import read_text
-from tenv.core.files import digest, exclusive, storage_errors, write_atomic
+from tenv.core.files import digest, empty_folder, exclusive, storage_errors, write_atomic
 from tenv.core.names import is_sha256
 from tenv.core.other_users import open_part, others_write
 from tenv.core.unpack_limits import UnpackLimits
@@ -39,7 +39,7 @@ from tenv.sources.archives.unpack import Contents, File, unpack
 from tenv.targets.config import safe_folders
 from tenv.targets.search import settings_folder
 
-__all__ = ["Damage", "Store", "Tree", "bundles_folder", "default_store"]
+__all__ = ["Damage", "Store", "Tree", "bundles_folder", "clear_bundles", "default_store", "unpacked_bundle"]
 
 _SCHEMA = 1
 _PARTS = ("files", "parts", "trees")
@@ -47,6 +47,8 @@ _TAG = "CACHEDIR.TAG"
 _MARK = "Signature: 8a477f597d28d172789f06886806bc55\n# The store of archives of tenv: `tenv clean --archives`\n"
 _CLONE = 0x40049409
 """FICLONE of linux/fs.h: makes one file share the blocks of another."""
+
+_UNPACKED, _USE = "unpacked-", "use"
 
 
 class Sharing(StrEnum):
@@ -307,6 +309,36 @@ def default_store(say: Callable[[str], None] = lambda _: None, limits: UnpackLim
 def bundles_folder() -> Path:
     """Return the folder of downloads of bundles and of unpacked ones; each command removes its own."""
     return _cache() / "bundles"
+
+
+@contextlib.contextmanager
+def unpacked_bundle() -> Iterator[Path]:
+    """Yield a new folder for an unpacked bundle; `clear_bundles` removes nothing of a process that has one."""
+    import tempfile  # late: few environments come from a bundle
+
+    folder = bundles_folder()
+    with storage_errors(f"can't create {folder}"):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        made = tempfile.TemporaryDirectory(prefix=_UNPACKED, dir=folder, ignore_cleanup_errors=True)
+    with made as name, exclusive(Path(name) / _USE, "tenv create --bundle", lambda _: None):
+        yield Path(name)
+
+
+def clear_bundles() -> None:
+    """Remove the leftovers of bundles; a download stays while any command uses a bundle, since it may be its own."""
+    folder = bundles_folder()
+    used = {path for path in folder.glob(f"{_UNPACKED}*") if _is_used(path)}
+    empty_folder(folder, lambda path: path not in used and not (used and path.suffix == ".part"))
+
+
+def _is_used(unpacked: Path) -> bool:
+    if unpacked.is_symlink() or not unpacked.is_dir():
+        return False
+    try:
+        with exclusive(unpacked / _USE, "tenv clean", lambda _: None, 0):
+            return False
+    except EnvironmentBusyError:
+        return True
 
 
 def _cache() -> Path:
