@@ -142,7 +142,7 @@ def gpu_refused(case: Case) -> Iterator[Finding]:
     """Yield an error for each architecture of the build that HIP's compiler does not compile for.
 
     The list is PYTORCH_ROCM_ARCH, else the GPUs. It is a warning for one of several GPUs: `create` lists the
-    others.
+    others. Generic names (``gfx11-generic``) are neither in the compiler's list nor in the names of its libraries.
     """
     taken = _taken(case)
     if taken is None:
@@ -150,7 +150,7 @@ def gpu_refused(case: Case) -> Iterator[Finding]:
     request = case.manifest.environment.get(ARCHS)
     text = (request.text or "") if request else case.exported.get(ARCHS, "")
     named = [word.partition(":")[0] for word in re.split(r"[;,\s]+", text) if word.startswith("gfx")]
-    asked = list(dict.fromkeys(named or [gpu.gfx for gpu in _gpus(case)]))
+    asked = [gfx for gfx in dict.fromkeys(named or [gpu.gfx for gpu in _gpus(case)]) if not gfx.endswith("-generic")]
     rocm, row = taken[0], case.facts.rocm.compiler(taken[0].hip or taken[1])
     known = rocm.compiles if rocm.compiles is not None else row.takes if row else ()
     refused = [gfx for gfx in asked if (gfx not in known if rocm.compiles is not None else row and gfx in row.refuses)]
