@@ -28,7 +28,7 @@ __all__ = [
 _VERSION = "/sys/module/amdgpu/version"
 _MODULE = "/sys/module/amdgpu"
 _NODES = "sys/class/kfd/kfd/topology/nodes"
-_TARGET = re.compile(r"^gfx_target_version\s+(\d+)$", re.MULTILINE)
+_TARGET = re.compile(r"^gfx_target_version[ \t]+([0-9]{1,7})$", re.MULTILINE)
 _NUMBER = re.compile(r"(?a)\d{1,4}(\.\d{1,4}){1,3}")
 
 
@@ -60,19 +60,23 @@ def gfx_of_kfd(number: int) -> str:
 def parse_rocminfo(text: str) -> tuple[AmdGpu, ...]:
     """Return the GPUs in the output of ``rocminfo``."""
     found = []
-    for agent in re.split(r"^\s*Agent\s+\d+\s*$", text, flags=re.MULTILINE)[1:]:
-        gfx = re.search(r"^\s*Name:\s+(gfx[0-9a-f]+)\s*$", agent, re.MULTILINE)
-        name = re.search(r"^\s*Marketing Name:[ \t]*(\S.*?)?[ \t]*$", agent, re.MULTILINE)
+    for agent in re.split(r"^[ \t]*Agent[ \t]+\d+[ \t]*$", text, flags=re.MULTILINE)[1:]:
+        gfx = re.search(r"^[ \t]*Name:[ \t]+(gfx[0-9a-f]+)[ \t]*$", agent, re.MULTILINE)
+        name = re.search(r"^[ \t]*Marketing Name:[ \t]*(\S.*?)?[ \t]*$", agent, re.MULTILINE)
         if gfx:
             found.append(AmdGpu(name[1] or "" if name else "", gfx[1]))
     return tuple(found)
 
 
 def parse_amd_smi(text: str) -> tuple[AmdGpu, ...]:
-    """Return the GPUs in the output of ``amd-smi static --asic``, as text or with ``--json``."""
+    """Return the GPUs in the output of ``amd-smi static --asic``, as text or with ``--json``.
+
+    A prompt with the command may come before the JSON.
+    """
+    start = re.search(r"^[\[{]", text, re.MULTILINE)
     try:
-        rows = json.loads(text)
-    except ValueError:
+        rows, _ = json.JSONDecoder().raw_decode(text, start.start() if start else 0)
+    except (ValueError, RecursionError):
         rows = _blocks(text)
     if isinstance(rows, dict):
         rows = rows.get("gpu_data", [])
@@ -85,7 +89,7 @@ def parse_amd_smi(text: str) -> tuple[AmdGpu, ...]:
 
 
 def _blocks(text: str) -> list[dict[str, str]]:
-    blocks = re.split(r"^\s*GPU:\s*\d+\s*$", text, flags=re.MULTILINE)[1:]
+    blocks = re.split(r"^[ \t]*GPU:[ \t]*\d+[ \t]*$", text, flags=re.MULTILINE)[1:]
     return [
         {key.lower(): words.strip() for key, words in re.findall(r"^[ \t]*(\w+):[ \t]*(\S.*)$", block, re.MULTILINE)}
         for block in blocks
