@@ -397,3 +397,14 @@ def test_torch_wheels_are_found_by_release(facts: Facts) -> None:
     assert {(row.version.major_minor, row.least_cxx) for row in table.wheels if row.version >= Version("2.13")} == {
         *(("2.13", 17), ("2.14", 20), ("2.15", 20))
     }
+
+
+def test_a_driver_of_rocm_lists_each_release_that_names_it(facts: Facts) -> None:
+    drivers = {row.amdgpu: row for row in facts.rocm.drivers}
+    apart = [
+        f"{name} x {row['rocm']}"
+        for row in written("rocm")["release"]
+        for name in row["driver"]
+        if (driver := drivers.get(".".join(name.split(".")[:2]))) and not driver.lists(Version(row["rocm"]))
+    ]
+    assert apart == []

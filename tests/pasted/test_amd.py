@@ -1,9 +1,11 @@
 """What AMD's tools and `collect_env` print is read as a host report."""
 
 from tenv.core.versions import Version
+from tenv.host.amd import parse_amd_smi
 from tenv.host.interface import Fact, Missing
 from tenv.host.pasted.reader import read, to_report
 from tenv.host.report import AmdGpu, HostReport
+from tenv.host.report_json import parse
 
 ROCMINFO = """ROCk module version 6.12.12 is loaded
 =====================
@@ -72,3 +74,15 @@ def test_collect_env_names_the_gpu_and_no_rocm_of_the_machine() -> None:
 
 def test_both_tools_complete_each_other() -> None:
     assert gpus(report(ROCMINFO + COLLECTED.replace("AMD Instinct MI300X (gfx942:sramecc+:xnack-)", "No CUDA")))
+
+
+ASIC_JSON = """[{"gpu": 0, "asic": {"market_name": "AMD Instinct MI300X", "target_graphics_version": "gfx942"}}]"""
+
+
+def test_the_json_of_amd_smi_is_a_host_report() -> None:
+    for text in (ASIC_JSON, f'{{"gpu_data": {ASIC_JSON}}}', f"$ amd-smi static --asic --json\n{ASIC_JSON}\n"):
+        assert gpus(parse(text, "asic.json").report) == (AmdGpu("AMD Instinct MI300X", "gfx942"),)
+
+
+def test_brackets_without_end_are_no_gpus() -> None:
+    assert parse_amd_smi("[ 1,\n" + "[\n" * 30_000 + "TARGET_GRAPHICS_VERSION\n") == ()

@@ -111,7 +111,9 @@ def _rocm_parts(text: str) -> Iterator[RocmPart]:
     open_: list[tuple[Version | None, Version | None]] = []
     for line in text.splitlines():
         if match := re.match(r"\s*if\s*\((.*)\)", line):
-            asked = re.fullmatch(r'\s*ROCM_VERSION_DEV\s+VERSION_GREATER_EQUAL\s+"?([\d.]+)"?\s*', match[1])
+            asked = re.fullmatch(
+                r'\s*ROCM_VERSION_DEV\s+VERSION_GREATER_EQUAL\s+"?([0-9]{1,9}(?:\.[0-9]{1,9})*)"?\s*', match[1]
+            )
             open_.append((Version(asked[1]) if asked else None, None))
         elif re.match(r"\s*else\s*\(", line) and open_:
             open_[-1] = (None, open_[-1][0])

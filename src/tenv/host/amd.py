@@ -4,6 +4,7 @@ Nothing of ROCm need be installed: the kernel module and KFD's topology have bot
 """
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -12,23 +13,29 @@ from tenv.core.versions import Version
 from tenv.host.field import HostField, Lane
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.places import Places, exists, read
-from tenv.host.report import AmdGpu
+from tenv.host.report import AmdGpu, KfdAccess
 
 __all__ = [
     "AMD_DRIVER",
     "AMD_GPUS",
+    "KFD",
     "gfx_of_kfd",
+    "gfx_of_override",
     "parse_amd_smi",
     "parse_rocm_smi",
     "parse_rocminfo",
     "probe",
     "probe_driver",
+    "probe_kfd",
 ]
 
 _VERSION = "/sys/module/amdgpu/version"
 _MODULE = "/sys/module/amdgpu"
+_HEXADECIMAL = 16
 _NODES = "sys/class/kfd/kfd/topology/nodes"
-_TARGET = re.compile(r"^gfx_target_version\s+(\d+)$", re.MULTILINE)
+_TARGET = re.compile(r"^gfx_target_version[ \t]+([0-9]{1,7})$", re.MULTILINE)
+_OVERRIDE = re.compile(r"([0-9]{1,2})\.([0-9]{1,2})\.([0-9]{1,2})")
+_DEVICE = "/dev/kfd"
 _NUMBER = re.compile(r"(?a)\d{1,4}(\.\d{1,4}){1,3}")
 
 
@@ -57,22 +64,35 @@ def gfx_of_kfd(number: int) -> str:
     return f"gfx{number // 10000}{number // 100 % 100:x}{number % 100:x}" if number else ""
 
 
+def gfx_of_override(text: str) -> str:
+    """Return the architecture of a value of HSA_OVERRIDE_GFX_VERSION: ``9.0.10`` is gfx90a; empty for an odd value."""
+    match = _OVERRIDE.fullmatch(text.strip())
+    if match is None:
+        return ""
+    major, minor, step = map(int, match.groups())
+    return f"gfx{major}{minor:x}{step:x}" if major and max(minor, step) < _HEXADECIMAL else ""
+
+
 def parse_rocminfo(text: str) -> tuple[AmdGpu, ...]:
     """Return the GPUs in the output of ``rocminfo``."""
     found = []
-    for agent in re.split(r"^\s*Agent\s+\d+\s*$", text, flags=re.MULTILINE)[1:]:
-        gfx = re.search(r"^\s*Name:\s+(gfx[0-9a-f]+)\s*$", agent, re.MULTILINE)
-        name = re.search(r"^\s*Marketing Name:[ \t]*(\S.*?)?[ \t]*$", agent, re.MULTILINE)
+    for agent in re.split(r"^[ \t]*Agent[ \t]+\d+[ \t]*$", text, flags=re.MULTILINE)[1:]:
+        gfx = re.search(r"^[ \t]*Name:[ \t]+(gfx[0-9a-f]+)[ \t]*$", agent, re.MULTILINE)
+        name = re.search(r"^[ \t]*Marketing Name:[ \t]*(\S.*?)?[ \t]*$", agent, re.MULTILINE)
         if gfx:
             found.append(AmdGpu(name[1] or "" if name else "", gfx[1]))
     return tuple(found)
 
 
 def parse_amd_smi(text: str) -> tuple[AmdGpu, ...]:
-    """Return the GPUs in the output of ``amd-smi static --asic``, as text or with ``--json``."""
+    """Return the GPUs in the output of ``amd-smi static --asic``, as text or with ``--json``.
+
+    A prompt with the command may come before the JSON.
+    """
+    start = re.search(r"^[\[{]", text, re.MULTILINE)
     try:
-        rows = json.loads(text)
-    except ValueError:
+        rows, _ = json.JSONDecoder().raw_decode(text, start.start() if start else 0)
+    except (ValueError, RecursionError):
         rows = _blocks(text)
     if isinstance(rows, dict):
         rows = rows.get("gpu_data", [])
@@ -85,7 +105,7 @@ def parse_amd_smi(text: str) -> tuple[AmdGpu, ...]:
 
 
 def _blocks(text: str) -> list[dict[str, str]]:
-    blocks = re.split(r"^\s*GPU:\s*\d+\s*$", text, flags=re.MULTILINE)[1:]
+    blocks = re.split(r"^[ \t]*GPU:[ \t]*\d+[ \t]*$", text, flags=re.MULTILINE)[1:]
     return [
         {key.lower(): words.strip() for key, words in re.findall(r"^[ \t]*(\w+):[ \t]*(\S.*)$", block, re.MULTILINE)}
         for block in blocks
@@ -145,6 +165,34 @@ def _of_kfd(places: Places) -> Iterator[AmdGpu]:
             yield AmdGpu("", gfx_of_kfd(int(match[1])))
 
 
+def probe_kfd(places: Places | None = None) -> Fact[KfdAccess] | Missing:
+    """Return whether this user may open KFD's device, which ROCm reads and writes, and the group of the device.
+
+    Args:
+        places: Where to look; None means this machine.
+    """
+    path = (places or Places()).at(_DEVICE)
+    try:
+        number = path.stat().st_gid
+    except OSError as error:
+        absent = isinstance(error, FileNotFoundError | NotADirectoryError)
+        kind = ReasonKind.NONE if absent else ReasonKind.UNREADABLE
+        return Missing(f"{_DEVICE}: {error.strerror}", kind)
+    return Fact(KfdAccess(os.access(path, os.R_OK | os.W_OK), _group(number)), _DEVICE, OriginKind.KERNEL)
+
+
+def _group(number: int) -> str:
+    """Return the name of a group; its number if it has none, as in a container."""
+    try:
+        import grp  # late: Windows has none
+    except ImportError:
+        return str(number)
+    try:
+        return grp.getgrgid(number).gr_name
+    except KeyError:
+        return str(number)
+
+
 AMD_DRIVER = HostField(
     label="amd driver",
     meaning="the version of AMD's kernel module (amdgpu-dkms); the module of a distribution's kernel has none",
@@ -160,4 +208,12 @@ AMD_GPUS = HostField(
     probe=lambda scan: probe(scan.places),
     show=lambda gpus: [f"{gpu.name or 'an AMD GPU'}, {gpu.gfx}" for gpu in gpus],
     lane=Lane.ALONE,
+)
+
+KFD = HostField(
+    label="amd kfd",
+    meaning="whether this user may open `/dev/kfd`, without which ROCm finds no GPU, and the group of the device",
+    form="`opens` (true or false), `group`",
+    probe=lambda scan: probe_kfd(scan.places),
+    show=lambda kfd: [f"this user {'may' if kfd.opens else 'may not'} open {_DEVICE} (group {kfd.group})"],
 )

@@ -26,6 +26,7 @@ __all__ = [
     "FoundTorch",
     "Gpu",
     "HostReport",
+    "KfdAccess",
     "Lead",
     "LibcudaKind",
     "Libstdcxx",
@@ -168,6 +169,19 @@ class AmdGpu:
 
     name: str = ""
     gfx: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KfdAccess:
+    """The access of a user to ``/dev/kfd``.
+
+    Attributes:
+        opens: Whether the user may open it for reading and writing.
+        group: The group of the device, most often ``render``.
+    """
+
+    opens: bool
+    group: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,6 +433,7 @@ class HostReport:
     toolkits: Fact[tuple[Toolkit, ...]] | Missing = field(metadata=_row("toolkits:TOOLKITS"))
     amd_driver: Fact[Version] | Missing = field(metadata=_row("amd:AMD_DRIVER"))
     amd_gpus: Fact[tuple[AmdGpu, ...]] | Missing = field(metadata=_row("amd:AMD_GPUS"))
+    kfd: Fact[KfdAccess] | Missing = field(metadata=_row("amd:KFD"))
     rocms: Fact[tuple[Rocm, ...]] | Missing = field(metadata=_row("rocms:ROCMS"))
     oneapi: Fact[str] | Missing = field(metadata=_row("oneapi:ONEAPI"))
     icpx: Fact[Version] | Missing = field(metadata=_row("oneapi:ICPX"))

@@ -148,19 +148,28 @@ def is_json(text: str) -> bool:
 
 
 def parse(text: str, source: str) -> Given:
-    """Return the report in a text; raises HostReportError if there is none."""
+    """Return the report in a text, the JSON of amd-smi among them; raises HostReportError if there is none."""
     if not is_json(text):
-        from tenv.host.pasted.reader import read, to_json, to_report  # late: 15 ms, and most reports are JSON
-
-        pasted = read(text, source)
-        return Given(to_report(pasted), to_json(pasted))
+        return _pasted(text, source)
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
         hint = "`tenv host --json > FILE` writes one"
         raise HostReportError(f"{source}: not JSON: {error}", hint=hint) from error
+    if isinstance(data, list) or (isinstance(data, dict) and "gpu_data" in data):
+        from tenv.host.amd import parse_amd_smi  # late: for one tool's JSON
+
+        if parse_amd_smi(text):
+            return _pasted(text, source)
     pasted_before = unwrap(data).get("pasted")
     return Given(from_json(data, source), pasted_before if isinstance(pasted_before, dict) else {})
+
+
+def _pasted(text: str, source: str) -> Given:
+    from tenv.host.pasted.reader import read, to_json, to_report  # late: 15 ms, and most reports are JSON
+
+    pasted = read(text, source)
+    return Given(to_report(pasted), to_json(pasted))
 
 
 def read_file(name: str, stdin: TextIO | None = None) -> Given:

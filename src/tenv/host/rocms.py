@@ -32,7 +32,7 @@ PARTS = (
 
 _SCATTERED = ("/usr/bin/hipcc", "/usr/lib/*-linux-gnu/cmake/hip", "/usr/lib64/cmake/hip", "/usr/lib/cmake/hip")
 _RELEASE = re.compile(r"(?a)(\d{1,3}(?:\.\d{1,5}){1,2})")
-_MACRO = r"^[ \t]*#[ \t]*define[ \t]+{}_VERSION_{}[ \t]+(\d+)"
+_MACRO = r"^[ \t]*#[ \t]*define[ \t]+{}_VERSION_{}[ \t]+([0-9]{{1,9}})\b"
 _PACKAGE = re.compile(r"""^\s*set\s*\(\s*PACKAGE_VERSION\s+"?([\d.]+)""", re.MULTILINE | re.IGNORECASE)
 _GFX = re.compile(r"gfx[0-9a-f]{3,4}(?![0-9a-f])")
 _ISA = re.compile(r"oclc_isa_version_([0-9a-f]{3,4})\.bc")
@@ -48,7 +48,7 @@ def probe(places: Places | None = None) -> Fact[tuple[Rocm, ...]]:
     found: dict[str, list[FoundBy]] = {}
     for way, folder in _ways(places):
         found.setdefault(os.path.realpath(folder), []).append(way)
-    rocms = [_describe(places, Path(path), tuple(ways)) for path, ways in found.items()]
+    rocms = [_describe_or_why(places, Path(path), tuple(ways)) for path, ways in found.items()]
     kept = tuple(one for one in rocms if one.hip or one.version or one.found_by[0].kind is Lead.ROCM_VARIABLE)
     return Fact(kept, LOOKED_AT, OriginKind.SEARCH)
 
@@ -60,7 +60,7 @@ def _ways(places: Places) -> Iterator[tuple[FoundBy, Path]]:
     if program := places.find("rocm-sdk"):
         done = places.run(program, "path", "--root")
         lines = [] if isinstance(done, Missing) or done.status else done.stdout.split("\n")
-        if lines and lines[0].startswith("/"):
+        if lines and lines[0].startswith("/") and "\0" not in lines[0]:
             yield FoundBy(Lead.ROCM_SDK, "rocm-sdk path --root"), Path(lines[0].strip())
     yield from _of_folders(places)
 
@@ -90,6 +90,15 @@ def cmake_folders(root: Path, part: str) -> list[Path]:
     """Return the folders of a part's CMake package."""
     places = [*(folder / "cmake" for folder in library_folders(root)), root / "share" / "cmake"]
     return [folder for place in places if is_folder(folder := place / part)]
+
+
+def _describe_or_why(places: Places, root: Path, ways: tuple[FoundBy, ...]) -> Rocm:
+    """Return a ROCm; one that can't be read, such as a path of 5,000 characters, has the reason as its problem."""
+    try:
+        return _describe(places, root, ways)
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
+        return Rocm(str(root), ways, None, problems=(f"{ways[0].text} can't be read: {reason}",))
 
 
 def _describe(places: Places, root: Path, ways: tuple[FoundBy, ...]) -> Rocm:
@@ -211,7 +220,7 @@ def _kernels(root: Path) -> tuple[str, ...]:
         for path in (folder / "rocblas/library", *folder.glob("rocblas/*/library"))
         if is_folder(path)
     ]
-    found = {gfx for folder in folders for file in folder.iterdir() for gfx in _GFX.findall(file.name)}
+    found = {gfx for folder in folders for file in folder.glob("*") for gfx in _GFX.findall(file.name)}
     return tuple(sorted(found, key=lambda gfx: (len(gfx), gfx)))
 
 

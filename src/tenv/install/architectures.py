@@ -65,7 +65,10 @@ def _rocm_archs(job: Creation) -> Archs | None:
     """
     around, known, rocm = job.__dict__.get("around"), job.toolchain.gfx, job.toolchain.rocm_version
     found = around.host.amd_gpus if around else amd.probe(Places(environ=job.context.environ))
-    here = [] if isinstance(found, Missing) else [gpu.gfx for gpu in found.value if gpu.gfx]
+    request = job.manifest.environment.get("HSA_OVERRIDE_GFX_VERSION")
+    override = request.text if request else job.context.environ.get("HSA_OVERRIDE_GFX_VERSION")
+    acting = amd.gfx_of_override(override or "")  # HIP loads code for the architecture that a GPU acts as
+    here = [] if isinstance(found, Missing) else [acting or gpu.gfx for gpu in found.value if acting or gpu.gfx]
     if here:
         taken = tuple(gfx for gfx in dict.fromkeys(here) if not known or gfx in known)
         return Archs(taken, "the AMD GPUs of this machine that HIP's compiler takes") if taken else None

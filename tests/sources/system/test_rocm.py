@@ -90,7 +90,8 @@ def test_what_a_checkout_requires_of_rocm(tmp_path: Path) -> None:
         "else()\n"
         "  find_package_and_print_version(rocfft REQUIRED)\n"
         "endif()\n"
-        "if(UNIX)\n  find_package_and_print_version(rocm_smi REQUIRED)\nendif()\n",
+        "if(UNIX)\n  find_package_and_print_version(rocm_smi REQUIRED)\nendif()\n"
+        'if(ROCM_VERSION_DEV VERSION_GREATER_EQUAL "7..2")\n  find_package_and_print_version(rccl REQUIRED)\nendif()\n',
     )
     source = read_source(tmp_path)
     assert not isinstance(source, Missing)
@@ -100,5 +101,11 @@ def test_what_a_checkout_requires_of_rocm(tmp_path: Path) -> None:
         RocmPart("hipblaslt", at),
         RocmPart("rocfft", None, at),
         RocmPart("rocm_smi"),
+        RocmPart("rccl"),
     )
-    assert [part.name for part in source.rocm_parts if part.applies(Version("5.6"))] == ["hip", "rocfft", "rocm_smi"]
+    assert [part.name for part in source.rocm_parts if part.applies(Version("5.6"))] == [
+        "hip",
+        "rocfft",
+        "rocm_smi",
+        "rccl",
+    ]

@@ -90,6 +90,7 @@ RULES: tuple[Rule, ...] = (
     Rule(hip.without_parts, (hip.PARTS,), "a ROCm with missing parts", _BUILD),
     Rule(hip.without_core, (hip.CORE,), "a ROCm without its release", _BUILD),
     Rule(hip.beside_cuda, (hip.BESIDE_CUDA,), "a ROCm beside CUDA", _BUILD),
+    Rule(hip.switched_off, (hip.OFF,), "a build with ROCm that turns ROCm off", _BUILD),
     Rule(hip.pytorch_unlisted, (hip.PYTORCH,), "a ROCm that PyTorch was not published for", _BUILD),
     Rule(pytorch.cuda_too_old, (pytorch.CUDA,), "a CUDA that PyTorch rejects", _BUILD),
     Rule(pytorch.cuda_tried, (pytorch.TRIED,), "a CUDA that PyTorch fails with", _BUILD),

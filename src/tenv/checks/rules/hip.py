@@ -7,9 +7,11 @@ program: a compiler that does not know the GPU, a part that LoadHIP.cmake requir
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tenv.checks.rules.common import chosen_rocm, doubt
 from tenv.checks.rules.interface import Case, Finding, Scope, Severity, Unknown
+from tenv.checks.rules.judged_driver import under_wsl
 from tenv.core.versions import Version
 from tenv.host.interface import Fact, Missing, ReasonKind
 from tenv.host.report import AmdGpu, Lead, Rocm
@@ -21,6 +23,8 @@ __all__ = [
     "DRIVER",
     "KERNELS",
     "NO_GPU",
+    "OFF",
+    "OVERRIDE",
     "PARTS",
     "PYTORCH",
     "REFUSED",
@@ -31,6 +35,7 @@ __all__ = [
     "gpu_unlisted",
     "no_amd_gpu",
     "pytorch_unlisted",
+    "switched_off",
     "without_core",
     "without_kernels",
     "without_parts",
@@ -44,9 +49,11 @@ KERNELS = "TE210"
 PARTS = "TE315"
 CORE = "TE316"
 BESIDE_CUDA = "TE317"
+OFF = "TE318"
 PYTORCH = "TE616"
 
 ARCHS = "PYTORCH_ROCM_ARCH"
+OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"
 _SWITCH = "USE_ROCM"
 _OFF = ("0", "OFF", "NO", "FALSE", "N")
 
@@ -58,11 +65,28 @@ def _taken(case: Case) -> tuple[Rocm, Version] | None:
     return (found, found.version) if found and found.version else None
 
 
+def _setting(case: Case, name: str) -> str:
+    """Return a variable of the build: the manifest's, else the caller's; an empty string without one."""
+    request = case.manifest.environment.get(name)
+    return (request.text or "") if request else case.exported.get(name, "")
+
+
+def _acting(case: Case) -> str:
+    """Return the architecture that all GPUs act as, by HSA_OVERRIDE_GFX_VERSION; empty without a usable value."""
+    if not (text := _setting(case, OVERRIDE)):
+        return ""
+    from tenv.host.amd import gfx_of_override  # late: few set the variable
+
+    return gfx_of_override(text)
+
+
 def _gpus(case: Case) -> tuple[AmdGpu, ...]:
-    """Return the AMD GPUs with a known architecture, one of each."""
+    """Return the AMD GPUs with the architectures that they act as, one of each; those without one are left out."""
     if isinstance(case.host.amd_gpus, Missing):
         return ()
-    return tuple({gpu.gfx: gpu for gpu in case.host.amd_gpus.value if gpu.gfx}.values())
+    acting = _acting(case)
+    gpus = [replace(gpu, gfx=acting or gpu.gfx) for gpu in case.host.amd_gpus.value]
+    return tuple({gpu.gfx: gpu for gpu in gpus if gpu.gfx}.values())
 
 
 def _label(gpu: AmdGpu) -> str:
@@ -70,7 +94,11 @@ def _label(gpu: AmdGpu) -> str:
 
 
 def _seen(case: Case) -> str:
-    return f"the GPUs are by {case.host.amd_gpus.origin}" if isinstance(case.host.amd_gpus, Fact) else ""
+    if isinstance(case.host.amd_gpus, Missing):
+        return ""
+    acting = _acting(case)
+    acts = f" and act as {acting} by {OVERRIDE}={_setting(case, OVERRIDE)}" if acting else ""
+    return f"the GPUs are by {case.host.amd_gpus.origin}{acts}"
 
 
 def driver_unlisted(case: Case) -> Iterator[Finding]:
@@ -98,22 +126,53 @@ def driver_unlisted(case: Case) -> Iterator[Finding]:
 
 
 def no_amd_gpu(case: Case) -> Iterator[Finding]:
-    """Yield an error if the host has no AMD GPU, a warning if none was detected for want of a value."""
-    if "rocm" not in case.manifest.system or not isinstance(case.host.amd_gpus, Missing):
+    """Yield an error if the user can use no AMD GPU; under WSL and for want of a value, a warning without a verdict."""
+    if "rocm" not in case.manifest.system:
         return
     missing = case.host.amd_gpus
-    none = missing.kind is ReasonKind.NONE
+    if isinstance(missing, Fact):
+        yield from _closed(case)
+        return
+    wsl = under_wsl(case.host)
+    none = missing.kind is ReasonKind.NONE and not wsl
+    message = "was not looked for, so that nothing is known about running"
+    if wsl:
+        message = (
+            "is not visible to tenv under WSL, where ROCm uses /dev/dxg without KFD; nothing is known about running"
+        )
+    elif none:
+        message = "is not visible, so that HIP finds no device (hipErrorNoDevice)"
     yield Finding(
         code=NO_GPU,
         severity=Severity.ERROR if none else Severity.WARNING,
         subject="AMD GPU",
-        message="is not visible, so that HIP finds no device (hipErrorNoDevice)"
-        if none
-        else "was not looked for, so that nothing is known about running",
+        message=message,
         evidence=missing.reason,
-        source="KFD lists each GPU that ROCm can use (rocm_agent_enumerator)",
-        fix="load the module amdgpu (`modprobe amdgpu`); in a container: `--device=/dev/kfd --device=/dev/dri`",
+        source="AMD's ROCm on WSL: librocdxg in place of KFD"
+        if wsl
+        else "KFD lists each GPU that ROCm can use (rocm_agent_enumerator)",
+        fix="look for the GPU in the output of `rocminfo`"
+        if wsl
+        else "load the module amdgpu (`modprobe amdgpu`); in a container: `--device=/dev/kfd --device=/dev/dri`",
         unknown=None if none else Unknown(Scope.RUN, "amd_gpus"),
+    )
+
+
+def _closed(case: Case) -> Iterator[Finding]:
+    """Yield an error if the user may not open /dev/kfd; a report without the value decides nothing."""
+    kfd = case.host.kfd
+    if isinstance(kfd, Missing) or kfd.value.opens:
+        return
+    group = kfd.value.group
+    yield Finding(
+        code=NO_GPU,
+        severity=Severity.ERROR,
+        subject="/dev/kfd",
+        message="can't be opened by this user, so that HIP finds no device (hipErrorNoDevice)",
+        evidence=f"{kfd.origin}: group {group}, without access for this user",
+        source="ROCm opens /dev/kfd for reading and writing",
+        fix=f"add the user to its group (`usermod -aG {group} USER`) and log in again; in a container: "
+        f"`--group-add {group}`",
     )
 
 
@@ -142,15 +201,14 @@ def gpu_refused(case: Case) -> Iterator[Finding]:
     """Yield an error for each architecture of the build that HIP's compiler does not compile for.
 
     The list is PYTORCH_ROCM_ARCH, else the GPUs. It is a warning for one of several GPUs: `create` lists the
-    others.
+    others. Generic names (``gfx11-generic``) are neither in the compiler's list nor in the names of its libraries.
     """
     taken = _taken(case)
     if taken is None:
         return
-    request = case.manifest.environment.get(ARCHS)
-    text = (request.text or "") if request else case.exported.get(ARCHS, "")
+    text = _setting(case, ARCHS)
     named = [word.partition(":")[0] for word in re.split(r"[;,\s]+", text) if word.startswith("gfx")]
-    asked = list(dict.fromkeys(named or [gpu.gfx for gpu in _gpus(case)]))
+    asked = [gfx for gfx in dict.fromkeys(named or [gpu.gfx for gpu in _gpus(case)]) if not gfx.endswith("-generic")]
     rocm, row = taken[0], case.facts.rocm.compiler(taken[0].hip or taken[1])
     known = rocm.compiles if rocm.compiles is not None else row.takes if row else ()
     refused = [gfx for gfx in asked if (gfx not in known if rocm.compiles is not None else row and gfx in row.refuses)]
@@ -170,23 +228,27 @@ def gpu_refused(case: Case) -> Iterator[Finding]:
 
 
 def without_kernels(case: Case) -> Iterator[Finding]:
-    """Yield an error for each GPU that rocBLAS has no kernels for, if it has kernels for others."""
+    """Yield an error for each GPU that rocBLAS has no kernels for, if it has kernels for others.
+
+    It is a warning beside a GPU with kernels: a program may use that one alone.
+    """
     taken = _taken(case)
     if taken is None or not taken[0].kernels:
         return
-    for gpu in _gpus(case):
-        if gpu.gfx not in taken[0].kernels:
-            yield Finding(
-                code=KERNELS,
-                severity=Severity.ERROR,
-                subject=_label(gpu),
-                message="has no kernels in rocBLAS: the first matrix product ends the program "
-                "(`Cannot read TensileLibrary.dat`)",
-                evidence=f"rocBLAS in {taken[0].path} has kernels for {', '.join(taken[0].kernels)}; {_seen(case)}",
-                source="rocBLAS loads its kernels by architecture from rocblas/library",
-                fix="install a ROCm whose rocBLAS has kernels for it; for a GPU of the same family, "
-                "HSA_OVERRIDE_GFX_VERSION names the one to act as",
-            )
+    gpus = _gpus(case)
+    lacking = [gpu for gpu in gpus if gpu.gfx not in taken[0].kernels]
+    for gpu in lacking:
+        yield Finding(
+            code=KERNELS,
+            severity=Severity.ERROR if len(lacking) == len(gpus) else Severity.WARNING,
+            subject=_label(gpu),
+            message="has no kernels in rocBLAS: the first matrix product ends the program "
+            "(`Cannot read TensileLibrary.dat`)",
+            evidence=f"rocBLAS in {taken[0].path} has kernels for {', '.join(taken[0].kernels)}; {_seen(case)}",
+            source="rocBLAS loads its kernels by architecture from rocblas/library",
+            fix="install a ROCm whose rocBLAS has kernels for it; for a GPU of the same family, "
+            "HSA_OVERRIDE_GFX_VERSION names the one to act as",
+        )
 
 
 def without_parts(case: Case) -> Iterator[Finding]:
@@ -242,10 +304,8 @@ def beside_cuda(case: Case) -> Iterator[Finding]:
     rocms = case.host.rocms
     if case.manifest.requirements.cuda is None or isinstance(rocms, Missing) or "rocm" in case.manifest.system:
         return
-    request = case.manifest.environment.get(_SWITCH)
-    switch = (request.text or "") if request else case.exported.get(_SWITCH, "")
     seen = [one for one in rocms.value if one.led_by(Lead.ROCM_VARIABLE, Lead.ROCM_SDK, Lead.DEFAULT_FOLDER)]
-    if not seen or switch.upper() in _OFF:
+    if not seen or _setting(case, _SWITCH).upper() in _OFF:
         return
     yield Finding(
         code=BESIDE_CUDA,
@@ -254,7 +314,24 @@ def beside_cuda(case: Case) -> Iterator[Finding]:
         message="is found by PyTorch's CMake beside CUDA: USE_ROCM is on by default on Linux",
         evidence=f"{seen[0].path}, by {seen[0].ways}",
         source="cmake/public/LoadHIP.cmake; option USE_ROCM of PyTorch's CMakeLists.txt",
-        fix="export USE_ROCM=0 for a build with CUDA, or use the target rocm-system for one with ROCm",
+        fix="set USE_ROCM=0 for this build, or use the target rocm-system for one with ROCm",
+    )
+
+
+def switched_off(case: Case) -> Iterator[Finding]:
+    """Yield an error if USE_ROCM is off for a target with ROCm: activation keeps the value."""
+    switch = _setting(case, _SWITCH)
+    if "rocm" not in case.manifest.system or switch.upper() not in _OFF:
+        return
+    whose = "the manifest" if _SWITCH in case.manifest.environment else "the caller's environment"
+    yield Finding(
+        code=OFF,
+        severity=Severity.ERROR,
+        subject=f"{_SWITCH}={switch}",
+        message="turns ROCm off for a target with ROCm: activation keeps the value, and PyTorch is built without ROCm",
+        evidence=f"{_SWITCH}={switch} in {whose}",
+        source="option USE_ROCM of PyTorch's CMakeLists.txt",
+        fix=f"unset {_SWITCH}, or use a target without ROCm",
     )
 
 

@@ -98,7 +98,8 @@ def _is_always_needed(part: ToolkitPart, manifest: Manifest, facts: Facts, envir
 
 def exported_switches(facts: Facts, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the caller's switches that decide on parts of a toolkit and on ROCm, and the caller's nvcc flags."""
-    names = {part.switch for part in facts.cuda_parts.parts if part.switch} | {"PYTORCH_ROCM_ARCH", "USE_ROCM"}
+    names = {part.switch for part in facts.cuda_parts.parts if part.switch}
+    names |= {"HSA_OVERRIDE_GFX_VERSION", "PYTORCH_ROCM_ARCH", "USE_ROCM"}
     return {**nvcc_flags(environ), **{name: environ[name] for name in sorted(names) if name in environ}}
 
 

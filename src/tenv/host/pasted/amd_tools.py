@@ -16,6 +16,7 @@ _MODEL = re.compile(
     r"GPU models and configuration\s*:\s*(?P<name>AMD .*?|Radeon .*?)(?:\s*\((?P<gfx>gfx[0-9a-f]+)\S*\))?\s*$"
 )
 _NUMBER = re.compile(r"\d+(?:\.\d+)+")
+_ARCHITECTURE = re.compile(r"TARGET_GRAPHICS_VERSION|target_graphics_version")  # with --json, the second
 
 
 def _gpus(found: Sequence[AmdGpu], line: int) -> Iterator[PastedEntry]:
@@ -23,7 +24,7 @@ def _gpus(found: Sequence[AmdGpu], line: int) -> Iterator[PastedEntry]:
         yield PastedEntry(Item.AMD_GPUS, tuple(PastedGpu(gpu.name, capability=gpu.gfx) for gpu in found), line)
 
 
-def _first(lines: Sequence[Line], pattern: str) -> int:
+def _first(lines: Sequence[Line], pattern: str | re.Pattern[str]) -> int:
     return next((line.number for line in lines if re.search(pattern, line.text)), 1)
 
 
@@ -43,8 +44,8 @@ def _amd_smi(lines: Sequence[Line]) -> Iterator[PastedEntry]:
         if match and match["driver"] and _NUMBER.fullmatch(match["driver"]):
             yield PastedEntry(Item.AMD_DRIVER, match["driver"], line.number)
     text = "\n".join(line.text for line in lines)
-    if "TARGET_GRAPHICS_VERSION" in text:
-        yield from _gpus(parse_amd_smi(text), _first(lines, "TARGET_GRAPHICS_VERSION"))
+    if _ARCHITECTURE.search(text):
+        yield from _gpus(parse_amd_smi(text), _first(lines, _ARCHITECTURE))
 
 
 def _rocm_smi(lines: Sequence[Line]) -> Iterator[PastedEntry]:

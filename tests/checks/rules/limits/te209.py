@@ -9,6 +9,7 @@ SPEAKS: dict[str, Any] = of_rocm(exported={"PYTORCH_ROCM_ARCH": "gfx90a;gfx1201"
 SILENT: list[dict[str, Any]] = [
     of_rocm(exported={"PYTORCH_ROCM_ARCH": "gfx90a:xnack-;gfx1100"}),
     of_rocm("gfx1201", exported={"PYTORCH_ROCM_ARCH": "gfx1100"}),
+    of_rocm("gfx1201", exported={"PYTORCH_ROCM_ARCH": "gfx11-generic;gfx9-4-generic:xnack+"}),
     of_rocm("gfx1201", rocms=(rocm(compiles=None),)),
     {"exported": {"PYTORCH_ROCM_ARCH": "gfx1201"}},
 ]

@@ -5,8 +5,15 @@ from typing import Any
 from tests.checks.rules.cases import of_rocm, rocm
 
 SEVERITY = "error"
+ROCM: dict[str, Any] = of_rocm()["manifest"]
+ONE = (rocm(kernels=("gfx1030",)),)
 SPEAKS: dict[str, Any] = of_rocm("gfx1100", rocms=(rocm(kernels=("gfx90a", "gfx942")),))
 SILENT: list[dict[str, Any]] = [
     of_rocm("gfx942", rocms=(rocm(kernels=("gfx90a", "gfx942")),)),
     of_rocm("gfx1100", rocms=(rocm(kernels=()),)),
+    of_rocm("gfx1031", rocms=ONE, exported={"HSA_OVERRIDE_GFX_VERSION": "10.3.0"}),
+    of_rocm("gfx1031", rocms=ONE, manifest={**ROCM, "environment": {"HSA_OVERRIDE_GFX_VERSION": "10.3.0"}}),
+]
+ALSO: list[dict[str, Any]] = [
+    of_rocm("gfx1031", rocms=ONE, exported={"HSA_OVERRIDE_GFX_VERSION": odd}) for odd in ("10.3", "x", "10.3.0.1", "")
 ]
