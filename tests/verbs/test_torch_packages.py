@@ -1,5 +1,6 @@
 """Packages that are compiled against the target's torch: locked without their code, compiled aside, kept."""
 
+import hashlib
 import subprocess
 import sys
 from pathlib import Path
@@ -110,13 +111,31 @@ def test_a_lock_permits_nothing_that_the_manifest_does_not(project: Project, ext
         for option in ("--locked", "--frozen"):
             assert call("create", "tiny", option).status == 7, new
         project.manifest.write_text(good)
-    make_wheel(project.index.folder, "stranger", "1.0")
-    text = project.lock.read_text()
-    pin = text[text.index("- ninja==1.13") :].split("\n")[0]
-    project.lock.write_text(text.replace(pin, f"{pin}\n      {pin.replace('ninja==1.13', 'stranger==1.0')}"))
-    ended = call("create", "tiny", "--frozen")
-    assert ended.status != 0
-    assert extension.builds == []
+
+
+def test_no_wheel_that_the_build_does_not_need_is_installed(project: Project, extension: Extension) -> None:
+    pyproject = extension.tree / "pyproject.toml"
+    pyproject.write_text(pyproject.read_text().replace("requires = []", 'requires = ["Ninja>=1.13"]'))
+    extension.pack()
+    project.ok("lock", "tiny")
+    ran = extension.seen.with_name("ran")
+    code = f"import pathlib; pathlib.Path({str(ran)!r}).touch()\n"
+
+    def pin(name: str, version: str) -> str:
+        wheel = make_wheel(project.index.folder, name, version, files={f"{name}.pth": code})
+        return f"{name}=={version} sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}"
+
+    good = project.lock.read_text()
+    (line,) = (line for line in good.splitlines(keepends=True) if "- ninja==" in line)
+    before = line[: line.index("ninja")]
+    stranger = f"{line}{before}{pin('stranger', '1.0')}\n", "stranger is locked and nothing requires it"
+    older = f"{before}{pin('ninja', '1.12')}\n", "ninja 1.12 is locked, its [build-system] asks for >=1.13"
+    for new, why in (stranger, stranger, older, ("", "ninja is not in the lock")):
+        project.lock.write_text(good.replace(line, new))
+        ended = call("create", "tiny", "--frozen")
+        assert (ended.status, why in " ".join(ended.err.split())) == (7, True), ended.err
+        assert not [*built_folder().glob(".environment-*/")]
+    assert (ran.exists(), extension.builds) == (False, [])
 
 
 @pytest.mark.long

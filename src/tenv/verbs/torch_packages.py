@@ -28,7 +28,7 @@ from tenv.core import process
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBrokenError, LockStaleError
 from tenv.core.files import exclusive, remove_tree, storage_errors, write_atomic
-from tenv.core.names import WheelFile, pure_wheel
+from tenv.core.names import WheelFile
 from tenv.core.prefix import MARKER
 from tenv.core.wheel_platforms import marker_values
 from tenv.environment.state import Environment, Status
@@ -39,7 +39,7 @@ from tenv.install import make
 from tenv.install.architectures import chosen_archs
 from tenv.install.creation import CreateRequest, Creation, LockMode
 from tenv.locks.lock import LockedTree, Wheel
-from tenv.locks.wheel_answers import LockedWheel, reach
+from tenv.locks.wheel_answers import python_packages
 from tenv.project.user_facts import user_facts
 from tenv.sources.archives.answers import kind_of
 from tenv.sources.archives.download import Fetcher, RemoteFile
@@ -56,6 +56,8 @@ from tenv.sources.wheels.sdist_builds import (
     keep_built,
     kept_build,
     key_of_build,
+    pinned_wheels,
+    require_pins,
     wheel_in,
 )
 from tenv.sources.wheels.tree_builds import require_as_locked
@@ -181,9 +183,17 @@ def _second(job: Creation) -> Iterator[Creation]:
             make.make(other)
         else:
             other.toolchain = other.before
-        yield other
-        with job.context.registry().forgetting(prefix):
-            remove_tree(prefix, MARKER)
+        try:
+            yield other
+        except LockStaleError:
+            _forget(job, prefix)
+            raise
+        _forget(job, prefix)
+
+
+def _forget(job: Creation, prefix: Path) -> None:
+    with job.context.registry().forgetting(prefix):
+        remove_tree(prefix, MARKER)
 
 
 class _Build:
@@ -308,22 +318,14 @@ class _Build:
         raw = file.read_bytes() if file.is_file() else None
         values = marker_values(self._job.platform, self._job.plan.minor)
         if row.file:
-            had = there.versions()
-            wheels = []
-            for pin in row.build:
-                name, version, digest = re.split("==| sha256:", pin)
-                file_name = pure_wheel(name.replace("-", "_"), version)
-                wheels += [] if name in had else [Wheel(name, version, file_name, digest, None, row.python)]
-            if wheels:
-                uv.install(self._python, wheels, (), progress)
+            own, conda = self._job.lock.wheels_for(self._job.platform, self._job.plan.minor), self._job.lock.conda
+            had = {"torch", *(wheel.name for wheel in own)}
+            had |= python_packages(conda.get(self._job.platform, ())).keys()
             asked = needs_of_build(asked_by_build((self._work / row.file).read_bytes(), row.file, values), self._facts)
-            rows = {name: LockedWheel(version, there.requirements(name)) for name, version in there.versions().items()}
-            names = reach(rows, asked, {}, values).names
-            if strangers := [wheel.name for wheel in wheels if wheel.name not in names]:
-                raise LockStaleError(
-                    f"{row.file}: of the wheels for its build, nothing asks for {strangers[0]}",
-                    hint=f"`tenv update {self._job.target.name} {row.name}` locks those that its build asks for",
-                )
+            elsewhere = {"torch": "", **there.versions()}
+            require_pins(self._job.context, uv, self._python, row, asked, elsewhere, values)
+            if wheels := [wheel for wheel in pinned_wheels(row) if wheel.name not in had]:
+                uv.install(self._python, wheels, (), progress)
             return
         requires, *_ = build_system(raw, self._name)
         more = list(needs_of_build({}, self._facts))
