@@ -1,14 +1,20 @@
 """Packages that are compiled against the target's torch: locked without their code, compiled aside, kept."""
 
 import hashlib
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
 
 from tenv.builds.record_extensions import __file__ as recorder
+from tenv.core.versions import Version
+from tenv.facts.tables import load_facts
+from tenv.install.architectures import detected_archs
 from tenv.sources.wheels.sdist_builds import built_folder
 from tests.support.fakes import make_wheel
 from tests.support.projects import HERE, Project, call
@@ -17,6 +23,12 @@ from tests.support.source_trees import commit_all, pack_sdist, write_tree
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the environment's Python is called by its path")
 
 REQUEST = 'vision = { version = "*", build = true, isolation = false, requires = ["alpha>=1"] }'
+
+
+class Gpu(NamedTuple):
+    """A GPU of this machine."""
+
+    capability: Version
 
 
 class Extension:
@@ -138,6 +150,39 @@ def test_no_wheel_that_the_build_does_not_need_is_installed(project: Project, ex
     assert (ran.exists(), extension.builds) == (False, [])
 
 
+def test_each_variable_that_decides_on_the_code_is_an_input(
+    project: Project, extension: Extension, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MAX_JOBS", "abc")
+    monkeypatch.setenv("CC", " ")
+    project.ok("create", "tiny")
+    folder = extension.seen.with_name
+
+    def builds(number: int) -> int:
+        project.ok("create", "tiny", "--prefix", str(folder(f"e{number}")))
+        return len(extension.builds)
+
+    manifest = project.manifest.read_text()
+    project.manifest.write_text(f'{manifest}\n[activation.env]\nFORCE_CUDA = "1"\n')
+    assert builds(1) == 2
+    project.edit('FORCE_CUDA = "1"', 'FORCE_CUDA = "0"')
+    assert builds(2) == 3
+    monkeypatch.setenv("NVCC_PREPEND_FLAGS", "-G")
+    assert builds(3) == 4
+
+
+def test_the_architectures_of_the_detected_gpus_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpus = [Gpu(Version(text)) for text in ("9.0", "8.6", "3.5")]
+    monkeypatch.setattr("tenv.install.architectures._gpus", lambda _: gpus)
+    for cuda, names in ((Version("13.0"), ("8.6", "9.0")), (None, ("3.5", "8.6", "9.0"))):
+        job: Any = SimpleNamespace(
+            context=SimpleNamespace(facts=load_facts),
+            manifest=SimpleNamespace(requirements=SimpleNamespace(cuda=cuda)),
+            toolchain=SimpleNamespace(system=()),
+        )
+        assert detected_archs(job) == names
+
+
 @pytest.mark.long
 def test_a_failed_build_leaves_the_environment_as_it_was(project: Project, extension: Extension) -> None:
     project.edit(f"\n{REQUEST}", '\nalpha = "*"')
@@ -161,7 +206,7 @@ def test_a_failed_build_leaves_the_environment_as_it_was(project: Project, exten
         project.ok("update", "tiny")
         said = " ".join(project.fails(8, "environment-broken", "create", "tiny").split())
         assert "vision 1.0 can't be compiled, and the environment is as it was" in said
-        assert why in (built_folder() / "vision.log").read_text()
+        assert why in next(built_folder().glob("vision-*.log")).read_text()
         assert project.state()["state"] == "ready"
     backend.write_text(good)
     extension.pack()
@@ -187,6 +232,17 @@ def test_a_folder_and_a_commit_are_compiled_too(project: Project, extension: Ext
     project.ok("create", "tiny")
     assert (value(project.prefix), extension.builds) == ("2.1", ["2.1"])
     assert not (extension.tree / "build").exists()
+    other = extension.tree.with_name("other")
+    shutil.copytree(extension.tree, other)
+    link = extension.tree.with_name("link")
+    project.edit(folder, f'path = "{link}"')
+    for target in (extension.tree, other):  # the same text in two projects names two folders
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
+        project.ok("create", "tiny", "--prefix", str(extension.tree.with_name(f"of-{target.name}")))
+    assert len([*built_folder().glob("*/vision-*.whl")]) == len(("link to vision, as vision", "link to other"))
+    project.edit(f'path = "{link}"', folder)
+    extension.seen.write_text("2.1\n")
     commit = commit_all(extension.tree, "first")
     project.edit(folder, f'git = "{extension.tree.as_uri()}", rev = "{commit}"')
     project.ok("create", "tiny")

@@ -118,7 +118,7 @@ def build_sdist(
 
 def build_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of the user that a build gets, and that count as its inputs."""
-    return {name: environ[name] for name in _VARIABLES if environ.get(name)}
+    return {name: environ[name] for name in _VARIABLES if environ.get(name, "").strip()}
 
 
 def wheel_in(out: Path, row: LockedTree, so: str) -> Path:
@@ -219,7 +219,7 @@ def key_of_build(inputs: Sequence[object], python: Path, variables: Mapping[str,
     if isinstance(asked, process.Missing) or asked.status:
         raise EnvironmentBrokenError(f"{python} does not run")
     programs = {}
-    for name in (*_PROGRAMS, *(variables[word] for word in ("CC", "CXX", "FC") if word in variables)):
+    for name in (*_PROGRAMS, *(variables[word] for word in ("CC", "CXX", "FC") if variables.get(word, "").strip())):
         if found := process.find(name.split()[0], variables.get("PATH")):
             path = Path(found).resolve()
             programs[name] = [str(path), path.stat().st_size, path.stat().st_mtime_ns]
