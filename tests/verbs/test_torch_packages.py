@@ -284,3 +284,5 @@ def test_a_setup_py_is_recorded_and_compiles_nothing(tmp_path: Path) -> None:
         "error": "NotImplementedError: Cuda is not available"
     }
     assert recorded("") == {"error": "it does not call setup"}
+    loud = "import atexit, os\natexit.register(print, 'bye')\nos.system('echo of a program')\nprint('of python')\n"
+    assert recorded(loud + setup.replace("ARGS", repr(flags))) == {"extensions": [row]}

@@ -22,7 +22,7 @@ from tenv.audits.audited_tree import open_tree
 from tenv.audits.build_note import asked_codes
 from tenv.audits.library import inspect
 from tenv.builds import record_extensions
-from tenv.builds.extension_plan import Asked, refusals, with_standard
+from tenv.builds.extension_plan import Asked, is_record, refusals, with_standard
 from tenv.builds.logged_run import look_up, run_logged
 from tenv.core import process
 from tenv.core.dataclass import dataclass
@@ -41,6 +41,7 @@ from tenv.install.architectures import chosen_archs, detected_archs
 from tenv.install.creation import CreateRequest, Creation, LockMode
 from tenv.locks.lock import LockedTree, Wheel
 from tenv.locks.wheel_answers import python_packages
+from tenv.locks.wheel_requirement import requirement_of
 from tenv.project.user_facts import user_facts
 from tenv.sources.archives.answers import kind_of
 from tenv.sources.archives.download import Fetcher, RemoteFile
@@ -51,7 +52,7 @@ from tenv.sources.wheels.compiled import needs_of_build
 from tenv.sources.wheels.git_trees import clone
 from tenv.sources.wheels.index_requests import located_sdist
 from tenv.sources.wheels.installed import Wheels
-from tenv.sources.wheels.project_metadata import build_system, requirement_lines
+from tenv.sources.wheels.project_metadata import build_system
 from tenv.sources.wheels.sdist_builds import (
     asked_by_build,
     built_folder,
@@ -237,6 +238,7 @@ class _Build:
         self._work = place.with_name(f".{place.name}.work")
         self._log = place.with_name(f"{package.row.name}-{place.name[:12]}.log")
         self._environ = self._variables()
+        self._has_gpu_code = True
         found = read_torch(site_packages(other.prefix) / "torch")
         self._torch: InstalledTorch | None = None if isinstance(found, Missing) else found
 
@@ -337,8 +339,14 @@ class _Build:
             yield folder
         elif row.path:
             shutil.rmtree(folder, ignore_errors=True)
-            kept_out = shutil.ignore_patterns(".git", "build", "dist", "*.egg-info", "__pycache__")
-            shutil.copytree(self._job.requests[row.name].folder, folder, symlinks=True, ignore=kept_out)
+            original = self._job.requests[row.name].folder
+            built = shutil.ignore_patterns("build", "dist", "*.egg-info")  # a package below may have such a name
+
+            def left_out(place: str, names: list[str]) -> set[str]:
+                there = {".git", "__pycache__"} & {*names}
+                return there | (built(place, names) if Path(place) == original else set())
+
+            shutil.copytree(original, folder, symlinks=True, ignore=left_out)
             yield folder
         else:
             request = self._job.requests[row.name]
@@ -367,12 +375,15 @@ class _Build:
             return
         requires, *_ = build_system(raw, self._name)
         more = list(needs_of_build({}, self._facts))
-        lines = [line for line in (*requirement_lines(list(requires)), *more) if re.split(r"\W", line)[0] != "torch"]
+        lines = [
+            line for line in (*requires, *more) if (asked := requirement_of(line)) is None or asked.name != "torch"
+        ]
         limits = self._work / "constraints.txt"
         limits.parent.mkdir(parents=True, exist_ok=True)
         held = "".join(f"{name}=={version}\n" for name, version in there.versions().items() if "+" not in version)
         write_atomic(limits, held)
-        words = ("pip", "install", "--python", str(self._python), "--requirement", "-", "--constraints", str(limits))
+        words = ("pip", "install", "--only-binary", ":all:", "--python", str(self._python), "--requirement", "-")
+        words += ("--constraints", str(limits))
         done = uv.run(*words, *uv.indexes(), text="".join(f"{line}\n" for line in lines), settings={})
         if done.status:
             raise uv.error(done.stderr, f"the build requirements of {self._name} can't be installed")
@@ -383,12 +394,17 @@ class _Build:
         Raises:
             EnvironmentBrokenError: It can't.
         """
-        record = self._recorded(source) if (source / "setup.py").is_file() else {}
+        file = source / "pyproject.toml"
+        _, backend, _ = build_system(file.read_bytes() if file.is_file() else None, self._name)
+        own = (source / "setup.py").is_file() and backend.startswith("setuptools.")
+        record = self._recorded(source) if own else {}
         table = self._job.context.facts().cuda_gpu_arch
         asked = Asked(self._row.name, self._package.request.cxx, self._package.archs)
         for reason, hint in refusals(record, asked, self._facts, self._torch, table):
             raise EnvironmentBrokenError(f"{self._name} is not compiled{self._so}: {reason}", hint=hint)
         rows = record.get("extensions", [])
+        named = any(one.endswith(".cu") for row in rows for one in row["sources"])
+        self._has_gpu_code = bool(self._facts) or named or any(source.rglob("*.cu"))
         units = [one for row in rows for one in row["sources"] if one.endswith(_UNITS)]
         if not units:
             return
@@ -409,9 +425,11 @@ class _Build:
         if isinstance(done, process.Missing):
             return {"error": done.reason}
         with contextlib.suppress(ValueError, IndexError):
-            found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-            return found
-        return {"error": "".join(done.stderr.strip().splitlines()[-1:])}
+            found = json.loads(done.stdout.splitlines()[-1])
+            if is_record(found):
+                return dict(found)
+        said = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith(sandbox.SAYS)]
+        return {"error": said[-1].strip() if said else f"it ended with status {done.status}"}
 
     def _audit(self, built: Path) -> None:
         """Refuse a wheel without the GPU code that was asked for.
@@ -427,6 +445,8 @@ class _Build:
         asked, _ = asked_codes(self._package.archs)
         lacking = [code for code in sorted(asked) if not any(one.runs_on(code.number) for one in codes)]
         lacking = [code for code in lacking if not any(one.compiles_for(code.number) for one in ptx)]
+        if not codes and not ptx and not self._has_gpu_code:
+            return
         if not codes and not ptx:
             raise EnvironmentBrokenError(
                 f"{self._name} was compiled without GPU code{self._so}: {built.name} has none",
