@@ -15,6 +15,7 @@ from tenv.builds.record_extensions import __file__ as recorder
 from tenv.core.versions import Version
 from tenv.facts.tables import load_facts
 from tenv.install.architectures import detected_archs
+from tenv.locks.lock import Lock, Wheel
 from tenv.sources.wheels.sdist_builds import built_folder
 from tests.support.fakes import make_wheel
 from tests.support.projects import HERE, Project, call
@@ -123,6 +124,9 @@ def test_a_lock_permits_nothing_that_the_manifest_does_not(project: Project, ext
         for option in ("--locked", "--frozen"):
             assert call("create", "tiny", option).status == 7, new
         project.manifest.write_text(good)
+    project.edit("platforms", 'sdists = ["vision"]\nplatforms')
+    project.edit(f"{REQUEST}\n", "")
+    assert call("create", "tiny", "--frozen").status == 7  # nothing requests it, so nothing permits its code
 
 
 def test_no_wheel_that_the_build_does_not_need_is_installed(project: Project, extension: Extension) -> None:
@@ -181,6 +185,26 @@ def test_the_architectures_of_the_detected_gpus_are_named(monkeypatch: pytest.Mo
             toolchain=SimpleNamespace(system=()),
         )
         assert detected_archs(job) == names
+
+
+def test_headers_and_backends_are_what_a_package_is_compiled_against() -> None:
+    def against(name: str, version: str) -> str:
+        wheel = Wheel(name, version, f"{name}-{version}-py3-none-any.whl", "0" * 64, None, ("3.12",))
+        lock = Lock("tiny", ("linux-64",), {"linux-64": (wheel,)}, requirements={}, requests={}, manifest="")
+        return lock.compiled_against("linux-64", "3.12")
+
+    for name in (
+        "torch",
+        "numpy",
+        "pybind11",
+        "nanobind",
+        "cython",
+        "nvidia-cudnn-cu12",
+        "rocm-sdk-devel",
+        "setuptools",
+    ):
+        assert against(name, "1") != against(name, "2"), name
+    assert against("requests", "1") == against("requests", "2")
 
 
 @pytest.mark.long
