@@ -376,15 +376,21 @@ class _Build:
         requires, *_ = build_system(raw, self._name)
         more = list(needs_of_build({}, self._facts))
         lines = [
-            line for line in (*requires, *more) if (asked := requirement_of(line)) is None or asked.name != "torch"
+            line for line in (*requires, *more) if (found := requirement_of(line)) is None or found.name != "torch"
         ]
         limits = self._work / "constraints.txt"
         limits.parent.mkdir(parents=True, exist_ok=True)
         held = "".join(f"{name}=={version}\n" for name, version in there.versions().items() if "+" not in version)
         write_atomic(limits, held)
         words = ("pip", "install", "--only-binary", ":all:", "--python", str(self._python), "--requirement", "-")
-        words += ("--constraints", str(limits))
-        done = uv.run(*words, *uv.indexes(), text="".join(f"{line}\n" for line in lines), settings={})
+        done = uv.run(
+            *words,
+            "--constraints",
+            str(limits),
+            *uv.indexes(),
+            text="".join(f"{line}\n" for line in lines),
+            settings={},
+        )
         if done.status:
             raise uv.error(done.stderr, f"the build requirements of {self._name} can't be installed")
 
@@ -396,8 +402,8 @@ class _Build:
         """
         file = source / "pyproject.toml"
         _, backend, _ = build_system(file.read_bytes() if file.is_file() else None, self._name)
-        own = (source / "setup.py").is_file() and backend.startswith("setuptools.")
-        record = self._recorded(source) if own else {}
+        runs = (source / "setup.py").is_file() and backend.startswith("setuptools.")
+        record = self._recorded(source) if runs else {}
         table = self._job.context.facts().cuda_gpu_arch
         asked = Asked(self._row.name, self._package.request.cxx, self._package.archs)
         for reason, hint in refusals(record, asked, self._facts, self._torch, table):
