@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tenv.builds.extension_plan import Asked, refusals, with_standard
+from tenv.builds.extension_plan import Asked, is_record, refusals, with_standard
 from tenv.core.versions import Version
 from tenv.facts.tables import load_facts
 from tenv.host.installed_torch import InstalledTorch
@@ -70,6 +70,15 @@ def test_a_build_that_can_not_end_well_is_refused_with_an_edit(
 )
 def test_a_build_that_can_end_well_is_not_refused(found: dict[str, Any], asked: Asked) -> None:
     assert [*refusals(found, asked, FACTS.torch_packages.find("gsplat"), TORCH, FACTS.cuda_gpu_arch)] == []
+
+
+def test_only_the_output_of_the_recorder_is_a_record() -> None:
+    for good in (record(), {"extensions": []}, {"error": "it does not call setup"}):
+        assert is_record(good), good
+    row = record()["extensions"][0]
+    wrong = [{**row, "sources": "a.cu"}, {**row, "flags": {"nvcc": None}}, {**row, "missing": [1]}, [], "a"]
+    for bad in (5, [], {}, {"error": 1}, {"extensions": None}, *({"extensions": [one]} for one in wrong)):
+        assert not is_record(bad), bad
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the scripts are of a shell")

@@ -1,13 +1,21 @@
 """Packages that are compiled against the target's torch: locked without their code, compiled aside, kept."""
 
+import hashlib
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
 
 from tenv.builds.record_extensions import __file__ as recorder
+from tenv.core.versions import Version
+from tenv.facts.tables import load_facts
+from tenv.install.architectures import detected_archs
+from tenv.locks.lock import Lock, Wheel
 from tenv.sources.wheels.sdist_builds import built_folder
 from tests.support.fakes import make_wheel
 from tests.support.projects import HERE, Project, call
@@ -16,6 +24,12 @@ from tests.support.source_trees import commit_all, pack_sdist, write_tree
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the environment's Python is called by its path")
 
 REQUEST = 'vision = { version = "*", build = true, isolation = false, requires = ["alpha>=1"] }'
+
+
+class Gpu(NamedTuple):
+    """A GPU of this machine."""
+
+    capability: Version
 
 
 class Extension:
@@ -110,13 +124,87 @@ def test_a_lock_permits_nothing_that_the_manifest_does_not(project: Project, ext
         for option in ("--locked", "--frozen"):
             assert call("create", "tiny", option).status == 7, new
         project.manifest.write_text(good)
-    make_wheel(project.index.folder, "stranger", "1.0")
-    text = project.lock.read_text()
-    pin = text[text.index("- ninja==1.13") :].split("\n")[0]
-    project.lock.write_text(text.replace(pin, f"{pin}\n      {pin.replace('ninja==1.13', 'stranger==1.0')}"))
-    ended = call("create", "tiny", "--frozen")
-    assert ended.status != 0
-    assert extension.builds == []
+    project.edit("platforms", 'sdists = ["vision"]\nplatforms')
+    project.edit(f"{REQUEST}\n", "")
+    assert call("create", "tiny", "--frozen").status == 7  # nothing requests it, so nothing permits its code
+
+
+def test_no_wheel_that_the_build_does_not_need_is_installed(project: Project, extension: Extension) -> None:
+    pyproject = extension.tree / "pyproject.toml"
+    pyproject.write_text(pyproject.read_text().replace("requires = []", 'requires = ["Ninja>=1.13"]'))
+    extension.pack()
+    project.ok("lock", "tiny")
+    ran = extension.seen.with_name("ran")
+    code = f"import pathlib; pathlib.Path({str(ran)!r}).touch()\n"
+
+    def pin(name: str, version: str) -> str:
+        wheel = make_wheel(project.index.folder, name, version, files={f"{name}.pth": code})
+        return f"{name}=={version} sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}"
+
+    good = project.lock.read_text()
+    (line,) = (line for line in good.splitlines(keepends=True) if "- ninja==" in line)
+    before = line[: line.index("ninja")]
+    stranger = f"{line}{before}{pin('stranger', '1.0')}\n", "stranger is locked and nothing requires it"
+    older = f"{before}{pin('ninja', '1.12')}\n", "ninja 1.12 is locked, its [build-system] asks for >=1.13"
+    for new, why in (stranger, stranger, older, ("", "ninja is not in the lock")):
+        project.lock.write_text(good.replace(line, new))
+        ended = call("create", "tiny", "--frozen")
+        assert (ended.status, why in " ".join(ended.err.split())) == (7, True), ended.err
+        assert not [*built_folder().glob(".environment-*/")]
+    assert (ran.exists(), extension.builds) == (False, [])
+
+
+def test_each_variable_that_decides_on_the_code_is_an_input(
+    project: Project, extension: Extension, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MAX_JOBS", "abc")
+    monkeypatch.setenv("CC", " ")
+    project.ok("create", "tiny")
+    folder = extension.seen.with_name
+
+    def builds(number: int) -> int:
+        project.ok("create", "tiny", "--prefix", str(folder(f"e{number}")))
+        return len(extension.builds)
+
+    manifest = project.manifest.read_text()
+    project.manifest.write_text(f'{manifest}\n[activation.env]\nFORCE_CUDA = "1"\n')
+    assert builds(1) == 2
+    project.edit('FORCE_CUDA = "1"', 'FORCE_CUDA = "0"')
+    assert builds(2) == 3
+    monkeypatch.setenv("NVCC_PREPEND_FLAGS", "-G")
+    assert builds(3) == 4
+
+
+def test_the_architectures_of_the_detected_gpus_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpus = [Gpu(Version(text)) for text in ("9.0", "8.6", "3.5")]
+    monkeypatch.setattr("tenv.install.architectures._gpus", lambda _: gpus)
+    for cuda, names in ((Version("13.0"), ("8.6", "9.0")), (None, ("3.5", "8.6", "9.0"))):
+        job: Any = SimpleNamespace(
+            context=SimpleNamespace(facts=load_facts),
+            manifest=SimpleNamespace(requirements=SimpleNamespace(cuda=cuda)),
+            toolchain=SimpleNamespace(system=()),
+        )
+        assert detected_archs(job) == names
+
+
+def test_headers_and_backends_are_what_a_package_is_compiled_against() -> None:
+    def against(name: str, version: str) -> str:
+        wheel = Wheel(name, version, f"{name}-{version}-py3-none-any.whl", "0" * 64, None, ("3.12",))
+        lock = Lock("tiny", ("linux-64",), {"linux-64": (wheel,)}, requirements={}, requests={}, manifest="")
+        return lock.compiled_against("linux-64", "3.12")
+
+    for name in (
+        "torch",
+        "numpy",
+        "pybind11",
+        "nanobind",
+        "cython",
+        "nvidia-cudnn-cu12",
+        "rocm-sdk-devel",
+        "setuptools",
+    ):
+        assert against(name, "1") != against(name, "2"), name
+    assert against("requests", "1") == against("requests", "2")
 
 
 @pytest.mark.long
@@ -142,7 +230,7 @@ def test_a_failed_build_leaves_the_environment_as_it_was(project: Project, exten
         project.ok("update", "tiny")
         said = " ".join(project.fails(8, "environment-broken", "create", "tiny").split())
         assert "vision 1.0 can't be compiled, and the environment is as it was" in said
-        assert why in (built_folder() / "vision.log").read_text()
+        assert why in next(built_folder().glob("vision-*.log")).read_text()
         assert project.state()["state"] == "ready"
     backend.write_text(good)
     extension.pack()
@@ -168,6 +256,17 @@ def test_a_folder_and_a_commit_are_compiled_too(project: Project, extension: Ext
     project.ok("create", "tiny")
     assert (value(project.prefix), extension.builds) == ("2.1", ["2.1"])
     assert not (extension.tree / "build").exists()
+    other = extension.tree.with_name("other")
+    shutil.copytree(extension.tree, other)
+    link = extension.tree.with_name("link")
+    project.edit(folder, f'path = "{link}"')
+    for target in (extension.tree, other):  # the same text in two projects names two folders
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
+        project.ok("create", "tiny", "--prefix", str(extension.tree.with_name(f"of-{target.name}")))
+    assert len([*built_folder().glob("*/vision-*.whl")]) == len(("link to vision, as vision", "link to other"))
+    project.edit(f'path = "{link}"', folder)
+    extension.seen.write_text("2.1\n")
     commit = commit_all(extension.tree, "first")
     project.edit(folder, f'git = "{extension.tree.as_uri()}", rev = "{commit}"')
     project.ok("create", "tiny")
@@ -209,3 +308,5 @@ def test_a_setup_py_is_recorded_and_compiles_nothing(tmp_path: Path) -> None:
         "error": "NotImplementedError: Cuda is not available"
     }
     assert recorded("") == {"error": "it does not call setup"}
+    loud = "import atexit, os\natexit.register(print, 'bye')\nos.system('echo of a program')\nprint('of python')\n"
+    assert recorded(loud + setup.replace("ARGS", repr(flags))) == {"extensions": [row]}

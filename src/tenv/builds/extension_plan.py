@@ -15,7 +15,7 @@ from tenv.host.installed_torch import InstalledTorch
 from tenv.host.interface import Fact
 from tenv.host.machine import sees_gpu
 
-__all__ = ["Asked", "refusals", "with_standard"]
+__all__ = ["Asked", "is_record", "refusals", "with_standard"]
 
 _STANDARD = re.compile(r"[-/]std[=:](?:c|gnu)\+\+(\d\d)")
 _NO_GPU = re.compile(
@@ -41,6 +41,22 @@ class Asked:
     name: str
     cxx: int
     archs: str
+
+
+def is_record(found: Any) -> bool:
+    """Return whether a value is the output of `tenv.builds.record_extensions`; a ``setup.py`` may print another."""
+
+    def texts(value: Any) -> bool:
+        return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+    def row(value: Any) -> bool:
+        fits = isinstance(value, dict) and texts(value.get("sources")) and texts(value.get("missing"))
+        return fits and isinstance(value.get("flags"), dict) and all(map(texts, value["flags"].values()))
+
+    if not isinstance(found, dict):
+        return False
+    rows = found.get("extensions")
+    return (isinstance(rows, list) and all(map(row, rows))) or isinstance(found.get("error"), str)
 
 
 def refusals(

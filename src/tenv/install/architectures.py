@@ -7,6 +7,7 @@ from tenv.activation.variables import Archs
 from tenv.checks.rules.common import KnownGpu, identify
 from tenv.checks.rules.gpu import VARIABLE, in_range, misread
 from tenv.core.errors import EnvironmentBrokenError
+from tenv.core.versions import Version
 from tenv.host import amd, gpus
 from tenv.host.installed_torch import InstalledTorch
 from tenv.host.interface import Fact, Missing
@@ -15,7 +16,7 @@ from tenv.host.places import Places
 from tenv.host.scan import Scan
 from tenv.install.creation import Creation
 
-__all__ = ["archs_beside", "chosen_archs"]
+__all__ = ["archs_beside", "chosen_archs", "detected_archs"]
 
 _CODE = re.compile(r"(sm|compute)_(\d{1,2})(\d[af]?)")
 
@@ -30,8 +31,7 @@ def chosen_archs(job: Creation) -> Archs | None:
 
 
 def _cuda_archs(job: Creation) -> Archs | None:
-    from_machine = "cuda-toolkit" in job.toolchain.system
-    cuda = job.toolchain.cuda_version if from_machine else job.manifest.requirements.cuda
+    cuda = _cuda(job)
     if cuda is None or _says_archs(job):
         return None
     facts = job.context.facts()
@@ -56,6 +56,19 @@ def _cuda_archs(job: Creation) -> Archs | None:
         f"architectures of its own wheels ({found[1].source})"
     )
     return Archs(found[0], why)
+
+
+def _cuda(job: Creation) -> Version | None:
+    from_machine = "cuda-toolkit" in job.toolchain.system
+    return job.toolchain.cuda_version if from_machine else job.manifest.requirements.cuda
+
+
+def detected_archs(job: Creation) -> tuple[str, ...]:
+    """Return the architectures of this machine's NVIDIA GPUs that the target's nvcc compiles for, rising."""
+    cuda, here = _cuda(job), _gpus(job)
+    if cuda is None or (known := job.context.facts().cuda_gpu_arch.archs(cuda)) is None:
+        return tuple(map(str, sorted({gpu.capability for gpu in here if gpu.capability is not None})))
+    return tuple(map(str, in_range(here, known)[0]))
 
 
 def _rocm_archs(job: Creation) -> Archs | None:

@@ -34,9 +34,10 @@ ANY_VERSION = "dynamic:"
 """How the digest in the note of a package begins whose build backend computes its version: it may have another one."""
 
 _COMPILED_AGAINST = re.compile(
-    r"(torch|(lib|py)torch.*|nvidia-.*|cuda.*|lib(cu|nv|np).*|(gcc|gxx|binutils|sysroot|libgcc|libstdcxx|ninja).*)$"
+    r"(torch|libtorch|nvidia-.*|cuda.*|rocm.*|hip.*|mkl.*|magma.*|cutlass.*|triton.*|numpy|cython|pybind11.*|nanobind"
+    r"|setuptools.*|scikit-build.*|cmake|ninja|meson.*|clang.*|ziglang)$"
 )
-"""The packages of a target that decide on the code of an extension."""
+"""The wheels of a target that decide on the code of an extension: torch, toolkits, headers and build backends."""
 
 
 class LockedFile(Protocol):
@@ -345,10 +346,9 @@ class Lock:
         return tuple(tree for tree in self.trees.get(platform, ()) if python in tree.python)
 
     def compiled_against(self, platform: str, python: str) -> str:
-        """Return the digest of the files that a package is compiled against: torch, the toolkit, the compilers."""
+        """Return the digest of the files that a package is compiled against: all but the other wheels."""
         wheels = [wheel for wheel in self.wheels_for(platform, python) if _COMPILED_AGAINST.match(wheel.name)]
-        conda = [package for package in self.conda.get(platform, ()) if _COMPILED_AGAINST.match(package.name)]
-        rows: list[LockedFile] = [*wheels, *conda, *self.archives.get(platform, ())]
+        rows: list[LockedFile] = [*wheels, *self.conda.get(platform, ()), *self.archives.get(platform, ())]
         return digest_bytes("\n".join(f"{row.name} {row.version} {row.sha256}" for row in rows).encode())
 
     def conda_python(self, platform: str) -> str:

@@ -164,10 +164,9 @@ def _sdist_fault(row: LockedTree, manifest: Manifest) -> str:
     if row.name not in manifest.builds or (request and (request.tree or request.file)):
         allow = f"`build = true` at {row.name}" if request else f'`sdists = ["{row.name}"]`'
         return f"{row.name} is locked as a source archive, whose build runs code, and no {allow} permits it"
-    if request and request.isolated is not row.isolated:
-        return (
-            f"{row.name} is locked {_isolation(row.isolated)}, the manifest requests it {_isolation(request.isolated)}"
-        )
+    if (request is None or request.isolated) is not row.isolated:
+        wanted = _isolation(request is None or request.isolated)
+        return f"{row.name} is locked {_isolation(row.isolated)}, the manifest requests it {wanted}"
     if request and request.requires is not None and row.requires != request.requires:
         return f"{row.name} is locked with other requirements than the manifest names"
     return _index_fault(row, manifest, request.index if request else "")

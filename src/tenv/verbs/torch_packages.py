@@ -22,40 +22,45 @@ from tenv.audits.audited_tree import open_tree
 from tenv.audits.build_note import asked_codes
 from tenv.audits.library import inspect
 from tenv.builds import record_extensions
-from tenv.builds.extension_plan import Asked, refusals, with_standard
+from tenv.builds.extension_plan import Asked, is_record, refusals, with_standard
 from tenv.builds.logged_run import look_up, run_logged
 from tenv.core import process
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBrokenError, LockStaleError
-from tenv.core.files import exclusive, remove_tree, storage_errors, write_atomic
-from tenv.core.names import WheelFile, pure_wheel
+from tenv.core.files import digest, exclusive, remove_tree, storage_errors, write_atomic
+from tenv.core.names import WheelFile
 from tenv.core.prefix import MARKER
+from tenv.core.untrusted import whole_number
 from tenv.core.wheel_platforms import marker_values
 from tenv.environment.state import Environment, Status
 from tenv.facts.torch_packages import TorchPackage
 from tenv.host.installed_torch import InstalledTorch, read_torch
 from tenv.host.interface import Fact, Missing
 from tenv.install import make
-from tenv.install.architectures import chosen_archs
+from tenv.install.architectures import chosen_archs, detected_archs
 from tenv.install.creation import CreateRequest, Creation, LockMode
 from tenv.locks.lock import LockedTree, Wheel
-from tenv.locks.wheel_answers import LockedWheel, reach
+from tenv.locks.wheel_answers import python_packages
+from tenv.locks.wheel_requirement import requirement_of
 from tenv.project.user_facts import user_facts
 from tenv.sources.archives.answers import kind_of
 from tenv.sources.archives.download import Fetcher, RemoteFile
 from tenv.sources.archives.unpack import unpack
 from tenv.sources.interface import owned_by_lock
+from tenv.sources.system.taken import take_from_machine
 from tenv.sources.wheels.compiled import needs_of_build
 from tenv.sources.wheels.git_trees import clone
 from tenv.sources.wheels.index_requests import located_sdist
 from tenv.sources.wheels.installed import Wheels
-from tenv.sources.wheels.project_metadata import build_system, requirement_lines
+from tenv.sources.wheels.project_metadata import build_system
 from tenv.sources.wheels.sdist_builds import (
     asked_by_build,
     built_folder,
     keep_built,
     kept_build,
     key_of_build,
+    pinned_wheels,
+    require_pins,
     wheel_in,
 )
 from tenv.sources.wheels.tree_builds import require_as_locked
@@ -67,7 +72,18 @@ __all__ = ["build_packages"]
 _ARCHS = "TORCH_CUDA_ARCH_LIST"
 _GIB = 1 << 30
 _SECONDS = 600.0
-_INPUTS = ("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CUDA_HOME", "NVCC_FLAGS", "NVCC_APPEND_FLAGS")
+_INPUTS = (
+    *("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH"),
+    *(
+        "LIBRARY_PATH",
+        "CUDA_HOME",
+        "CUDAHOSTCXX",
+        "NVCC_CCBIN",
+        "NVCC_FLAGS",
+        "NVCC_PREPEND_FLAGS",
+        "NVCC_APPEND_FLAGS",
+    ),
+)
 """The variables of the user that decide on the code of an extension."""
 _BROKEN = re.compile(r"undefined symbol|cannot open shared object|version `[^']+' not found|DLL load failed")
 _UNITS = (".cu", ".cpp", ".cc", ".cxx", ".c")
@@ -105,6 +121,7 @@ def build_packages(job: Creation) -> None:
         place = built_folder() / _key(job, package)
         kept = None if row.path else kept_build(place, row)
         if kept:
+            _require_as_locked(job, row, kept)
             job.context.progress.say(f"{row.name} {row.version}: taken as it was compiled before")
             built[row.name] = replace(kept, python=(job.plan.minor,))
         else:
@@ -126,19 +143,30 @@ def _archs(job: Creation) -> str:
     if not hasattr(job, "toolchain"):
         job.toolchain = job.before
     found = chosen_archs(job)
-    return ";".join(found.names) if found else ""
+    return ";".join(found.names if found else detected_archs(job))
+
+
+def _require_as_locked(job: Creation, row: LockedTree, wheel: Wheel) -> None:
+    """Refuse a wheel with other requirements than its row, kept or new; raises EnvironmentBrokenError."""
+    require_as_locked(row, wheel, job.target.name, marker_values(job.platform, job.plan.minor))
 
 
 def _key(job: Creation, package: _Package) -> str:
     """Return the digest of the inputs of a build: the source, torch, the toolkit, Python, compilers, architectures."""
     row, request = package.row, package.request
-    given = {name: job.context.environ[name] for name in _INPUTS if job.context.environ.get(name)}
+    table = job.context.facts().torch_packages.rows
+    switches = {text.partition("=")[0] for one in table for text in (*one.force, one.arch) if text}
+    given = {name: job.context.environ[name] for name in (*_INPUTS, *sorted(switches)) if job.context.environ.get(name)}
+    named = {name: variable.value for name, variable in job.manifest.environment.items()}
     python = job.plan.python.path if job.plan.python and not job.plan.own_python else Path(sys.executable)
-    source = [row.file, row.digest, list(row.build), row.git, row.subdirectory, row.commit, row.path]
+    source = [row.file, row.digest, list(row.build), row.git, row.subdirectory, row.commit]
+    source += [str(job.requests[row.name].folder.resolve())] if row.path else []
     force = list(package.facts.force) if package.facts else []
     conda = job.lock.conda.get(job.platform, ())
     tools = [] if any(one.name.startswith(("gcc", "gxx")) for one in conda) else _tools(job)
-    inputs = [source, row.against, job.plan.minor, job.platform, package.archs, force, request.cxx, tools, given]
+    taken = take_from_machine(job.context, job.manifest, job.environment).tools
+    tools += [_stamp(tool.name, file) for tool in taken for file in tool.files]
+    inputs = [source, row.against, job.plan.minor, job.platform, package.archs, force, request.cxx, tools, given, named]
     # the programs of the shell's PATH count by `tools` alone: an active environment is no other input
     return key_of_build(["compiled", *inputs], python, {"PATH": os.devnull})
 
@@ -148,11 +176,16 @@ def _tools(job: Creation) -> list[list[str | int]]:
     found: list[list[str | int]] = []
     environ = job.context.environ
     for words in ("c++", "gcc", environ.get("CC", ""), environ.get("CXX", "")):
-        program = process.find(words.split()[0], environ.get("PATH")) if words else None
+        program = process.find(words.split()[0], environ.get("PATH")) if words.strip() else None
         if program:
-            path = Path(program).resolve()
-            found.append([words, str(path), path.stat().st_size, path.stat().st_mtime_ns])
+            found.append(_stamp(words, Path(program)))
     return found
+
+
+def _stamp(name: str, file: Path) -> list[str | int]:
+    """Return the path, the size and the time of a file of a tool of the system."""
+    path = file.resolve()
+    return [name, str(path), path.stat().st_size, path.stat().st_mtime_ns]
 
 
 @contextlib.contextmanager
@@ -181,9 +214,17 @@ def _second(job: Creation) -> Iterator[Creation]:
             make.make(other)
         else:
             other.toolchain = other.before
-        yield other
-        with job.context.registry().forgetting(prefix):
-            remove_tree(prefix, MARKER)
+        try:
+            yield other
+        except LockStaleError:
+            _forget(job, prefix)
+            raise
+        _forget(job, prefix)
+
+
+def _forget(job: Creation, prefix: Path) -> None:
+    with job.context.registry().forgetting(prefix):
+        remove_tree(prefix, MARKER)
 
 
 class _Build:
@@ -195,8 +236,9 @@ class _Build:
         self._python = python_program(other.prefix)
         self._so = ", and the environment is as it was" if job.ready else ""
         self._work = place.with_name(f".{place.name}.work")
-        self._log = place.with_name(f"{package.row.name}.log")
+        self._log = place.with_name(f"{package.row.name}-{place.name[:12]}.log")
         self._environ = self._variables()
+        self._has_gpu_code = True
         found = read_torch(site_packages(other.prefix) / "torch")
         self._torch: InstalledTorch | None = None if isinstance(found, Missing) else found
 
@@ -206,42 +248,51 @@ class _Build:
 
     def run(self) -> Wheel:
         """Return the wheel; the folder of a build that fails stays, so that the next one goes on."""
-        with storage_errors(f"can't write to {self._work}"), self._source() as source:
-            self._install_needs(source)
-            self._plan(source)
-            out = self._work / "out"
-            shutil.rmtree(out, ignore_errors=True)
-            words = self._job.uv.build_words(self._python, source, out)
-            ninja = process.find("ninja", self._environ.get("PATH")) or ""
-            title = f"compiling {self._name}"
-            environ = {**self._environ, "UV_NO_CONFIG": "1"}
-            ran = run_logged(
-                words,
-                self._log,
-                environ=environ,
-                folder=source,
-                progress=self._job.context.progress,
-                title=title,
-                ninja=ninja,
-            )
-            if ran.status:
-                finding = look_up(ran, "TE961", self._name, self._log, user_facts(self._job.context).build_failures)
-                raise EnvironmentBrokenError(
-                    f"{self._name} can't be compiled{self._so}: {finding.subject} {finding.message}", hint=finding.fix
-                )
-            built = wheel_in(out, self._row, self._so)
-            self._audit(built)
-            self._try(built)
-            wheel = keep_built(built, self._place, self._row)
-        require_as_locked(
-            self._row, wheel, self._job.target.name, marker_values(self._job.platform, self._job.plan.minor)
-        )
-        shutil.rmtree(self._work, ignore_errors=True)
+        purpose = f"tenv create {self._job.target.name}"
+        with exclusive(self._work, purpose, self._job.context.progress.say):
+            wheel = None if self._row.path else kept_build(self._place, self._row)  # of a run beside this one
+            if wheel:
+                _require_as_locked(self._job, self._row, wheel)
+            else:
+                with storage_errors(f"can't write to {self._work}"), self._source() as source:
+                    wheel = self._compile(source)
+            shutil.rmtree(self._work, ignore_errors=True)
         return wheel
+
+    def _compile(self, source: Path) -> Wheel:
+        self._install_needs(source)
+        self._plan(source)
+        out = self._work / "out"
+        shutil.rmtree(out, ignore_errors=True)
+        ran = run_logged(
+            self._job.uv.build_words(self._python, source, out),
+            self._log,
+            environ={**self._environ, "UV_NO_CONFIG": "1"},
+            folder=source,
+            progress=self._job.context.progress,
+            title=f"compiling {self._name}",
+            ninja=process.find("ninja", self._environ.get("PATH")) or "",
+        )
+        if ran.status:
+            finding = look_up(ran, "TE961", self._name, self._log, user_facts(self._job.context).build_failures)
+            raise EnvironmentBrokenError(
+                f"{self._name} can't be compiled{self._so}: {finding.subject} {finding.message}", hint=finding.fix
+            )
+        built = wheel_in(out, self._row, self._so)
+        _require_as_locked(self._job, self._row, self._wheel(built))
+        self._audit(built)
+        self._try(built)
+        return keep_built(built, self._place, self._row)
+
+    def _wheel(self, built: Path) -> Wheel:
+        file = WheelFile.parse(built.name)
+        version = file.version if file else self._row.version
+        return Wheel(self._row.name, version, built.name, digest(built), None, self._row.python, path=str(built))
 
     def _variables(self) -> dict[str, str]:
         """Return the variables of the build: the activation, the switches of the package, and its limits."""
         environ = read_activation(self._other.environment.meta / ACTIVATION).apply(self._job.context.environ)
+        environ = {name: value for name, value in environ.items() if name not in ("CC", "CXX") or value.strip()}
         facts, archs = self._facts, self._package.archs
         for row in facts.force if facts else ():
             name, _, value = row.partition("=")
@@ -266,11 +317,10 @@ class _Build:
         fit = machine.cores.value
         if not isinstance(machine.memory, Missing):
             fit = max(1, min(fit, machine.memory.value // (gib * _GIB)))
-        jobs = int(environ.get("MAX_JOBS") or fit)
+        jobs = whole_number(environ.get("MAX_JOBS", "")) or fit
         if not is_own(own, "MAX_JOBS"):
             jobs = min(jobs, fit)
-        threads = own.get("NVCC_THREADS") or str(max(1, min(4, fit // jobs)))
-        return jobs, int(threads) if threads.isdigit() else 1
+        return jobs, whole_number(own.get("NVCC_THREADS", "")) or max(1, min(4, fit // jobs))
 
     @contextlib.contextmanager
     def _source(self) -> Iterator[Path]:
@@ -289,8 +339,14 @@ class _Build:
             yield folder
         elif row.path:
             shutil.rmtree(folder, ignore_errors=True)
-            kept_out = shutil.ignore_patterns(".git", "build", "dist", "*.egg-info", "__pycache__")
-            shutil.copytree(self._job.requests[row.name].folder, folder, symlinks=True, ignore=kept_out)
+            original = self._job.requests[row.name].folder
+            built = shutil.ignore_patterns("build", "dist", "*.egg-info")  # a package below may have such a name
+
+            def left_out(place: str, names: list[str]) -> set[str]:
+                there = {".git", "__pycache__"} & {*names}
+                return there | (built(place, names) if Path(place) == original else set())
+
+            shutil.copytree(original, folder, symlinks=True, ignore=left_out)
             yield folder
         else:
             request = self._job.requests[row.name]
@@ -308,32 +364,33 @@ class _Build:
         raw = file.read_bytes() if file.is_file() else None
         values = marker_values(self._job.platform, self._job.plan.minor)
         if row.file:
-            had = there.versions()
-            wheels = []
-            for pin in row.build:
-                name, version, digest = re.split("==| sha256:", pin)
-                file_name = pure_wheel(name.replace("-", "_"), version)
-                wheels += [] if name in had else [Wheel(name, version, file_name, digest, None, row.python)]
-            if wheels:
-                uv.install(self._python, wheels, (), progress)
+            own, conda = self._job.lock.wheels_for(self._job.platform, self._job.plan.minor), self._job.lock.conda
+            had = {"torch", *(wheel.name for wheel in own)}
+            had |= python_packages(conda.get(self._job.platform, ())).keys()
             asked = needs_of_build(asked_by_build((self._work / row.file).read_bytes(), row.file, values), self._facts)
-            rows = {name: LockedWheel(version, there.requirements(name)) for name, version in there.versions().items()}
-            names = reach(rows, asked, {}, values).names
-            if strangers := [wheel.name for wheel in wheels if wheel.name not in names]:
-                raise LockStaleError(
-                    f"{row.file}: of the wheels for its build, nothing asks for {strangers[0]}",
-                    hint=f"`tenv update {self._job.target.name} {row.name}` locks those that its build asks for",
-                )
+            elsewhere = {"torch": "", **there.versions()}
+            require_pins(self._job.context, uv, self._python, row, asked, elsewhere, values)
+            if wheels := [wheel for wheel in pinned_wheels(row) if wheel.name not in had]:
+                uv.install(self._python, wheels, (), progress)
             return
         requires, *_ = build_system(raw, self._name)
         more = list(needs_of_build({}, self._facts))
-        lines = [line for line in (*requirement_lines(list(requires)), *more) if re.split(r"\W", line)[0] != "torch"]
+        lines = [
+            line for line in (*requires, *more) if (found := requirement_of(line)) is None or found.name != "torch"
+        ]
         limits = self._work / "constraints.txt"
         limits.parent.mkdir(parents=True, exist_ok=True)
         held = "".join(f"{name}=={version}\n" for name, version in there.versions().items() if "+" not in version)
         write_atomic(limits, held)
-        words = ("pip", "install", "--python", str(self._python), "--requirement", "-", "--constraints", str(limits))
-        done = uv.run(*words, *uv.indexes(), text="".join(f"{line}\n" for line in lines), settings={})
+        words = ("pip", "install", "--only-binary", ":all:", "--python", str(self._python), "--requirement", "-")
+        done = uv.run(
+            *words,
+            "--constraints",
+            str(limits),
+            *uv.indexes(),
+            text="".join(f"{line}\n" for line in lines),
+            settings={},
+        )
         if done.status:
             raise uv.error(done.stderr, f"the build requirements of {self._name} can't be installed")
 
@@ -343,12 +400,17 @@ class _Build:
         Raises:
             EnvironmentBrokenError: It can't.
         """
-        record = self._recorded(source) if (source / "setup.py").is_file() else {}
+        file = source / "pyproject.toml"
+        _, backend, _ = build_system(file.read_bytes() if file.is_file() else None, self._name)
+        runs = (source / "setup.py").is_file() and backend.startswith("setuptools.")
+        record = self._recorded(source) if runs else {}
         table = self._job.context.facts().cuda_gpu_arch
         asked = Asked(self._row.name, self._package.request.cxx, self._package.archs)
         for reason, hint in refusals(record, asked, self._facts, self._torch, table):
             raise EnvironmentBrokenError(f"{self._name} is not compiled{self._so}: {reason}", hint=hint)
         rows = record.get("extensions", [])
+        named = any(one.endswith(".cu") for row in rows for one in row["sources"])
+        self._has_gpu_code = bool(self._facts) or named or any(source.rglob("*.cu"))
         units = [one for row in rows for one in row["sources"] if one.endswith(_UNITS)]
         if not units:
             return
@@ -369,9 +431,11 @@ class _Build:
         if isinstance(done, process.Missing):
             return {"error": done.reason}
         with contextlib.suppress(ValueError, IndexError):
-            found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-            return found
-        return {"error": "".join(done.stderr.strip().splitlines()[-1:])}
+            found = json.loads(done.stdout.splitlines()[-1])
+            if is_record(found):
+                return dict(found)
+        said = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith(sandbox.SAYS)]
+        return {"error": said[-1].strip() if said else f"it ended with status {done.status}"}
 
     def _audit(self, built: Path) -> None:
         """Refuse a wheel without the GPU code that was asked for.
@@ -387,6 +451,8 @@ class _Build:
         asked, _ = asked_codes(self._package.archs)
         lacking = [code for code in sorted(asked) if not any(one.runs_on(code.number) for one in codes)]
         lacking = [code for code in lacking if not any(one.compiles_for(code.number) for one in ptx)]
+        if not codes and not ptx and not self._has_gpu_code:
+            return
         if not codes and not ptx:
             raise EnvironmentBrokenError(
                 f"{self._name} was compiled without GPU code{self._so}: {built.name} has none",
@@ -407,10 +473,8 @@ class _Build:
         Raises:
             EnvironmentBrokenError: A library of it can't be loaded.
         """
-        uv, file = self._job.uv, WheelFile.parse(built.name)
-        version = file.version if file else self._row.version
-        wheel = Wheel(self._row.name, version, built.name, _sha256(built), None, self._row.python, path=str(built))
-        uv.install(self._python, [wheel], [wheel.name], self._job.context.progress)
+        wheel = self._wheel(built)
+        self._job.uv.install(self._python, [wheel], [wheel.name], self._job.context.progress)
         code = "import torch\n" + "".join(f"import {name}\n" for name in _modules(built))
         words = [sys.executable, "-I", sandbox.__file__, "", str(self._python), "-c", code]
         done = process.run(words, environment=self._environ, folder=self._work, timeout=_SECONDS, family=True)
@@ -420,12 +484,6 @@ class _Build:
         if _BROKEN.search(last):
             raise EnvironmentBrokenError(f"{self._name} was compiled and can't be imported{self._so}: {last}")
         self._job.context.progress.say(f"{self._name} was compiled; its import ends with: {last}")
-
-
-def _sha256(path: Path) -> str:
-    from tenv.core.files import digest
-
-    return digest(path)
 
 
 def _modules(built: Path) -> list[str]:

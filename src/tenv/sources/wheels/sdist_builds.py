@@ -36,7 +36,8 @@ from tenv.targets.manifest import WheelRequest
 from tenv.toolchain.discover import python_program
 
 __all__ = ["NOTED", "asked_by_build", "build_sdist", "build_variables", "built_folder", "forget_built"]
-__all__ += ["hint_of_failure", "keep_built", "kept_build", "key_of_build", "member", "wheel_in"]
+__all__ += ["hint_of_failure", "keep_built", "kept_build", "key_of_build", "member", "pinned_wheels"]
+__all__ += ["require_pins", "wheel_in"]
 
 NOTED = ".egg-info/requires.txt"
 """How the path of the requirements ends that setuptools notes in an archive."""
@@ -104,7 +105,9 @@ def build_sdist(
         archive, out = folder / row.file, folder / "out"
         write(archive)
         own = _environment(access, uv, python, row, folder / "environment")
-        _require_asked(Wheels(folder / "environment"), row, archive.read_bytes())
+        values = marker_values(current_platform(), row.python[0])
+        asked = asked_by_build(archive.read_bytes(), row.file, values)
+        _require_asked(Wheels(folder / "environment"), row, asked, {}, values)
         path = os.pathsep.join(filter(None, (str(own.parent), variables.get("PATH"))))
         places = {name: access.environ[name] for name in _PLACES if access.environ.get(name)}
         done = uv.build(own, archive, out, {**places, **variables, **_FIXED, "PATH": path})
@@ -115,7 +118,7 @@ def build_sdist(
 
 def build_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of the user that a build gets, and that count as its inputs."""
-    return {name: environ[name] for name in _VARIABLES if environ.get(name)}
+    return {name: environ[name] for name in _VARIABLES if environ.get(name, "").strip()}
 
 
 def wheel_in(out: Path, row: LockedTree, so: str) -> Path:
@@ -138,32 +141,72 @@ def wheel_in(out: Path, row: LockedTree, so: str) -> Path:
 def _environment(access: Access, uv: Uv, python: Path, row: LockedTree, folder: Path) -> Path:
     """Make the environment of a build, and return its Python."""
     uv.make_environment(folder, python, "build")
-    own, wheels = python_program(folder), []
-    for pin in row.build:
-        name, version, digest = re.split("==| sha256:", pin)
-        file = pure_wheel(name.replace("-", "_"), version)  # its size and tags are not in the lock
-        wheels.append(Wheel(name, version, file, digest, None, row.python))
+    own, wheels = python_program(folder), pinned_wheels(row)
     if wheels:
         uv.install(own, wheels, (), access.progress)
     return own
 
 
-def _require_asked(there: Wheels, row: LockedTree, raw: bytes) -> None:
+def pinned_wheels(row: LockedTree) -> list[Wheel]:
+    """Return the wheels that the row of a source archive locks for its build."""
+    wheels = []
+    for pin in row.build:
+        name, version, digest = re.split("==| sha256:", pin)
+        file = pure_wheel(name.replace("-", "_"), version)  # its size and tags are not in the lock
+        wheels.append(Wheel(name, version, file, digest, None, row.python))
+    return wheels
+
+
+def require_pins(
+    access: Access,
+    uv: Uv,
+    python: Path,
+    row: LockedTree,
+    asked: Mapping[str, WheelRequest],
+    elsewhere: Mapping[str, str],
+    values: Mapping[str, str],
+) -> None:
+    """Refuse locked wheels for a build that nothing asks for, before a program runs where they are installed.
+
+    Args:
+        access: The settings and services of the user.
+        uv: uv.
+        python: A Python of the minor that the build is for.
+        row: The source archive.
+        asked: The requests of the build.
+        elsewhere: The versions of the packages that are there without the lock's wheels for the build, by name.
+        values: The values of the marker environment.
+
+    Raises:
+        LockStaleError: The row has other wheels for the build than are asked for.
+    """
+    with tempfile.TemporaryDirectory(prefix="tenv-") as name:
+        folder = Path(name) / "environment"
+        if row.build:
+            _environment(access, uv, python, row, folder)
+        _require_asked(Wheels(folder), row, asked, elsewhere, values)
+
+
+def _require_asked(
+    there: Wheels,
+    row: LockedTree,
+    asked: Mapping[str, WheelRequest],
+    elsewhere: Mapping[str, str],
+    values: Mapping[str, str],
+) -> None:
     """Refuse wheels that the build of an archive does not need: they run in it, and the manifest names none of them.
 
     Raises:
         LockStaleError: The row in the lock has such a wheel, or lacks one.
     """
-    values = marker_values(current_platform(), row.python[0])
-    asked = asked_by_build(raw, row.file, values)
     rows = {name: LockedWheel(version, there.requirements(name)) for name, version in there.versions().items()}
-    faults = [f"{name} is not in the lock" for name in asked if name not in rows]
+    faults = [f"{name} is not in the lock" for name in asked if name not in rows and name not in elsewhere]
     faults += [
         f"{name} {rows[name].version} is locked, its [build-system] asks for {request.version}"
         for name, request in asked.items()
         if name in rows and rows[name].version not in request.version
     ]
-    if faults := [*faults, *wheels_brought(rows, asked, {}, values)]:
+    if faults := [*faults, *wheels_brought(rows, asked, elsewhere, values)]:
         raise LockStaleError(
             f"{row.file}: of the wheels for its build, {faults[0]}",
             hint=f"`tenv update TARGET {row.name}` locks those that its [build-system] asks for",
@@ -176,7 +219,7 @@ def key_of_build(inputs: Sequence[object], python: Path, variables: Mapping[str,
     if isinstance(asked, process.Missing) or asked.status:
         raise EnvironmentBrokenError(f"{python} does not run")
     programs = {}
-    for name in (*_PROGRAMS, *(variables[word] for word in ("CC", "CXX", "FC") if word in variables)):
+    for name in (*_PROGRAMS, *(variables[word] for word in ("CC", "CXX", "FC") if variables.get(word, "").strip())):
         if found := process.find(name.split()[0], variables.get("PATH")):
             path = Path(found).resolve()
             programs[name] = [str(path), path.stat().st_size, path.stat().st_mtime_ns]
