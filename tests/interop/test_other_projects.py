@@ -297,6 +297,14 @@ def test_a_value_of_another_type_is_one_error_with_the_name_of_the_file() -> Non
         Path(name).unlink()
 
 
+def test_an_index_of_pixi_of_another_type_is_an_error_with_the_name_of_the_file() -> None:
+    text = '[workspace]\nchannels = []\nplatforms = ["linux-64"]\n[pypi-options]\nextra-index-urls = "x"\n'
+    Path("pixi.toml").write_text(text)
+    ended = call("import", "pixi.toml", "--name", "made", "--offline")
+    assert ended.status == 3
+    assert "pixi.toml: pypi-options.extra-index-urls: expected a list of strings" in ended.err
+
+
 def test_a_member_of_a_workspace_is_below_its_project() -> None:
     text = PROJECT + 'dependencies = ["six"]\n[tool.uv.sources]\nsix = { workspace = true }\n'
     for pattern in ("/etc/*", "../*", "a/../../*"):

@@ -140,7 +140,7 @@ class Workspace:
             dependencies=conda,
             wheels=wheels,
             environment=variables,
-            indexes=_indexes([*parts, self.head], self.path.parent, lost),
+            indexes=_indexes([*parts, self.head], self.path, lost),
         )
 
     def _parts(self, environment: str) -> list[Mapping[str, Any]]:
@@ -331,14 +331,14 @@ def _file(name: str, value: Mapping[str, Any], home: Path) -> WheelRequest | Non
     return WheelRequest(Range("*"), tuple(sorted(extras)), file=replace(file, base=home))
 
 
-def _indexes(parts: Iterable[Mapping[str, Any]], home: Path, lost: list[str]) -> tuple[Index, ...]:
+def _indexes(parts: Iterable[Mapping[str, Any]], path: Path, lost: list[str]) -> tuple[Index, ...]:
     """Return the indexes of the parts, best first; other options of pixi's are lost."""
     found: dict[str, Index] = {}
     for part in parts:
         options = part.get("pypi-options") or {}
         given = {key: options[key] for key in ("index-url", "extra-index-urls", "find-links") if key in options}
-        rows = read_indexes(Table({"pypi-options": given}))
-        found |= {index.key: replace(index, base=home) for index in rows if index.key not in found}
+        rows = read_indexes(Table({"pypi-options": given}, file=str(path)))
+        found |= {index.key: replace(index, base=path.parent) for index in rows if index.key not in found}
         lost += [f"`pypi-options.{key}` = {value}" for key, value in options.items() if key not in given]
     return tuple(found.values())
 
