@@ -306,7 +306,7 @@ def _put(document: Any, section: str, request: TypedRequest, home: Path) -> str:
     given: dict[str, Any] = {name: value for name, value in fields.items() if value}
     old = table.get(key)
     if tree := request.tree:
-        given |= tree.given() | _compiled(old, tree, key)
+        given |= {**tree.given(), **_compiled(old, tree, key)}
         if tree.path:
             given["path"] = Path(os.path.relpath(tree.folder, home)).as_posix()
         old = None
