@@ -1,5 +1,6 @@
 """Requests of Poetry, Pipenv and setuptools, and lines that several features or Pythons share."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -250,3 +251,98 @@ def test_pins_set_the_pythons_that_have_wheels_of_them(monkeypatch: pytest.Monke
             assert ended.status == 0, ended.err
             assert f'python    = "{wanted}"' in Path("manifests/made.toml").read_text()
             assert any(line.endswith(f"`python` is set to {wanted}{words}") for line in ended.data["lost"])
+
+
+PROJECT = '[project]\nname = "it"\nrequires-python = ">=3.12,<3.13"\n'
+
+
+def test_groups_that_include_groups_twice_take_no_time() -> None:
+    """Fifteen levels took half a minute; the limit is of processor time."""
+    groups = [f'g{n} = [{{ include-group = "G{n + 1}" }}, {{ include-group = "g{n + 1}" }}]' for n in range(18)]
+    extras = [f'e{n} = ["it[e{n + 1},e{n + 1}]", "it[e{n + 1}]"]' for n in range(18)]
+    text = PROJECT + "[project.optional-dependencies]\n" + "\n".join(extras) + '\ne18 = ["six", "it[e0]"]\n'
+    text += "[dependency-groups]\n" + "\n".join(groups) + '\ng18 = ["attrs>=1", { include-group = "g0" }, "zipp"]\n'
+    began = time.process_time()
+    found, _ = imported("pyproject.toml", text, "--environment", "g0")
+    assert time.process_time() - began < 10
+    assert found["pypi-dependencies"] == {"attrs": ">=1", "zipp": "*"}
+    assert found["feature"]["e0"]["pypi-dependencies"] == {"six": "*"}
+
+
+def test_a_value_of_another_type_is_one_error_with_the_name_of_the_file() -> None:
+    Path("Pipfile").write_text('[source]\nurl = "https://index.example/simple"\n[packages]\nsix = "*"\n')
+    assert call("import", "Pipfile", "--name", "made", "--offline").status == 0
+    poetry, pixi = "[tool.poetry.dependencies]\n", '[tool.pixi.workspace]\nchannels = []\nplatforms = ["linux-64"]\n'
+    for name, text, message in (
+        ("Pipfile", 'source = "x"\n[packages]\nsix = "*"\n', "source: expected tables"),
+        ("Pipfile", 'requires = "3.12"\n[packages]\nsix = "*"\n', "requires: expected a table"),
+        ("Pipfile", "[packages]\nsix = { extras = 3 }\n", "extras: expected a list of strings"),
+        ("Pipfile", 'packages = "six"\n', "packages: expected a table"),
+        ("pyproject.toml", PROJECT + 'dependencies = "numpy"\n', "dependencies: expected a list of strings"),
+        ("pyproject.toml", PROJECT + "dependencies = [3]\n", "dependencies: expected a list of strings"),
+        ("pyproject.toml", PROJECT + '[project.optional-dependencies]\na = "six"\n', "a: expected a list of strings"),
+        ("pyproject.toml", PROJECT + '[dependency-groups]\na = "six"\n', "dependency-groups.a: expected a list"),
+        ("pyproject.toml", PROJECT + '[tool.uv]\ndev-dependencies = "six"\n', "dev-dependencies: expected a list"),
+        ("pyproject.toml", PROJECT + '[tool.uv]\nextra-index-url = "x"\n', "extra-index-url: expected a list"),
+        ("pyproject.toml", PROJECT + 'dynamic = "dependencies"\n', "dynamic: expected a list of strings"),
+        ("pyproject.toml", poetry + 'six = { version = "1", extras = "ab" }\n', "extras: expected a list of strings"),
+        ("pyproject.toml", poetry + 'six = "1"\n[tool.poetry.extras]\na = "six"\n', "a: expected a list of strings"),
+        ("pyproject.toml", PROJECT + 'dependencies = "numpy"\n' + pixi, "dependencies: expected a list of strings"),
+        ("pyproject.toml", PROJECT + '[dependency-groups]\na = "six"\n' + pixi, "dependency-groups.a: expected"),
+    ):
+        Path(name).write_text(text)
+        ended = call("import", name, "--name", "made", "--offline")
+        assert ended.status == 3, (text, ended.err)
+        assert f"error[manifest]: {name}: invalid {name}: {message}" in ended.err, text
+        Path(name).unlink()
+
+
+def test_an_index_of_pixi_of_another_type_is_an_error_with_the_name_of_the_file() -> None:
+    text = '[workspace]\nchannels = []\nplatforms = ["linux-64"]\n[pypi-options]\nextra-index-urls = "x"\n'
+    Path("pixi.toml").write_text(text)
+    ended = call("import", "pixi.toml", "--name", "made", "--offline")
+    assert ended.status == 3
+    assert "pixi.toml: pypi-options.extra-index-urls: expected a list of strings" in ended.err
+
+
+def test_a_member_of_a_workspace_is_below_its_project() -> None:
+    text = PROJECT + 'dependencies = ["six"]\n[tool.uv.sources]\nsix = { workspace = true }\n'
+    for pattern in ("/etc/*", "../*", "a/../../*"):
+        found, said = imported("pyproject.toml", text + f'[tool.uv.workspace]\nmembers = ["{pattern}"]\n')
+        assert found["pypi-dependencies"] == {"six": "*"}
+        assert "the source of `six`, {'workspace': True}: it is requested from the indexes" in said
+
+
+def test_the_pythons_of_poetry_do_not_vanish() -> None:
+    for python, wanted, message in (
+        ('"^2.7 || ^3.8"', ">=3.8,<4,<3.15", "one of several ranges, `^2.7 || ^3.8`: it is `^3.8` now"),
+        ('"~3.10 | ~3.9"', ">=3.10,<3.11", "it is `~3.10` now"),
+        ('["3.10"]', None, "its Python `['3.10']`, which is not a range"),
+        ('{ version = "~3.12" }', ">=3.12,<3.13", ""),
+    ):
+        found, said = imported("pyproject.toml", f'[tool.poetry.dependencies]\npython = {python}\nsix = "*"\n')
+        assert wanted is None or found["python"] == wanted, python
+        assert message in said
+    for name, text in (
+        ("pyproject.toml", PROJECT.replace(">=3.12,<3.13", "new") + 'dependencies = ["six"]\n'),
+        ("Pipfile", '[packages]\nsix = "*"\n[requires]\npython_version = "new"\n'),
+        ("setup.cfg", "[options]\npython_requires = new\ninstall_requires = six\n"),
+    ):
+        assert "its Python `new`, which is not a " in imported(name, text)[1]
+
+
+def test_a_source_archive_is_a_loss() -> None:
+    url = "https://me:secret@files.example.org/foo-1.0.tar.gz"
+    for name, text in (
+        ("pyproject.toml", f'[tool.poetry.dependencies]\nfoo = {{ url = "{url}" }}\nsix = "*"\n'),
+        ("Pipfile", f'[packages]\nfoo = {{ file = "{url}" }}\nsix = "*"\n'),
+    ):
+        found, said = imported(name, text)
+        assert found["pypi-dependencies"] == {"foo": "*", "six": "*"}
+        assert "the source of `foo`, {'url': 'https://files.example.org/foo-1.0.tar.gz'}: it is requested" in said
+        assert "secret" not in said
+
+
+def test_the_defaults_of_a_setup_cfg_are_no_extras() -> None:
+    text = "[DEFAULT]\nhome = /x\n[options]\ninstall_requires = six\n[options.extras_require]\ntest = attrs\n"
+    assert list(imported("setup.cfg", text)[0]["feature"]) == ["test"]

@@ -3,14 +3,17 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import tomlkit
 
 from tenv.core.errors import StorageError, UsageError
 from tenv.core.files import write_atomic
 from tenv.targets.search import find_places
+from tenv.targets.tree_request import TreeRequest
 from tenv.verbs import edit_manifest
 from tenv.verbs.lock import lock_target
 from tenv.verbs.requests import TypedRequest, parse_request
@@ -78,6 +81,29 @@ def test_add_replaces_a_range_where_it_stands(locked: Project) -> None:
     locked.ok("add", "tiny", "Alpha==3.0")
     assert '# ours\nalpha  = "3.0" # why\n' in locked.manifest.read_text()
     assert "alpha-3.0" in locked.lock.read_text()
+
+
+def test_add_keeps_the_way_of_a_build_that_it_moves() -> None:
+    text = '[pypi-dependencies]\nvision = { git = "https://example.org/a.git", tag = "v1", %s }\n'
+    built = 'isolation = false, requires = ["torch"], cxx = 20'
+    new = TreeRequest(git="https://example.org/vision.git", tag="v0.27.0")
+    near = TreeRequest(path="near", editable=True, base=Path("/home"))
+    document = tomlkit.parse(text % built)
+    edit_manifest._put(document, "pypi-dependencies", TypedRequest("vision", "", tree=new), Path("/home"))
+    asked = {"git": new.git, "tag": "v0.27.0", "isolation": False, "requires": ["torch"], "cxx": 20}
+    assert document.unwrap()["pypi-dependencies"] == {"vision": asked}
+    edit_manifest._put(
+        document, "pypi-dependencies", TypedRequest("vision", "", tree=replace(near, editable=False)), Path("/")
+    )
+    assert document.unwrap()["pypi-dependencies"]["vision"] == {
+        **{key: asked[key] for key in ("isolation", "requires", "cxx")},
+        "path": "home/near",
+    }
+    with pytest.raises(UsageError, match="an editable folder is not"):
+        edit_manifest._put(document, "pypi-dependencies", TypedRequest("vision", "", tree=near), Path("/home"))
+    document = tomlkit.parse(text % "isolation = true")
+    edit_manifest._put(document, "pypi-dependencies", TypedRequest("vision", "", tree=near), Path("/home"))
+    assert document.unwrap()["pypi-dependencies"]["vision"] == {"path": "near", "editable": True}
 
 
 def test_add_brings_an_environment_up_to_date(created: Project) -> None:

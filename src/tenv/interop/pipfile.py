@@ -12,6 +12,7 @@ from tenv.core.toml_reader import read_toml
 from tenv.interop.interface import Format, GivenFile, Imported
 from tenv.interop.poetry import source_line
 from tenv.interop.pyproject import read_project
+from tenv.interop.values import table_of, valid
 
 __all__ = ["FORMAT"]
 
@@ -25,18 +26,27 @@ _FIRST = "pypi"
 
 def _read(source: GivenFile) -> Imported:
     data = read_toml(source.path, ManifestError).data
+    with valid(source.path, "Pipfile"):
+        tables, lost = _tables(data)
+    return read_project(source, tables, "a Pipfile", lost)
+
+
+def _tables(data: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the tables that uv reads, and what they can't have."""
     sources: dict[str, list[dict[str, Any]]] = {}
     tables = {**_TABLES, **{name: name for name, rows in data.items() if name not in _NO_CATEGORIES}}
     lines = {
-        group: [_line(name, row, group, sources) for name, row in data[table].items()]
+        group: [_line(name, row, group, sources) for name, row in table_of(data, table).items()]
         for table, group in tables.items()
-        if isinstance(data.get(table), Mapping)
+        if table in data and (table in _TABLES or isinstance(data[table], Mapping))
     }
-    requires = data.get("requires") or {}
-    minor = ".".join(str(requires.get("python_version") or requires.get("python_full_version") or "").split(".")[:2])
+    requires = table_of(data, "requires")
+    asked = str(requires.get("python_version") or requires.get("python_full_version") or "")
+    minor = ".".join(asked.split(".")[:2])
+    lost = [] if minor[:1].isdigit() or asked in ("", "*") else [f"its Python `{asked}`, which is not a version"]
     project = {"dependencies": lines.pop("", []), "requires-python": f"=={minor}.*" if minor[:1].isdigit() else ""}
     uv = {"sources": sources, "index": list(_indexes(data))}
-    return read_project(source, {"project": project, "dependency-groups": lines, "tool": {"uv": uv}}, "a Pipfile")
+    return {"project": project, "dependency-groups": lines, "tool": {"uv": uv}}, lost
 
 
 def _line(name: str, given: Any, group: str, sources: dict[str, list[dict[str, Any]]]) -> str:
@@ -59,7 +69,10 @@ def _line(name: str, given: Any, group: str, sources: dict[str, list[dict[str, A
 
 def _indexes(data: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the sources; Pipenv asks the first one for each package that names no other."""
-    for place, row in enumerate(data.get("source") or []):
+    rows = data.get("source") or []
+    for place, row in enumerate([rows] if isinstance(rows, Mapping) else rows):
+        if not isinstance(row, Mapping):
+            raise TypeError(f"source: expected tables, not {row!r:.100}")
         name, url = str(row.get("name", "")), str(row.get("url", ""))
         if url and not (place == 0 and name == _FIRST):
             yield {"name": name, "url": url, "default": place == 0, "explicit": place > 0 and bool(name)}

@@ -18,6 +18,7 @@ from tenv.core.versions import Range
 from tenv.interop.interface import Draft, GivenFile
 from tenv.interop.pip_lines import PipLines
 from tenv.interop.requests import conda_request, wheel_request, words_of
+from tenv.interop.values import rows_of, strings_of, table_of, valid
 from tenv.targets.manifest import CondaRequest, WheelRequest
 from tenv.targets.tree_request import TREE_KEYS, read_tree
 from tenv.targets.variable_requests import Action, VariableRequest, is_list, reserved, separator_of
@@ -77,13 +78,8 @@ class Workspace:
             FormatError: It has no such environment, or none for a supported platform.
             ManifestError: It is invalid.
         """
-        try:
+        with valid(self.path, "pixi.toml"):
             return self._draft(source, environment, lost, locked)
-        except TenvError:
-            raise
-        except (ValueError, TypeError, AttributeError, KeyError) as error:
-            reason = f"`{error.args[0]}` is missing" if isinstance(error, KeyError) else str(error)
-            raise ManifestError(f"{self.path}: invalid pixi.toml: {reason}") from error
 
     def environments(self) -> list[str]:
         """Return the names of its environments."""
@@ -106,10 +102,8 @@ class Workspace:
             FormatError: There is no such environment.
             ManifestError: It is invalid.
         """
-        try:
+        with valid(self.path, "pixi.toml"):
             return self._places(self._parts(environment), locked or {})
-        except (ValueError, TypeError, AttributeError, KeyError) as error:
-            raise ManifestError(f"{self.path}: invalid pixi.toml: {error}") from error
 
     def _draft(
         self, source: GivenFile, environment: str, lost: list[str], locked: Mapping[str, Mapping[str, Any]] | None
@@ -146,7 +140,7 @@ class Workspace:
             dependencies=conda,
             wheels=wheels,
             environment=variables,
-            indexes=_indexes([*parts, self.head], self.path.parent, lost),
+            indexes=_indexes([*parts, self.head], self.path, lost),
         )
 
     def _parts(self, environment: str) -> list[Mapping[str, Any]]:
@@ -244,14 +238,15 @@ def _with_project(pixi: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str,
         "description": project.get("description", ""),
         **(pixi.get(head_key) or {}),
     }
-    found = {**pixi, head_key: head, "pypi-dependencies": dict(_own_lines(project.get("dependencies") or []))}
+    found = {**pixi, head_key: head, "pypi-dependencies": dict(_own_lines(strings_of(project, "dependencies")))}
     found["pypi-dependencies"] |= pixi.get("pypi-dependencies") or {}
     python = project.get("requires-python")
     if python and not any("python" in (pixi.get(name) or {}) for name in _TABLES):
         found["dependencies"] = {"python": str(python), **(pixi.get("dependencies") or {})}
     features = dict(pixi.get("feature") or {})
-    groups = {**(project.get("optional-dependencies") or {}), **(data.get("dependency-groups") or {})}
-    for name, lines in groups.items():
+    extras, groups = table_of(project, "optional-dependencies"), table_of(data, "dependency-groups")
+    asked = {**{name: strings_of(extras, name) for name in extras}, **{name: rows_of(groups, name) for name in groups}}
+    for name, lines in asked.items():
         own = dict(features.get(name) or {})
         texts = [line for line in lines if isinstance(line, str)]
         features[name] = {
@@ -336,14 +331,14 @@ def _file(name: str, value: Mapping[str, Any], home: Path) -> WheelRequest | Non
     return WheelRequest(Range("*"), tuple(sorted(extras)), file=replace(file, base=home))
 
 
-def _indexes(parts: Iterable[Mapping[str, Any]], home: Path, lost: list[str]) -> tuple[Index, ...]:
+def _indexes(parts: Iterable[Mapping[str, Any]], path: Path, lost: list[str]) -> tuple[Index, ...]:
     """Return the indexes of the parts, best first; other options of pixi's are lost."""
     found: dict[str, Index] = {}
     for part in parts:
         options = part.get("pypi-options") or {}
         given = {key: options[key] for key in ("index-url", "extra-index-urls", "find-links") if key in options}
-        rows = read_indexes(Table({"pypi-options": given}))
-        found |= {index.key: replace(index, base=home) for index in rows if index.key not in found}
+        rows = read_indexes(Table({"pypi-options": given}, file=str(path)))
+        found |= {index.key: replace(index, base=path.parent) for index in rows if index.key not in found}
         lost += [f"`pypi-options.{key}` = {value}" for key, value in options.items() if key not in given]
     return tuple(found.values())
 

@@ -10,10 +10,12 @@ from typing import Any
 
 from tenv.core.dataclass import dataclass
 from tenv.core.names import normalize
+from tenv.interop.values import rows_of, strings_of, table_of
 
 __all__ = ["pep440", "source_line", "with_poetry"]
 
 _PYTHON = "python"
+_ANY_OF = re.compile(r"\|\|?")
 _CLAUSE = re.compile(r"(?P<sign>\^|~=|~|>=|<=|==|!=|<|>|=)?\s*(?P<version>[^\s,<>=!^~]+)")
 _GIT = re.compile(r"(?:git\+)?(?P<url>(?:[a-z+]+://)?(?:[\w.-]+@)?[^@#\s]+)(?:[@#](?P<rev>[^@#\s]+))?")
 _PLACES = ("git", "url", "path", "file")
@@ -44,7 +46,7 @@ def _clause(sign: str, version: str) -> str:
 
 def source_line(name: str, row: Mapping[str, Any], version: str | None, markers: list[str]) -> str:
     """Return the PEP 508 line of a request, without its place."""
-    extras = f"[{','.join(map(str, row['extras']))}]" if row.get("extras") else ""
+    extras = f"[{','.join(strings_of(row, 'extras'))}]" if row.get("extras") else ""
     line = f"{name}{extras}{version or ''}"
     return f"{line} ; {' and '.join(f'({marker})' for marker in markers)}" if markers else line
 
@@ -69,6 +71,17 @@ class _Poetry:
                 rows = value if isinstance(value, list) else [value]
                 found[normalize(name)] = [line for row in rows for line in self._line(name, row, group)]
         return found
+
+    def python(self, given: Any) -> str:
+        """Return the range of Pythons; of several ranges, the one that begins last."""
+        text = given.get("version", "") if isinstance(given, Mapping) else given
+        if not isinstance(text, str):
+            self.lost.append(f"its Python `{given}`, which is not a range")
+            return ""
+        newest = max(_ANY_OF.split(text), key=lambda part: [int(one) for one in re.findall(r"\d{1,9}", part)[:2]])
+        if newest != text:
+            self.lost.append(f"its Python in one of several ranges, `{text}`: it is `{newest.strip()}` now")
+        return pep440(newest) or ""
 
     def _line(self, name: str, given: Any, group: str) -> Iterator[str]:
         row: Mapping[str, Any] = given if isinstance(given, Mapping) else {"version": str(given)}
@@ -101,19 +114,15 @@ class _Poetry:
 
 def with_poetry(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[str]]:
     """Return a pyproject.toml whose requests of Poetry are in the tables that uv reads, and what these can't have."""
-    tool = data.get("tool") or {}
-    poetry = tool.get("poetry") or {}
+    tool = table_of(data, "tool")
+    poetry = table_of(tool, "poetry")
     if not poetry:
         return data, []
     reader = _Poetry()
-    project = dict(data.get("project") or {})
-    own = reader.lines(poetry.get("dependencies") or {})
-    optional = {
-        normalize(name)
-        for name, row in (poetry.get("dependencies") or {}).items()
-        if isinstance(row, Mapping) and row.get("optional")
-    }
-    if "dependencies" not in project or "dependencies" in (project.get("dynamic") or ()):
+    project, asked = dict(table_of(data, "project")), table_of(poetry, "dependencies")
+    own = reader.lines(asked)
+    optional = {normalize(name) for name, row in asked.items() if isinstance(row, Mapping) and row.get("optional")}
+    if "dependencies" not in project or "dependencies" in strings_of(project, "dynamic"):
         project["dependencies"] = [line for name, lines in own.items() if name not in optional for line in lines]
         named_by = {
             normalize(re.split(r"[\s\[]", str(name))[0]) for names in _extras(poetry).values() for name in names
@@ -124,18 +133,20 @@ def with_poetry(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[str]]:
             extra: [line for name in names for line in own.get(normalize(re.split(r"[\s\[]", str(name))[0]), [])]
             for extra, names in _extras(poetry).items()
         }
-        project["optional-dependencies"] = {**(project.get("optional-dependencies") or {}), **extras}
-        project["dynamic"] = [name for name in project.get("dynamic") or () if name != "dependencies"]
+        project["optional-dependencies"] = {**table_of(project, "optional-dependencies"), **extras}
+        project["dynamic"] = [name for name in strings_of(project, "dynamic") if name != "dependencies"]
     project.setdefault("name", poetry.get("name", ""))
     project.setdefault("description", poetry.get("description", ""))
     if "requires-python" not in project:
-        project["requires-python"] = pep440(str((poetry.get("dependencies") or {}).get(_PYTHON, ""))) or ""
-    groups = {name: row.get("dependencies") or {} for name, row in (poetry.get("group") or {}).items()}
-    groups |= {"dev": {**groups.get("dev", {}), **poetry["dev-dependencies"]}} if "dev-dependencies" in poetry else {}
-    named = dict(data.get("dependency-groups") or {})
+        project["requires-python"] = reader.python(asked.get(_PYTHON, ""))
+    tables = table_of(poetry, "group")
+    groups = {name: dict(table_of(table_of(tables, name), "dependencies")) for name in tables}
+    if old := table_of(poetry, "dev-dependencies"):
+        groups["dev"] = {**groups.get("dev", {}), **old}
+    named = dict(table_of(data, "dependency-groups"))
     for name, table in groups.items():
         lines = [line for lines in reader.lines(table, name).values() for line in lines]
-        named[name] = [*named.get(name, []), *lines]
+        named[name] = [*(rows_of(named, name) if name in named else []), *lines]
     uv = dict(tool.get("uv") or {})
     uv["sources"] = {**reader.sources, **(uv.get("sources") or {})}
     uv["index"] = [*(uv.get("index") or []), *_indexes(poetry)]
@@ -143,7 +154,8 @@ def with_poetry(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[str]]:
 
 
 def _extras(poetry: Mapping[str, Any]) -> Mapping[str, list[str]]:
-    return poetry.get("extras") or {}
+    extras = table_of(poetry, "extras")
+    return {name: strings_of(extras, name) for name in extras}
 
 
 def _indexes(poetry: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

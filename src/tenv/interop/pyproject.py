@@ -5,13 +5,14 @@ https://docs.astral.sh/uv/concepts/projects/dependencies/, https://pixi.prefix.d
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from tenv.core.dataclass import dataclass
-from tenv.core.errors import FormatError, ManifestError, TenvError
+from tenv.core.errors import FormatError, ManifestError
 from tenv.core.names import normalize
 from tenv.core.toml_reader import Table, read_toml
 from tenv.core.untrusted import without_login
@@ -22,6 +23,7 @@ from tenv.interop.pip_lines import PipLines, project_name, with_version
 from tenv.interop.pixi_workspace import read_workspace
 from tenv.interop.poetry import with_poetry
 from tenv.interop.requests import holds, meet, minors_of_range, platforms_of, wheel_request
+from tenv.interop.values import flat, rows_of, strings_of, table_of, valid
 from tenv.targets.manifest import WheelRequest
 from tenv.targets.tree_request import REVISIONS, TreeRequest, git_fault
 from tenv.targets.wheel_origin import Index, is_wheel_file, read_file_request
@@ -95,14 +97,10 @@ def read_pyproject(source: GivenFile, *, locked: bool = False) -> Imported:
         FormatError: It has no group of the given name.
     """
     data = read_toml(source.path, ManifestError).data
-    try:
+    with valid(source.path, "pyproject.toml"):
         if workspace := read_workspace(source.path):
             return _of_pixi(source, workspace, data)
         data, lost = with_poetry(data)
-    except TenvError:
-        raise
-    except (ValueError, TypeError, AttributeError, KeyError) as error:
-        raise ManifestError(f"{source.path}: invalid pyproject.toml: {error}") from error
     return read_project(source, data, lost=lost, locked=locked)
 
 
@@ -127,12 +125,8 @@ def read_project(
         ManifestError: They are invalid, or have no requests.
         FormatError: They have no group of the given name.
     """
-    try:
+    with valid(source.path, what.partition(" ")[2]):
         return _Project(source, data, what, list(lost)).imported(locked=locked)
-    except TenvError:
-        raise
-    except (ValueError, TypeError, AttributeError, KeyError) as error:
-        raise ManifestError(f"{source.path}: invalid {what.partition(' ')[2]}: {error}") from error
 
 
 def _of_pixi(source: GivenFile, workspace: Any, data: Mapping[str, Any]) -> Imported:
@@ -169,11 +163,11 @@ class _Project:
 
     @property
     def _project(self) -> Mapping[str, Any]:
-        return self.data.get("project") or {}
+        return table_of(self.data, "project")
 
     @property
     def _uv(self) -> Mapping[str, Any]:
-        return (self.data.get("tool") or {}).get("uv") or {}
+        return table_of(table_of(self.data, "tool"), "uv")
 
     @property
     def _name(self) -> str:
@@ -189,6 +183,8 @@ class _Project:
         platforms = self._platforms()
         accepted = str(self._project.get("requires-python", ""))
         self.python = bounded_python(accepted, self.notes) if accepted else ""
+        if accepted and not self.python:
+            self.lost.append(f"its Python `{accepted}`, which is not a range")
         if not locked:
             self._narrow(platforms, [*self._own(), *(row for rows in groups.values() for row in rows)])
         lines = self._lines(platforms, [*self._own(), *groups.pop(chosen, [])], chosen)
@@ -216,7 +212,7 @@ class _Project:
             wheels=lines.tables,
             indexes=tuple(index for index in lines.indexes if not index.explicit or index.name in used),
             features=features,
-            sdists=tuple(map(normalize, self._uv.get("no-binary-package") or [])),
+            sdists=tuple(map(normalize, strings_of(self._uv, "no-binary-package"))),
             description=" ".join(str(self._project.get("description", "")).split())[:200],
         )
         name = "-".join(filter(None, (self._name, chosen)))
@@ -224,9 +220,9 @@ class _Project:
 
     def _of_others(self) -> None:
         """Report the requests in tables of other tools."""
-        tools = self.data.get("tool") or {}
+        tools = table_of(self.data, "tool")
         for tool, key in _OTHER_REQUESTS:
-            rows = [name for name in (tools.get(tool) or {}).get(key) or () if name != "python"]
+            rows = [name for name in table_of(table_of(tools, tool), key) if name != "python"]
             if rows:
                 self.lost.append(f"[tool.{tool}.{key}], which tenv does not read: {', '.join(rows)}")
 
@@ -242,7 +238,7 @@ class _Project:
     def _platforms(self) -> tuple[str, ...]:
         from packaging.markers import Marker  # late: 34 ms
 
-        marked = platforms_of([Marker(str(text)) for text in self._uv.get("environments") or []])
+        marked = platforms_of([Marker(text) for text in strings_of(self._uv, "environments")])
         if found := self.source.choose(marked)[0]:
             return found
         if not self.source.platforms:
@@ -250,37 +246,28 @@ class _Project:
         return self.source.platforms or ("linux-64",)
 
     def _own(self) -> list[str]:
-        return [str(line) for line in self._project.get("dependencies") or []]
+        return strings_of(self._project, "dependencies")
 
     def _extras(self) -> dict[str, list[str]]:
-        extras = self._project.get("optional-dependencies") or {}
-        return {normalize(name): list(self._expanded(extras, name, ())) for name in extras}
+        extras = table_of(self._project, "optional-dependencies")
+        own = re.compile(rf"{re.escape(str(self._project.get('name', '')))}\s*\[([^\]]*)\]", re.IGNORECASE)
 
-    def _expanded(self, extras: Mapping[str, Any], name: str, above: tuple[str, ...]) -> Iterator[str]:
-        """Yield the lines of an extra; one that names other extras of the project stands for their lines."""
-        by_name = {normalize(key): key for key in extras}
-        for line in map(str, extras[name]):
-            own = re.match(rf"{re.escape(str(self._project.get('name', '')))}\s*\[([^\]]*)\]", line, re.IGNORECASE)
-            if not own:
-                yield line
-                continue
-            for other in own[1].split(","):
-                key = by_name.get(normalize(other.strip()))
-                if key and key not in (*above, name):
-                    yield from self._expanded(extras, key, (*above, name))
+        def named(line: str) -> list[str] | None:
+            found = own.match(line)
+            return [normalize(name.strip()) for name in found[1].split(",")] if found else None
+
+        return flat({normalize(name): strings_of(extras, name) for name in extras}, named)
 
     def _groups(self) -> dict[str, list[str]]:
-        groups = dict(self.data.get("dependency-groups") or {})
-        if old := self._uv.get("dev-dependencies"):
-            groups["dev"] = [*groups.get("dev", []), *old]
-        return {normalize(name): list(self._included(groups, name, ())) for name in groups}
+        groups = table_of(self.data, "dependency-groups")
+        tables = {normalize(name): rows_of(groups, name) for name in groups}
+        if old := strings_of(self._uv, "dev-dependencies"):
+            tables["dev"] = [*tables.get("dev", []), *old]
 
-    def _included(self, groups: Mapping[str, Any], name: str, above: tuple[str, ...]) -> Iterator[str]:
-        for line in groups.get(name) or []:
-            if not isinstance(line, Mapping):
-                yield str(line)
-            elif (other := str(line.get("include-group", ""))) and other not in (*above, name):
-                yield from self._included(groups, other, (*above, name))
+        def named(row: Any) -> list[str] | None:
+            return [normalize(str(row.get("include-group", "")))] if isinstance(row, Mapping) else None
+
+        return flat(tables, named)
 
     def _without_conflicts(self, groups: Mapping[str, list[str]]) -> dict[str, list[str]]:
         """Return the groups that can be locked together; the others are reported."""
@@ -400,9 +387,9 @@ class _Project:
             )
             for row in uv.get("index") or []
         ]
-        found += [Index(without_login(str(url)).rstrip("/")) for url in uv.get("extra-index-url") or []]
+        found += [Index(without_login(str(url)).rstrip("/")) for url in strings_of(uv, "extra-index-url")]
         found += [
-            Index(str(url).rstrip("/"), flat=True, base=self.source.path.parent) for url in uv.get("find-links") or []
+            Index(str(url).rstrip("/"), flat=True, base=self.source.path.parent) for url in strings_of(uv, "find-links")
         ]
         found += [Index(without_login(str(uv["index-url"])).rstrip("/"), default=True)] if uv.get("index-url") else []
         return found
@@ -430,26 +417,28 @@ class _Project:
             return replace(request, version=Range("*"), tree=TreeRequest(git=str(row["git"]), **given))
         if is_wheel_file(row, row.get("path")):
             given = {key: row[key] for key in ("url", "path") if key in row}
-            file = replace(read_file_request(Table(given, path=(name,)), name), base=home)
-            return replace(request, version=Range("*"), file=file)
+            with suppress(ManifestError):  # a source archive, which the losses name
+                file = replace(read_file_request(Table(given, path=(name,)), name), base=home)
+                return replace(request, version=Range("*"), file=file)
         path = str(row.get("path", "")) or (self._member(name) if row.get("workspace") else "")
         if path and (home / path).is_dir():
             editable = bool(row.get("editable", row.get("workspace", False)))
             return replace(request, version=Range("*"), tree=TreeRequest(path=path, editable=editable, base=home))
-        self.lost.append(f"the source of `{name}`, {dict(row)}: it is requested from the indexes")
+        self.lost.append(f"the source of `{name}`, {without_login(str(dict(row)))}: it is requested from the indexes")
         return request
 
     def _member(self, name: str) -> str:
         home = self.source.path.parent
-        patterns = (self._uv.get("workspace") or {}).get("members") or []
-        folders: list[Path] = [folder for pattern in patterns for folder in sorted(home.glob(str(pattern)))]
+        patterns = strings_of(table_of(self._uv, "workspace"), "members")
+        below = [pattern for pattern in patterns if not pattern.startswith("/") and ".." not in pattern.split("/")]
+        folders: list[Path] = [folder for pattern in below for folder in sorted(home.glob(pattern))]
         return next((folder.relative_to(home).as_posix() for folder in folders if project_name(folder) == name), "")
 
     def _bound(self, lines: PipLines, group: str) -> None:
         """Apply the overrides and constraints of uv to what is requested; the others are reported once."""
         for key in ("override-dependencies", "constraint-dependencies"):
             free = []
-            for text in map(str, self._uv.get(key) or []):
+            for text in strings_of(self._uv, key):
                 name = normalize(re.split(r"[^A-Za-z0-9._-]", text, maxsplit=1)[0])
                 tables = [table for table in lines.tables.values() if name in table]
                 if " @ " in text or not tables:
@@ -466,7 +455,7 @@ class _Project:
 
     def _dynamic(self, lines: PipLines) -> None:
         """Add dependencies that a build backend reads from requirements files; others are reported."""
-        if "dependencies" not in (self._project.get("dynamic") or []):
+        if "dependencies" not in strings_of(self._project, "dynamic"):
             return
         tool = self.data.get("tool") or {}
         setuptools = ((tool.get("setuptools") or {}).get("dynamic") or {}).get("dependencies") or {}

@@ -33,7 +33,7 @@ def _read(source: GivenFile) -> Imported:
         "name": "" if ":" in name else name,
         "requires-python": options.get("python_requires", ""),
         "dependencies": [],
-        "optional-dependencies": {extra: _lines(text) for extra, text in extras.items()},
+        "optional-dependencies": {key: _lines(text) for key, text in extras.items() if key not in parser.defaults()},
         "description": parser.get("metadata", "description", fallback=""),
     }
     asked = options.get("install_requires", "")

@@ -21,6 +21,7 @@ from tenv.targets.manifest import Manifest, feature_with
 from tenv.targets.manifest_file import TORCH, read_manifest
 from tenv.targets.search import Origin, Target
 from tenv.targets.sections import SECTIONS
+from tenv.targets.tree_request import TreeRequest
 from tenv.toolchain.discover import site_packages
 from tenv.verbs.create import Created, CreateRequest, create
 from tenv.verbs.kept_locks import require_kept
@@ -38,6 +39,7 @@ __all__ = ["Edited", "add", "drop"]
 
 _ANYWHERE = AddOptions()
 _TRIES = 10
+_COMPILED = ("isolation", "requires", "cxx")
 _NAMES = {section.key: section.name for section in SECTIONS}
 
 
@@ -278,6 +280,21 @@ def _table(document: Any, section: str) -> Any:
     return table
 
 
+def _compiled(old: Any, tree: TreeRequest, name: str) -> "Mapping[str, Any]":
+    """Return the keys of a request for its build against the target's torch, which the request in its place keeps.
+
+    Raises:
+        UsageError: The new one is an editable folder, which has no such build.
+    """
+    kept = {key: old[key] for key in _COMPILED if key in old} if isinstance(old, dict) else {}
+    if tree.editable and kept.get("isolation") is False:
+        raise UsageError(
+            f"{name} is compiled against the target's torch (`isolation = false`), which an editable folder is not",
+            hint=f"without `--editable` it stays so; `tenv drop` of {name} takes the request away first",
+        )
+    return {} if tree.editable else kept
+
+
 def _put(document: Any, section: str, request: TypedRequest, home: Path) -> str:
     """Write a request into a section, where there is one in its place; return the line."""
     import tomlkit
@@ -289,7 +306,7 @@ def _put(document: Any, section: str, request: TypedRequest, home: Path) -> str:
     given: dict[str, Any] = {name: value for name, value in fields.items() if value}
     old = table.get(key)
     if tree := request.tree:
-        given |= tree.given()
+        given |= {**tree.given(), **_compiled(old, tree, key)}
         if tree.path:
             given["path"] = Path(os.path.relpath(tree.folder, home)).as_posix()
         old = None
