@@ -73,7 +73,8 @@ def test_a_build_that_can_end_well_is_not_refused(found: dict[str, Any], asked: 
 
 
 def test_only_the_output_of_the_recorder_is_a_record() -> None:
-    for good in (record(), {"extensions": []}, {"error": "it does not call setup"}):
+    sound: tuple[dict[str, Any], ...] = (record(), {"extensions": []}, {"error": "it does not call setup"})
+    for good in sound:
         assert is_record(good), good
     row = record()["extensions"][0]
     wrong = [{**row, "sources": "a.cu"}, {**row, "flags": {"nvcc": None}}, {**row, "missing": [1]}, [], "a"]

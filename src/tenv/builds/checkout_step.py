@@ -67,8 +67,7 @@ def check_checkout(job: BuildJob) -> Done:
     Raises:
         UsageError: The folder is no checkout of PyTorch.
     """
-    named = (job.checkout / "version.txt").exists() and (job.checkout / "torch").is_dir()  # torchvision has the former
-    if job.checkout.is_dir() and not named:
+    if job.checkout.is_dir() and not (job.checkout / "torch").is_dir():  # torchvision has a version.txt, too
         raise _other_folder(job.checkout)
     tree = find_source(str(job.checkout), user_facts(job.context))
     if tree is None:
