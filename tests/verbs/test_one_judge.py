@@ -30,7 +30,7 @@ from tests.support.pairs import BUILDING, Pair, pairs
 from tests.support.projects import Project, call
 from tests.support.small_torch import make_checkout
 
-FAST = 120
+FAST = 160
 """Pairs of the fast tests: more than there are cases of rules about building, so that each begins one."""
 
 

@@ -12,7 +12,7 @@ from tenv.core.toml_reader import read_toml
 from tenv.interop.interface import Format, GivenFile, Imported
 from tenv.interop.poetry import source_line
 from tenv.interop.pyproject import read_project
-from tenv.interop.values import table_of, valid
+from tenv.interop.typed_values import table_of, valid
 
 __all__ = ["FORMAT"]
 

@@ -18,7 +18,7 @@ from tenv.core.versions import Range
 from tenv.interop.interface import Draft, GivenFile
 from tenv.interop.pip_lines import PipLines
 from tenv.interop.requests import conda_request, wheel_request, words_of
-from tenv.interop.values import rows_of, strings_of, table_of, valid
+from tenv.interop.typed_values import rows_of, strings_of, table_of, valid
 from tenv.targets.manifest import CondaRequest, WheelRequest
 from tenv.targets.tree_request import TREE_KEYS, read_tree
 from tenv.targets.variable_requests import Action, VariableRequest, is_list, reserved, separator_of

@@ -10,7 +10,7 @@ from typing import Any
 
 from tenv.core.dataclass import dataclass
 from tenv.core.names import normalize
-from tenv.interop.values import rows_of, strings_of, table_of
+from tenv.interop.typed_values import rows_of, strings_of, table_of
 
 __all__ = ["pep440", "source_line", "with_poetry"]
 

@@ -23,7 +23,7 @@ from tenv.interop.pip_lines import PipLines, project_name, with_version
 from tenv.interop.pixi_workspace import read_workspace
 from tenv.interop.poetry import with_poetry
 from tenv.interop.requests import holds, meet, minors_of_range, platforms_of, wheel_request
-from tenv.interop.values import flat, rows_of, strings_of, table_of, valid
+from tenv.interop.typed_values import flat, rows_of, strings_of, table_of, valid
 from tenv.targets.manifest import WheelRequest
 from tenv.targets.tree_request import REVISIONS, TreeRequest, git_fault
 from tenv.targets.wheel_origin import Index, is_wheel_file, read_file_request
