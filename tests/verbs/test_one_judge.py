@@ -30,7 +30,7 @@ from tests.support.pairs import BUILDING, Pair, pairs
 from tests.support.projects import Project, call
 from tests.support.small_torch import make_checkout
 
-FAST = 160
+FAST, MACHINES = 160, 120
 """Pairs of the fast tests: more than there are cases of rules about building, so that each begins one."""
 
 
@@ -181,7 +181,7 @@ def test_the_target_step_of_a_build_agrees_about_random_machines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     builds = Builds(Commands(tmp_path, monkeypatch, FEW), tmp_path, monkeypatch)
-    chosen = list(pairs(FAST))
+    chosen = list(pairs(MACHINES))
     assert len({builds.agree(pair) for pair in chosen[::3]}) > len(FEW)
     for pair in chosen[1::12][:10]:
         builds.whole(pair)
@@ -199,7 +199,7 @@ def test_the_target_step_of_a_build_agrees_about_a_thousand_random_machines(
 
 def test_all_commands_agree_about_forty_random_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commands = Commands(tmp_path, monkeypatch, FEW)
-    assert len({commands.agree(pair) for pair in list(pairs(FAST))[1::3]}) > 2
+    assert len({commands.agree(pair) for pair in list(pairs(MACHINES))[1::3]}) > 2
 
 
 @pytest.mark.long
