@@ -32,8 +32,8 @@ CASES = {
 SECONDS = 120
 """A shell with all its completions takes half a minute on a busy machine."""
 PROMPT = re.compile(r"\S[#$%>]( |$)", re.MULTILINE)
-EMPTY = re.compile(r"\S[#$%>]$")
-"""A prompt at the end of the screen, with nothing typed behind it."""
+EMPTY = re.compile(r"\S[#$%>]( +[\d/]+ [\d:]+ [AP]M)?$")
+"""A prompt at the end of the screen, with nothing typed behind it; nushell has the time at the right."""
 
 pytestmark = pytest.mark.skipif(TMUX is None, reason="no tmux")
 
