@@ -1,19 +1,19 @@
 """The wheels and source archives that a bundle carries, and their download."""
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from tenv.core.errors import NetworkError, UsageError
-from tenv.core.names import file_at, pure_wheel
+from tenv.core.names import file_at
 from tenv.core.versions import Version
 from tenv.locks.lock import Lock, LockedTree, Wheel
 from tenv.sources.archives.download import Fetcher, RemoteFile
 from tenv.sources.archives.gathering import fetch_files
 from tenv.sources.interface import Access, CarriedFile
 from tenv.sources.wheels.index_requests import located, located_sdist
+from tenv.sources.wheels.sdist_builds import pinned_wheels
 from tenv.sources.wheels.urls import find_wheels, wheel_urls
 from tenv.targets.manifest import Manifest, with_features
 
@@ -35,7 +35,7 @@ def carried_wheels(lock: Lock, platform: str, minor: str) -> Iterator[CarriedFil
         yield CarriedFile(_KEY, unquote(wheel.file), wheel.sha256, wheel.size, (platform,))
     for tree in _sdists(lock, platform, minor):
         yield CarriedFile(_KEY, unquote(tree.file), tree.digest, tree.length, (platform,))
-        for wheel in _needed(tree):
+        for wheel in pinned_wheels(tree):
             yield CarriedFile(_KEY, "", wheel.sha256, None, (platform,))
 
 
@@ -52,13 +52,6 @@ def _sdists(lock: Lock, platform: str, minor: str) -> list[LockedTree]:
                 hint=f"build a wheel of it and request its `path`; `tenv drop TARGET {row.name}` leaves it out",
             )
     return rows
-
-
-def _needed(tree: LockedTree) -> Iterator[Wheel]:
-    """Yield the wheels that the build of a source archive needs; the lock has no names of their files."""
-    for pin in tree.build:
-        name, version, digest = re.split("==| sha256:", pin)
-        yield Wheel(name, version, pure_wheel(name.replace("-", "_"), version), digest, None, tree.python)
 
 
 def collect_wheels(
@@ -86,7 +79,7 @@ def collect_wheels(
     absent = [row for row in sdists.values() if not store.file(row.digest).is_file()]
     urls = uv.sdist_urls(absent) if absent else {}
     wanted += [RemoteFile(unquote(row.file), urls[row.digest], row.digest, row.length) for row in absent]
-    needed = {wheel.sha256: wheel for row in sdists.values() for wheel in _needed(row)}
+    needed = {wheel.sha256: wheel for row in sdists.values() for wheel in pinned_wheels(row)}
     builds = wheel_urls(uv, needed.values()) if needed else {}
     if lacking := [wheel for wheel in needed.values() if wheel.sha256 not in builds]:
         wheel = lacking[0]
