@@ -17,6 +17,7 @@ from tenv.verbs.torch_target import NEWEST, manifest_text, torch_request
 from tests.support.each import each
 from tests.support.fakes import MINORS, make_wheel
 from tests.support.projects import Project, call
+from tests.support.rarely import first_fast
 from tests.support.redist import Server, serve_archives
 from tests.support.torches import make_base, make_torch, make_venv, torch_files
 
@@ -80,20 +81,33 @@ def test_the_toolkit_follows_torch(torches: Project) -> None:
     assert [*torches.prefix.glob("lib/python3*/site-packages/torch-2.15.0.dist-info")]
 
 
-def test_before_cuda_13_the_toolkit_is_archives(project: Project, served: Server) -> None:
-    make_wheel(project.index.folder, "nvidia_cuda_runtime_cu12", "12.4.127")
-    make_wheel(project.index.folder, "torch", "2.6.0", requires=[f"nvidia-cuda-runtime-cu12==12.4.127{ON_LINUX}"])
-    serve_archives(served, "12.4.1", DATA)
+BEFORE_13 = (
+    ("2.6.0", "12.4.127", "12.4.1"),
+    ("2.4.1", "12.1.105", "12.1.1"),
+    ("2.7.1", "12.6.77", "12.6.3"),
+    ("2.10.0", "12.8.90", "12.8.1"),
+)
+"""Torches of the index, the CUDA runtime that each pins, its release; 2.5 is as 2.6, and 2.8 and 2.9 are as 2.10."""
+
+
+@pytest.mark.parametrize(("torch", "runtime", "release"), first_fast(BEFORE_13, several=True))
+def test_before_cuda_13_the_toolkit_is_archives(
+    torch: str, runtime: str, release: str, project: Project, served: Server
+) -> None:
+    cuda = release.rpartition(".")[0]
+    make_wheel(project.index.folder, "nvidia_cuda_runtime_cu12", runtime)
+    make_wheel(project.index.folder, "torch", torch, requires=[f"nvidia-cuda-runtime-cu12=={runtime}{ON_LINUX}"])
+    serve_archives(served, release, DATA)
     follows(project, platforms="linux-64")
     project.ok("lock", "tiny")
     lock = read_lock(project.lock, "tiny")
-    assert lock.requirements["cuda"] == "12.4"
+    assert lock.requirements["cuda"] == cuda
     nvcc = next(row for row in lock.archives["linux-64"] if row.name == "cuda_nvcc")
-    assert (nvcc.release, nvcc.part_of) == ("12.4.1", "cuda")
+    assert (nvcc.release, nvcc.part_of) == (release, "cuda")
     project.ok("lock", "tiny", "--check")
     if current_platform() == "linux-64":  # the made archives are of it
         project.ok("create", "tiny", "--no-check")
-        assert "release 12.4" in project.run("run", "tiny", "--", "nvcc", "--version").out
+        assert f"release {cuda}" in project.run("run", "tiny", "--", "nvcc", "--version").out
 
 
 def test_a_torch_without_cuda_is_nothing_to_follow(torches: Project) -> None:
