@@ -22,10 +22,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import tomli
 from uv import find_uv_bin
 
 import tenv
+from tenv.sources.wheels import ask_ahead
+from tenv.targets.manifest import with_features
+from tenv.targets.search import find_places
 
 TENV = (sys.executable, "-m", "tenv")
 SLOWLY = (
@@ -57,10 +59,9 @@ def write_projects(folder: Path, manifest: Path) -> tuple[Path, Path]:
     theirs.mkdir()
     (mine / "tenv.toml").touch()
     (mine / "manifests" / "mine.toml").write_text(manifest.read_text())
-    data = tomli.loads(manifest.read_text())
-    parts = [data, *data.get("feature", {}).values()]
-    names = {name for part in parts for name in part.get("pypi-dependencies", {})}
-    lines = "\n".join(f'    "{name}",' for name in sorted(names))
+    whole = with_features(find_places(mine).find("mine").manifest)  # with the requests of its parents
+    lines = "\n".join(f'    "{line}",' for line in ask_ahead._lines(whole).lines)  # noqa: SLF001
+    assert lines, f"{manifest} requests no wheels"
     text = f'[project]\nname = "theirs"\nversion = "0"\nrequires-python = ">=3.11"\ndependencies = [\n{lines}\n]\n'
     (theirs / "pyproject.toml").write_text(text)
     return mine, theirs

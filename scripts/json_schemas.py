@@ -162,8 +162,8 @@ def lock_schema() -> dict[str, Any]:
     """Return the schema of locks: an unknown key is an error, as it is for tenv."""
     of = {
         **{name: {"type": "integer", "minimum": 0} for name in ("size", "strip")},
-        **dict.fromkeys(("python", "requires", "features", "build"), TEXT_LIST),
-        **{name: {"type": "boolean"} for name in ("dynamic", "editable")},
+        **dict.fromkeys(("python", "requires", "features", "build", "wheels"), TEXT_LIST),
+        **{name: {"type": "boolean"} for name in ("dynamic", "editable", "isolation")},
         "sha256": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
         "kind": {"enum": [*lock_rows._KINDS]},
         "trust": {"enum": [*lock_rows._TRUST]},

@@ -6,13 +6,14 @@ import tests.support.traced_threads  # noqa: F401 (both work by being imported, 
 # isort: split
 import contextlib
 import gc
+import importlib
 import os
 import shutil
 import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any
 
 import certifi
 import pytest
+import yaml
 from hypothesis import settings
 
 from tenv.checks import before_create as precheck
@@ -27,6 +29,7 @@ from tenv.checks.host_options import HostOptions
 from tenv.checks.host_options import report as look_at_machine
 from tenv.core import process
 from tenv.core.certificates import Authorities
+from tenv.core.http_settings import Patience
 from tenv.host.report import HostReport
 from tenv.install import make
 from tenv.interop import container_recipe, github_actions
@@ -34,8 +37,11 @@ from tenv.locks import lock_file
 from tenv.locks.lock import Lock
 from tenv.locks.lock_file import parse_lock
 from tenv.project.context import Context
+from tenv.rattler_api import fetch
 from tenv.sources.wheels import interpreters
 from tenv.sources.wheels.interpreters import inspect
+from tenv.targets import manifest_file
+from tenv.targets.manifest import Manifest
 from tenv.toolchain import smoke_tests
 from tenv.verbs import audit as audited
 from tests.support.channels import Channels
@@ -50,6 +56,7 @@ _FOREIGN = (
 )
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 _NOBODY = "http://127.0.0.1:9"
+_PYENV = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
 _SCRIPT = "[console_scripts]\nbeta = beta:main\n"
 
 
@@ -57,6 +64,9 @@ _SCRIPT = "[console_scripts]\nbeta = beta:main\n"
 settings.register_profile("fast", max_examples=15, deadline=None)
 settings.register_profile("thorough", max_examples=150, deadline=None)
 settings.load_profile("fast")
+
+for _name in ("SafeLoader", "SafeDumper"):  # libyaml takes a tenth of the time that `yaml.safe_load` takes by itself
+    setattr(yaml, _name, getattr(yaml, f"C{_name}", getattr(yaml, _name)))
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell script's `&` makes its programs deaf to Ctrl-C, and so would be all that the tests start.
@@ -70,14 +80,33 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
-    """Keep the collector of cycles away from the thousands of cases, which live to the end."""
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Keep the collector of cycles away from the thousands of cases, which live to the end.
+
+    Later it runs as rarely as in the program: a twelfth of the time of the tests in Python went to it.
+    """
     gc.disable()
+    gc.set_threshold(100_000)
+    _import_backwards(session.config)
     try:
         return (yield)
     finally:
         gc.enable()
         gc.freeze()
+
+
+def _import_backwards(config: pytest.Config) -> None:
+    """Import the tests of a whole session in every second worker from the last module on.
+
+    pytest rewrites their assertions in 7 s of processor time in a new copy, and keeps the result: so each worker
+    rewrites about half of them. The collection, in the one order of all workers, finds them imported.
+    """
+    worker = getattr(config, "workerinput", {}).get("workerid", "gw0")
+    if int(worker[2:]) % 2 == 0 or config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        return
+    for path in sorted((config.rootpath / "tests").rglob("test_*.py"), reverse=True):
+        with contextlib.suppress(Exception, pytest.skip.Exception):  # the collection reports it
+            importlib.import_module(".".join(path.relative_to(config.rootpath).with_suffix("").parts))
 
 
 @pytest.fixture(autouse=True)
@@ -121,6 +150,9 @@ def _quicken(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(smoke_tests, "_HELLO", _SHORT_HELLO)
     if path.name != "test_certificates.py":
         monkeypatch.setattr(Authorities, "variables", _few_authorities)
+    if path.name != "test_download.py":  # no server of the tests is overloaded, and nobody's proxy never answers
+        monkeypatch.setattr(Patience, "of", _hasty)
+        monkeypatch.setattr(fetch, "_PAUSE", _PAUSE)
     if path.name != "test_power_loss.py":  # a busy disk takes its time, and no test here loses power
         monkeypatch.setattr(make, "flush", lambda _: None)
 
@@ -176,11 +208,48 @@ _LARGE = 1 << 14
 
 lock_file.parse_lock = _parse_lock  # also while the tests are collected
 
+_BUILT_IN = Path(__file__).parent.parent / "manifests"
+_manifests: dict[tuple[str, Path, Path | None], tuple[Manifest, list[tuple[str, Path]]]] = {}
+"""The manifests of built-in targets, with their parents: commands about all targets read fifty files."""
+
+_read_anew = manifest_file.read_manifest
+
+
+def _read_manifest(
+    name: str, path: Path, find: Callable[[str], Path], shown: str = "", home: Path | None = None
+) -> Manifest:
+    key = name, path, home
+    if key in _manifests and all(find(parent) == file for parent, file in _manifests[key][1]):
+        return _manifests[key][0]
+    parents: list[tuple[str, Path]] = []
+
+    def find_parent(parent: str) -> Path:
+        parents.append((parent, find(parent)))
+        return parents[-1][1]
+
+    found = _read_anew(name, path, find_parent, shown, home)
+    if {file.parent for file in (path, *(file for _, file in parents))} == {_BUILT_IN}:
+        _manifests[key] = found, parents
+    return found
+
+
+manifest_file.read_manifest = _read_manifest
+
 _own_wheel, _constraints = cache(container_recipe.own_wheel), cache(container_recipe.constraints)
 """Files of tenv's own, which are the same for each container; compressing them takes half a second."""
 
 _SHORT_HELLO = '#include <cstdio>\nint main() { std::puts("14"); }\n'
 """The first program of the probes without the headers, whose compilation takes half a second."""
+
+_PAUSE = 0.01
+"""Seconds before a request is sent again."""
+
+_patience = Patience.of
+
+
+def _hasty(environment: Mapping[str, str]) -> Patience:
+    return replace(_patience(environment), pause=_PAUSE)
+
 
 _variables = Authorities.variables
 
@@ -378,7 +447,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def other_python() -> Path:
-    """The program of the other one of MINORS, when it is installed beside the Python that runs the tests."""
+    """The program of the other one of MINORS, when it is beside the Python that runs the tests, or pyenv has it."""
     other = next(minor for minor in MINORS if minor != HERE)
-    found = sorted(Path(sys.base_prefix).parent.glob(f"*{other}*/bin/python{other}"))
-    return found[0] if found else pytest.skip(f"no Python {other} beside {sys.base_prefix}")
+    folders = Path(sys.base_prefix).parent, _PYENV / "versions"
+    found = sorted(file for folder in folders for file in folder.glob(f"*{other}*/bin/python{other}"))
+    return found[0] if found else pytest.skip(f"no Python {other} beside {sys.base_prefix}, nor pyenv's")

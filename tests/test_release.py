@@ -61,6 +61,7 @@ def versions(files: list[Path]) -> set[str]:
     return {pattern.findall(text)[0] for text in texts.values()}
 
 
+@pytest.mark.long
 def test_without_a_tag_the_version_is_that_of_the_source(small: Path, tmp_path: Path) -> None:
     assert tagged_version(small) == ""
     assert versions(build(small, tmp_path / "dist")) == {__version__}
@@ -129,6 +130,7 @@ def test_a_tag_is_refused_where_it_is_not_what_would_be_built(small: Path) -> No
         tagged_version(small)
 
 
+@pytest.mark.long
 def test_the_bytes_do_not_depend_on_times_modes_or_the_folder(small: Path, tmp_path: Path) -> None:
     first = [path.read_bytes() for path in build(small, tmp_path / "dist")]
     other = tmp_path / "elsewhere" / "again"

@@ -168,6 +168,7 @@ def test_the_words_of_tenv_do_what_the_page_says(project: Project) -> None:
     assert not failed, "\n".join(failed)
 
 
+@pytest.mark.long
 def test_the_words_of_uv_do_what_the_page_says(project: Project, tmp_path: Path) -> None:
     folder = tmp_path / "uv-project"
     folder.mkdir()

@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.support.each import each
 from tests.support.wording import PATTERNS, SEVERAL, comments, kinds_of_text, rates
 
@@ -93,6 +95,7 @@ MOST = {
 """The most of each pattern in 1,000 words, slightly above the rates of 2026-11; pages have titles `What …`."""
 
 
+@pytest.mark.long
 def test_patterns_of_wording_stay_as_rare_as_they_are() -> None:
     texts = {**kinds_of_text(ROOT / "src"), "pages": kinds_of_text(ROOT / "docs")["pages"]}
     found = {kind: rates(texts[kind]) for kind in MOST}

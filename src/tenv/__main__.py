@@ -3,8 +3,6 @@
 import os
 import sys
 
-__all__ = ["leave", "run"]
-
 _SIGN = 1 << 31
 _VERSION = (["--version"], ["-V"], ["version"])
 """The command lines by which scripts detect tenv; they load nothing else of it."""

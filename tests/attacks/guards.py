@@ -59,6 +59,32 @@ GUARDS: dict[str, tuple[tuple[str, ...], Callable[..., Any], str]] = {
         ("tenv.verbs.bundle_trust._require_free",), lambda context, *_: context.places.places[-2].folder,
         "test_bundles.py -k overwritten",
     ),
+    "Pythons of bundles": (
+        ("tenv.verbs.bundle._require_pythons",), _nothing, "../verbs/test_bundle_python.py -k lock_is_not_for",
+    ),
+    "trust in Pythons of bundles": (
+        ("tenv.verbs.bundle_trust.Trust.whole",), _always,
+        "../verbs/test_bundle_python.py -k 'another_archive or no_table_has'",
+    ),
+    "places in mirrors": (
+        ("tenv.verbs.mirror._is_plain",), _always, "../verbs/test_mirror.py -k leads_out",
+    ),
+    "folders that are no mirrors": (
+        ("tenv.verbs.mirror._read_list",), lambda *_: {}, "../verbs/test_mirror.py -k folder_of_the_user",
+    ),
+    "links in mirrors": (
+        ("tenv.verbs.mirror.refuse_link",), _nothing, "../verbs/test_mirror.py -k folder_of_the_user",
+    ),
+    "files of mirrors": (
+        ("tenv.verbs.mirror._changed",), lambda *_: [], "../verbs/test_mirror.py -k lost_file",
+    ),
+    "safe folders of root": (
+        ("tenv.core.other_users.closed_below", "tenv.environment.marks.closed_below"), _always,
+        "test_safe_folders.py -k 'without_a_mark or none_of_root'",
+    ),
+    "the file of safe folders": (
+        ("tenv.core.other_users.open_part",), _nothing, "test_safe_folders.py -k without_a_mark",
+    ),
     # Two guards: a name that the manifest does not ask for is refused by the comparison with it, too.
     "names of archives and wheels": (
         ("tenv.locks.lock_rows.name_fault", "tenv.sources.archives.answers.archive_faults"),
@@ -124,14 +150,14 @@ GUARDS: dict[str, tuple[tuple[str, ...], Callable[..., Any], str]] = {
         ("tenv.sources.wheels.uv.unusable",), _no_fault, "../verbs/test_changed_caches.py -k refuses",
     ),
     "only the owner writes a safe folder": (
-        ("tenv.environment.marks._others_write",), _nothing, "test_foreign.py -k others_can_write",
+        ("tenv.environment.marks.closed_below",), _always, "test_foreign.py -k others_can_write",
     ),
     "links on the way to an environment": (
         ("tenv.environment.trust.spelled", "tenv.environment.state.spelled"), os.path.realpath,
         "test_foreign.py -k link_leads",
     ),
     "folders of other users": (
-        ("tenv.targets.search._is_own",), _always, "../targets/test_search.py -k another_user",
+        ("tenv.targets.search.is_own",), _always, "../targets/test_search.py -k another_user",
     ),
     "wheels answer their manifest": (
         ("tenv.locks.satisfaction.wheel_faults",), _no_faults, "test_lock_answers.py -k wheels",

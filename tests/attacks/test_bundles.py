@@ -17,7 +17,8 @@ from tenv.core.files import digest_bytes
 from tenv.install.bundle_file import BundleReader, Head, Member, write_bundle
 from tenv.sources.archives.store import bundles_folder
 from tenv.sources.interface import CarriedFile
-from tests.support.projects import Project, snapshot
+from tests.support.each import each
+from tests.support.projects import Project, call, snapshot
 
 _TRIES = 100
 
@@ -63,8 +64,8 @@ def test_every_cut_and_every_altered_byte_is_refused(tmp_path: Path) -> None:
         read(whole + b"\0")
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
+@each(
+    "change, said",
     [
         (lambda head: head.update(schema=2), "its schema is 2"),
         (lambda head: head["files"].append(head["files"][0]), "values that tenv does not write"),
@@ -94,7 +95,7 @@ def test_a_head_with_a_right_digest_and_wrong_values_is_refused(
         read(forged(tiny(tmp_path), change))
 
 
-@pytest.mark.parametrize("size", [-1, -600, (8 << 20) + 1, 60 << 20])
+@each("size", [-1, -600, (8 << 20) + 1, 60 << 20])
 def test_a_head_of_a_size_that_tenv_does_not_write_is_not_read(size: int) -> None:
     info = tarfile.TarInfo(f"tenv-bundle-{'0' * 64}.json")
     info.size = size
@@ -252,3 +253,23 @@ def test_no_file_of_the_user_is_overwritten(created: Project, monkeypatch: pytes
 def test_a_bundle_error_is_one_of_the_network() -> None:
     assert issubclass(BundleRefusedError, TenvError)
     assert BundleRefusedError("x").status == 6
+
+
+def test_the_digest_of_a_lock_does_not_vouch_for_code_that_a_manifest_permits(
+    created: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next `tenv lock` would run it: the build of a source archive, or an index of the attacker."""
+    made = created.ok("bundle", "--json").data
+    whole, text = Path("tiny.tenv").read_bytes(), created.manifest.read_text()
+    own = elsewhere(created, monkeypatch)
+    bad = created.folder / "bad.tenv"
+    for changed in (
+        f'sdists = ["evil"]\n{text}',
+        text.replace('alpha  = ">=1"', 'alpha = { version = ">=1", build = true }'),
+        f'{text}[[index]]\nname = "evil"\nurl = "https://example.invalid/simple"\nexplicit = true\n',
+    ):
+        assert changed != text
+        bad.write_bytes(with_manifest(whole, changed.encode()))
+        ended = call("create", "--bundle", str(bad), "--lock-digest", made["lock_digest"])
+        assert ended.status in (2, 6), (changed, ended)
+        assert not own.exists() or not any(own.iterdir())

@@ -23,6 +23,7 @@ from tenv.sources.conda.installed import CondaPackages
 from tenv.sources.system.fingerprint import FILE, FileFingerprint, Fingerprint, read_fingerprints, render
 from tests.support.each import each
 from tests.support.projects import call
+from tests.support.rarely import first_fast
 
 ODD: list[Any] = [
     *(None, True, 0, -1, 10**30, 1.5, "", "x", "../..", "\0", "\x1b[2J", "1:30", "http://[", "https://x:99999/y"),
@@ -155,7 +156,7 @@ def test_a_value_of_a_record(name: str, tmp_path: Path, data: st.DataObject) -> 
     assert time.monotonic() - begun < 20
 
 
-@pytest.mark.parametrize("name", IMPORTS)
+@pytest.mark.parametrize("name", first_fast(IMPORTS))
 @QUICK
 @given(data=st.data())
 def test_a_value_of_a_file_to_import(name: str, tmp_path: Path, data: st.DataObject) -> None:

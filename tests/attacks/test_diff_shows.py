@@ -189,10 +189,21 @@ TAMPERED: dict[str, tuple[str, Callable[[dict[str, Any]], object], str]] = {
 }  # fmt: skip
 
 
+def small(name: str) -> dict[str, Any]:
+    """Return a lock with a few of its conda packages: both locks are read anew for each form."""
+    data = copy.deepcopy(WHOLE[name])
+    kept = [*(row for row in data.get("packages", ()) if row["conda"].startswith(ZLIB)), *data.get("packages", ())[-2:]]
+    data["packages"] = kept
+    for rows in data["environments"][name]["packages"].values():
+        rows[:] = [row for row in rows if row["conda"] in {one["conda"] for one in kept}]
+    data["tenv"].pop("conda-features", None)
+    return data
+
+
 @each("name", TAMPERED)
 def test_what_was_tampered_with_is_named_in_every_form(name: str, tmp_path: Path) -> None:
     lock, change, shown = TAMPERED[name]
-    data = copy.deepcopy(WHOLE[lock])
+    data = small(lock)
     before = tmp_path / "before.lock"
     before.write_bytes(written(data))
     if name == "build tag of a wheel":

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tenv.audits.library import GpuArch, GpuCode, gpu_code
+from tenv.audits.library import GpuCode, gpu_code
 from tenv.core.elf import CxxAbi, Elf, ElfFaultError, open_elf, read_elf
+from tenv.facts.cuda_gpu_arch import GpuArch
 from tests.audits.made import CUBIN, LTO, PTX, fatbin, library
 from tests.support.each import each
 from tests.support.readelf import as_readelf_shows

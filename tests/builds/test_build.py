@@ -122,7 +122,7 @@ def test_a_heavy_source_that_waits_for_much_is_named_by_the_canary(
         f'set_source_files_properties("{path}" PROPERTIES OBJECT_DEPENDS ${{CMAKE_CURRENT_BINARY_DIR}}/g1.h)',
     ]
     rules.write_text("\n".join([*made, rules.read_text()]))
-    monkeypatch.setattr("tenv.builds.canary_step._MOST_BEFORE", 4)
+    monkeypatch.setattr("tenv.builds.import_step._MOST_BEFORE", 4)
     ended = call("build", "tiny", "--pytorch", str(workshop.checkout))
     assert ended.status == 0, ended.err
     output = f"caffe2/CMakeFiles/torch_python.dir/__/aten/src/ATen/native/{source}.o"
@@ -134,7 +134,7 @@ def test_a_heavy_source_that_waits_for_much_is_named_by_the_canary(
     assert [words.count(f"{name} …") for name in ("configuring", "canary", "compiling", "packaging")] == [1, 1, 1, 1]
 
 
-@pytest.mark.parametrize("era", first_fast([era for era in MiniEra if era is not MiniEra.CMAKE_ONLY]))
+@pytest.mark.parametrize("era", first_fast([era for era in MiniEra if era is not MiniEra.CMAKE_ONLY], 0))
 def test_each_era_has_its_way(workshop: Workshop, era: MiniEra) -> None:
     make_checkout(workshop.project.folder / "other", era)
     workshop.checkout = workshop.project.folder / "other"
@@ -266,6 +266,7 @@ def test_a_fix_repeats_the_options_of_the_build(workshop: Workshop) -> None:
     assert finding["fix"] == f"tenv build tiny --pytorch {workshop.checkout} {words}"
 
 
+@pytest.mark.long
 def test_one_target_of_ninja_is_built_and_a_switch_that_changes_reaches_a_folder_that_is_configured(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -127,16 +127,15 @@ def test_a_folder_that_is_no_checkout_is_named_by_its_kind(workshop: Workshop, t
         return " ".join(ended.err.split())
 
     assert workshop.checkout.is_dir()
-    assert f"{folder} is no checkout of PyTorch, and has no build file" in said()
+    assert f"{folder} is no checkout of PyTorch or of an extension, and has no build file" in said()
     (folder / "pyproject.toml").write_text('[build-system]\nrequires = ["setuptools"]\n')
     assert "and its pyproject.toml names no torch" in said()
-    for file, text in (
-        ("pyproject.toml", '[build-system]\nrequires = ["setuptools", "torch>=2.4"]\n'),
-        ("CMakeLists.txt", "find_package( Torch REQUIRED)\n"),
-        ("setup.py", "from torch.utils.cpp_extension import BuildExtension\n"),
-    ):
-        (folder / file).write_text(text)
-        (folder / "version.txt").write_text("0.26.0\n")  # as torchvision's
-        found = said()
-        assert f"in its {file}), and is no checkout of PyTorch" in found
-        assert f'`kernels = {{ path = "{folder}", isolation = false, requires = ["torch"] }}`' in found
+    (folder / "pyproject.toml").write_text('[build-system]\nrequires = ["hatchling", "torch>=2.4"]\n')
+    (folder / "version.txt").write_text("0.26.0\n")  # as torchvision's
+    found = said()
+    assert "(`torch` in its pyproject.toml), and is built neither by setup.py nor by scikit-build-core" in found
+    assert f'`kernels = {{ path = "{folder}", isolation = false, requires = ["torch"] }}`' in found
+    (folder / "CMakeLists.txt").write_text("find_package( Torch REQUIRED)\n")
+    assert "built neither by setup.py" in said()
+    (folder / "setup.py").write_text("from torch.utils.cpp_extension import BuildExtension\n")
+    assert "`tiny` has no torch that kernels could be compiled against" in said()

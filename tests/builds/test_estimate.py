@@ -11,9 +11,9 @@ from typing import cast
 import pytest
 
 from tenv.builds.build_job import BuildJob
-from tenv.builds.canary_step import _tried
 from tenv.builds.compile_cache import CacheUse
 from tenv.builds.estimate_step import Forecast, Tried, _factors, forecast
+from tenv.builds.import_step import _tried
 from tenv.builds.logged_run import run_logged
 from tenv.builds.ninja_plan import CompileWatch, compiles_elsewhere, keep_times, measured, read_log, run_of, served
 from tenv.builds.task_costs import Task, TaskKind
@@ -29,14 +29,15 @@ def job_of(folder: Path) -> BuildJob:
     """A build without a compile cache, as far as the times of its compilations ask for it."""
     notes = folder / "notes"
     notes.mkdir(exist_ok=True)
-    manifest, request = SimpleNamespace(cache="off", cache_storage=""), SimpleNamespace(defines={})
+    manifest, request = SimpleNamespace(cache="off", cache_name="off", cache_storage=""), SimpleNamespace(defines={})
     made = SimpleNamespace(
         folder=folder,
         notes=notes,
         request=request,
         environ=dict(os.environ),
+        storage_gone=False,
         target=SimpleNamespace(manifest=manifest),
-        context=SimpleNamespace(settings=lambda: SimpleNamespace(cache_storage="")),
+        context=SimpleNamespace(settings=lambda: SimpleNamespace(cache_storage="", distribute="")),
         log=lambda name: notes / f"{name}.log",
     )
     return cast("BuildJob", made)
@@ -134,6 +135,34 @@ def test_without_an_estimate_the_number_of_tasks_is_reported(tmp_path: Path, mon
         title="compiling",
     )
     assert progress.words == ["compiling: 50 of 100", "compiling: 2 of 4"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (["[1/1] 5.0 a.o", "[1/2] 60.0 b.o", "[2/2] 0.0 c.o", "[1/1] 0.0 d.o"], ["1 of 4", "2 of 4", "3 of 4"]),
+        (["[1/1] 0.0 a.o", "[1/1] 0.0 b.o"], ["1 of 4", "2 of 4"]),
+        (["[1/1] 5.0 a.o", "[1/3] 60.0 b.o"], ["1 of 4", "2 of 4, about 1 min left"]),
+        (["gcc -O2 -c a.c -o a.o", "x86_64-linux-gnu-g++ -c b.cpp", "g++ -shared a.o"], ["0 of 4", "1 of 4"]),
+    ],
+)
+def test_the_units_of_several_extensions_are_counted_together(
+    lines: list[str], words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenv.builds.logged_run._SAY_EVERY", 0.0)
+    monkeypatch.setattr("tenv.builds.logged_run._estimates", lambda *_: True)
+    (tmp_path / "lines").write_text("\n".join(lines))
+    progress, command = Heard(), ["cat", str(tmp_path / "lines")]
+    run_logged(
+        command,
+        tmp_path / "log",
+        environ=dict(os.environ),
+        folder=tmp_path,
+        progress=progress,
+        title="it",
+        units=4,
+    )
+    assert progress.words == [f"it: {one}" for one in words]
 
 
 def test_the_latest_compiles_say_how_fast_the_machine_is(tmp_path: Path) -> None:
@@ -241,6 +270,7 @@ def test_a_server_compiles_what_no_processor_time_of_ninja_shows(
     assert compiles_elsewhere(job) is elsewhere
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("ninja") is None, reason="no Ninja")
 def test_the_processor_time_of_a_real_run_leaves_out_what_others_take(tmp_path: Path) -> None:
     """Each task waits for a while, as it would behind other programs, and computes for a moment.

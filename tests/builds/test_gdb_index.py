@@ -29,11 +29,12 @@ def adder(tmp_path: Path, workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -
     program.write_text(ADDER)
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    monkeypatch.setattr("tenv.builds.gdb_index.add_indexes.__defaults__", (1,))
+    monkeypatch.setattr("tenv.builds.compile_step._add_indexes.__defaults__", (1,))
     assert workshop.checkout.is_dir()
     return program
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("adder")
 def test_the_libraries_get_an_index_and_nothing_is_linked_again(workshop: Workshop) -> None:
     found = step(workshop.build("--debug"), "build")

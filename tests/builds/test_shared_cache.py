@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 
 from tenv.builds import estimate_step
-from tenv.builds.compile_cache import CacheChoice, CacheUse, cache_variables, noted_use, path_flags, storage_variables
+from tenv.builds.compile_cache import (
+    CacheChoice,
+    CacheUse,
+    cache_variables,
+    choose_cache,
+    counts,
+    noted_use,
+    path_flags,
+    storage_variables,
+)
 from tenv.core.untrusted import is_storage
 from tests.builds.conftest import Workshop, codes, step
 from tests.support.each import each
@@ -94,6 +103,71 @@ def test_ccache_shares_what_it_knows(storage: str, expected: dict[str, str]) -> 
     assert "CCACHE_REMOTE_STORAGE" not in mine
 
 
+@each(
+    "storage, there, expected",
+    [
+        ("", ("ccache", "sccache"), "ccache"),
+        ("s3://bucket", ("ccache", "sccache"), "sccache"),
+        ("s3://bucket", ("ccache",), "sccache"),  # which is named as missing
+        ("https://dav.example/torch", ("ccache", "sccache"), "sccache"),
+        ("https://dav.example/torch", ("ccache",), "ccache"),
+        ("redis://a", ("ccache", "sccache"), "ccache"),
+        ("rediss://a", ("ccache", "sccache"), "sccache"),
+        ("gha", ("sccache",), "sccache"),
+    ],
+)
+def test_auto_takes_the_cache_that_goes_on_without_its_storage(
+    storage: str, there: tuple[str, ...], expected: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / f"{expected}-{len(there)}-{len(storage)}"
+    folder.mkdir()
+    for name in there:
+        (folder / name).write_text("#!/bin/sh\n")
+        (folder / name).chmod(0o755)
+    found = choose_cache("auto", {"PATH": str(folder)}, storage)
+    assert (found.name, found.program) == (expected, folder / expected if expected in there else None)
+
+
+@each(
+    "cache, storage, expected",
+    [
+        ("ccache", "redis://a:1#read-only", {"CCACHE_REMOTE_STORAGE": "redis://a:1|read-only"}),
+        ("sccache", "s3://bucket/a#read-only", {"SCCACHE_BUCKET": "bucket", "SCCACHE_S3_RW_MODE": "READ_ONLY"}),
+        ("sccache", "rediss://a#read-only", {"SCCACHE_REDIS_RW_MODE": "READ_ONLY"}),
+        ("sccache", "https://a/b#read-only", {"SCCACHE_WEBDAV_RW_MODE": "READ_ONLY"}),
+        ("sccache", "gs://b#read-only", {"SCCACHE_GCS_RW_MODE": "READ_ONLY"}),
+        ("sccache", "memcached://m#read-only", {"SCCACHE_MEMCACHED_RW_MODE": "READ_ONLY"}),
+        ("sccache", "file:///srv/c#read-only", {"SCCACHE_DIR": "/srv/c", "SCCACHE_LOCAL_RW_MODE": "READ_ONLY"}),
+    ],
+)
+def test_a_storage_is_only_read(cache: str, storage: str, expected: dict[str, str]) -> None:
+    assert is_storage(storage)
+    found = storage_variables(cache, storage, {})
+    assert expected.items() <= found.items()
+    assert not any("#" in value for value in found.values())
+
+
+def test_the_counts_of_sccache_are_its_json(tmp_path: Path) -> None:
+    script = tmp_path / "sccache"
+    choice = CacheChoice("sccache", script)
+    for text, expected in (
+        (
+            '{"stats": {"cache_hits": {"counts": {"C/C++": 3, "CUDA": 2}}, "cache_misses": {"counts": {}}}}',
+            (5, 0, 0, 0),
+        ),
+        (
+            '{"stats": {"cache_hits": {"counts": {}}, "cache_misses": {"counts": {"C/C++": 4}}, '
+            '"dist_compiles": {"10.0.0.7:10501": 2, "10.0.0.8:10501": 1}, "dist_errors": 1}}',
+            (0, 4, 3, 1),
+        ),
+        ('{"stats": {"cache_hits": 3}}', None),
+        ("Cache hits 3", None),
+    ):
+        script.write_text(f"#!/bin/sh\n[ \"$*\" = '--show-stats --stats-format json' ] && echo '{text}'\n")
+        script.chmod(0o755)
+        assert counts(choice, dict(os.environ)) == expected
+
+
 @each("storage", ["redis://[", "s3://", "file://", "ftp://a/b", "s3", "gha://x", "redis://a b", ""])
 def test_what_is_no_storage(storage: str) -> None:
     assert not is_storage(storage)
@@ -166,6 +240,19 @@ def test_a_storage_that_does_not_answer_ends_the_build_early(cached: Workshop) -
     assert cached.fails() == ("probe", ("TE922",))
     assert "Timed out waiting for server startup" in ended.out
     assert "redis://10.0.0.5:6379" in ended.out
+
+
+@pytest.mark.long
+def test_a_build_goes_on_without_a_storage_that_does_not_answer(cached: Workshop) -> None:
+    manifest = cached.project.manifest
+    manifest.write_text(manifest.read_text().replace('cache = "ccache"', 'cache = "sccache"'))
+    program(
+        cached, "sccache", f'{SCCACHE.replace("exit 2", "")}[ -z "$SCCACHE_REDIS_ENDPOINT" ] || exit 2\nexec "$@"\n'
+    )
+    found = cached.build("--only", "c10")
+    (warned,) = [row for row in step(found, "probe")["findings"] if row["code"] == "TE922"]
+    assert warned["severity"] == "warning"
+    assert "so the build goes on without it" in warned["message"]
 
 
 def test_a_manifest_with_a_login_is_refused(cached: Workshop) -> None:

@@ -21,6 +21,7 @@ from tenv.cli import main as program
 from tenv.cli.fold import fold_beside, fold_line, fold_pieces, fold_table, terminal_width
 from tests.audits.made import library
 from tests.support.projects import SOURCE, Project, call
+from tests.support.rarely import first_fast
 
 WIDTHS = (60, 80, 200)
 TABLES = [
@@ -85,7 +86,7 @@ def bare(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
-@pytest.mark.parametrize("words", TABLES, ids=" ".join)
+@pytest.mark.parametrize("words", first_fast(TABLES, 3), ids=" ".join)
 def test_lines_fit_and_words_are_whole(
     project: Project, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,11 +112,13 @@ def test_the_manylinux_line_of_audit_folds_beside_its_label(project: Project, tm
     assert set(outside) <= {word.rstrip(",") for word in piped.split()}
 
 
-def test_the_error_of_a_log_folds_beside_its_label(project: Project, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("project")
+def test_the_error_of_a_log_folds_beside_its_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     (tmp_path / "a.log").write_text(f"a.cpp:1:1: error: {'a long word ' * 9}\nmake: *** [a.o] Error 1\n")
     words = ("explain", "--log", str(tmp_path / "a.log"))
     [piped] = [line for line in call(*words).out.splitlines() if line.startswith("error:  line 1: ")]
-    text = bare(on_terminal(project, 60, *words))
+    text = bare(on_terminal_here(60, *words))
     start, *hung = re.findall(r"^error: .*\n(?: {8}\S.*\n)*", text, re.MULTILINE)[0].splitlines()
     assert max(map(len, (start, *hung))) <= 60
     assert " ".join([start, *(line.strip() for line in hung)]) == piped
@@ -127,10 +130,11 @@ def test_a_pipe_gets_whole_lines_whatever_columns_says(project: Project, monkeyp
     assert project.ok("targets").out == before
 
 
-def test_evidence_is_a_list_on_a_terminal(project: Project) -> None:
-    text = bare(on_terminal(project, 100, "check", "cuda121", "--host-report", str(SOURCE.parent / "none.json")))
+def test_evidence_is_a_list_on_a_terminal(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    text = bare(on_terminal_here(100, "check", "cuda121", "--host-report", str(project.folder / "none.json")))
     assert "error[host-report]" in text
-    text = bare(on_terminal(project, 100, "check", "cuda121"))
+    text = bare(on_terminal_here(100, "check", "cuda121"))
     if "warning[TE101]" in text:
         assert re.search(r"evidence:\n    - NVML: .*\n    - nvidia-smi: ", text)
 

@@ -33,6 +33,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "export-pylock": ("export", "pylock.toml", "tiny", "-o", "-"),
     "export-requirements": ("export", "requirements.txt", "tiny", "-o", "-"),
     "bundle": ("bundle", "tiny"),
+    "mirror": ("mirror", "tiny", "mirror", "--url", "https://mirror.example.com"),
     "create-unknown": ("create", "nosuch"),
     "deactivate": ("deactivate", "--shell", "bash"),
     "hook": ("hook", "zsh"),
@@ -89,7 +90,7 @@ def test_json(wide: Project, snapshot: SnapshotAssertion, monkeypatch: pytest.Mo
     subprocess.run(["git", "init", "-q", str(wide.folder)], check=True)
     for name, words in CALLS.items():
         if name == "clean":  # the commands before it have noted files of the cache
-            shutil.rmtree(Path.home() / ".cache" / "tenv" / "stamps")
+            shutil.rmtree(Path.home() / ".cache" / "tenv" / "stamps", ignore_errors=True)
         ended = call(*words) if "--json" in words else call(*words, "--json")
         printed = {"status": ended.status, "stdout": json.loads(ended.out), "stderr": ended.err}
         assert steady(printed, wide) == snapshot(name=name, extension_class=JSONSnapshotExtension), name

@@ -2,7 +2,7 @@
 
 import re
 
-from tenv.cli.page_text import render_page
+from tenv.cli.explain import render_page
 from tests.support.each import each
 from tests.test_docs import ROOT
 

@@ -137,3 +137,9 @@ def test_a_log_has_a_line_about_a_long_step_twice_a_minute(monkeypatch: pytest.M
     with Terminal(Voice(quiet=True)) as progress:
         progress.step("locking")
         assert progress._log is None
+
+
+def test_a_minute_has_sixty_seconds() -> None:
+    assert [*map(format_seconds, (0.25, 59.94, 59.96, 119.97, 150.2))] == [
+        *("250 ms", "59.9 s", "1 min 0 s", "2 min 0 s", "2 min 30 s")
+    ]

@@ -33,7 +33,7 @@ def test_nothing_of_the_working_folder_is_imported(tmp_path: Path) -> None:
 
 
 def test_tenv_starts_itself_without_the_working_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tenv.cli.start import program_words
+    from tenv.cli.run import program_words
 
     monkeypatch.setattr(sys, "argv", [str(SOURCE / "tenv" / "__main__.py")])
     assert program_words() == [sys.executable, "-P", "-m", "tenv"]

@@ -30,6 +30,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "export pylock.toml": ("export", "pylock.toml", "tiny"),
     "export requirements.txt": ("export", "requirements.txt", "tiny", "-o", "-"),
     "bundle": ("bundle", "tiny"),
+    "mirror": ("mirror", "tiny", "mirror", "--url", "https://mirror.example.com"),
     "import": ("import", "environment.yml"),
     "create": ("create", "tiny"),
     "create again": ("create", "tiny"),

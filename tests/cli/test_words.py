@@ -8,7 +8,8 @@ import pytest
 
 from tenv.cli.examples import EXAMPLES
 from tenv.cli.main import COMMANDS
-from tenv.cli.other_words import OTHER_WORDS, SECOND_WORDS
+from tenv.cli.other_words import OTHER_OPTIONS, OTHER_WORDS, SECOND_WORDS
+from tenv.interop.formats import FORMATS, find_format
 from tests.cli.test_command_family import command_of
 from tests.support.each import each
 from tests.support.fakes import MINORS
@@ -44,6 +45,30 @@ def test_a_word_of_another_tool_leads_to_the_command_of_tenv(words: tuple[str, .
         ("remove numpy", "tenv drop tiny numpy"),
         ("update numpy", "tenv update tiny numpy"),
         ("run python -V", "tenv run tiny -- python -V"),
+        ("run -- FOO=1 'BAR=a b' env -0", "FOO=1 BAR='a b' tenv run tiny -- env -0"),
+        ("run other FOO= env", "FOO='' tenv run other -- env"),
+        ("run --env X=1 other -- env", "X=1 tenv run other -- COMMAND"),
+        ("create other --platform win-64", "tenv packages other --platform win-64"),
+        ("lock --platform win-64", "tenv lock tiny"),
+        ("lock -P alpha other", "tenv update other alpha"),
+        ("export other --to vscode", "tenv export vscode other"),
+        ("export --format=pixi", "tenv export pixi tiny"),
+        ("add --git https://example.com/it", "tenv add tiny 'NAME @ git+https://example.com/it'"),
+        ("add other --git https://example.com/it it", "tenv add other 'it @ git+https://example.com/it'"),
+        ("add other it --dev", "tenv add other --feature dev it"),
+        ("list alpha", "tenv packages tiny alpha"),
+        ("list other", "tenv packages other"),
+        ("direnv other", "tenv export direnv other"),
+        ("size", "tenv packages tiny --sort size"),
+        ("init --platform linux-64", "tenv init NAME"),
+        ("create -n other numpy", "tenv add other numpy"),
+        ("create -f environment.yml", "tenv import environment.yml"),
+        ("create next --clone other", "tenv init next --extends other"),
+        ("add other rich --index-url https://e.org/s", "tenv add other --index https://e.org/s rich"),
+        ("add other it --no-build-isolation", "tenv add other --build --no-isolation it"),
+        ("list -n other", "tenv packages other"),
+        ("load other", "tenv shell other"),
+        ("run -n other env", "tenv run other -- COMMAND"),
     ],
 )
 def test_the_hint_has_the_target_and_the_packages(words: str, command: str, project: Project) -> None:
@@ -54,6 +79,24 @@ def test_the_hint_has_the_target_and_the_packages(words: str, command: str, proj
     ended = call(*shlex.split(words))
     said = json.loads(ended.out)["error"]["hint"] if "--json" in words else ended.err.partition("hint: ")[2]
     assert (ended.status, f"`{command}`" in said) == (2, True), ended
+
+
+@each("row", OTHER_OPTIONS)
+def test_an_option_of_another_tool_leads_to_the_command_of_tenv(row: tuple[str, str]) -> None:
+    name, option = row
+    ended = call(name, option, "value")
+    assert (ended.status, f"`tenv {name}` has no option `{option}`" in ended.err) == (2, True), ended
+    quoted = ended.err.partition("hint: ")[2].split("`")[1::2]
+    verbs = {words[words.index("tenv") + 1] for part in quoted if "tenv" in (words := shlex.split(part))}
+    assert verbs
+    assert verbs <= {*COMMANDS}
+
+
+@each("name", [*(name for name in FORMATS if find_format(name).export), "docker"])
+def test_a_format_in_the_place_of_a_command_is_exported(name: str) -> None:
+    err = call(name).err
+    assert f"error[usage]: there is no command `{name}`\n" in err
+    assert "`tenv export " in err
 
 
 def test_a_target_may_have_the_name_of_a_second_word(created: Project) -> None:
@@ -144,7 +187,8 @@ def test_a_first_word_that_is_no_target_shows_both_forms_first(created: Project)
             "`tenv tree` does not take the further word `rich`",
             "`tenv tree tiny --invert rich` prints what requires rich\n",
         ),
-        ("remove tiny a b", "`tenv remove` does not take the further words `a b`", "`tenv drop tiny a b` takes "),
+        ("remove tiny a tiny", "`tenv remove` removes one environment, and `tiny` is a target", "`tenv remove tiny`, "),
+        ("remove tiny a --yes", "the options of `tenv remove` are for environments", "`tenv drop tiny a` takes a out"),
         ("create tiny a", "`tenv create` does not take the further word `a`", "`tenv add tiny a` asks for it "),
         ("info all", "`tenv info` does not take the word `all`", "the form is `tenv info`"),
         ("run", "`tenv run` lacks ", "the form is `tenv run "),

@@ -1,5 +1,7 @@
 """Locks on files between processes."""
 
+import errno
+import os
 import subprocess
 import sys
 import threading
@@ -8,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tenv.core import file_lock
+from tenv.core.errors import StorageError
 from tenv.core.file_lock import FileLock, LockTakenError
+from tenv.core.files import exclusive
 
 HOLD = """\
 import sys
@@ -19,6 +24,36 @@ lock.acquire(None)
 print("held", flush=True)
 sys.stdin.read(1)
 """
+
+
+FAULTS = [
+    (errno.ENOLCK, "its file system gives no locks (No locks available)", "-o flock"),
+    (errno.EOPNOTSUPP, "its file system gives no locks (Operation not supported)", "tenv export squashfs"),
+    (errno.ENOSYS, "its file system gives no locks (Function not implemented)", "`--prefix FOLDER`"),
+    (
+        errno.ESTALE,
+        "the server of its file system has replaced or removed it (Stale file handle)",
+        "run the same command",
+    ),
+    (errno.EIO, ": Input/output error", ""),
+]
+"""What flock reports on file systems of a network."""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="flock")
+def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, message, hint in FAULTS:
+
+        def fail(*_: object, number: int = number) -> None:
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(file_lock, "_take", fail)
+        with pytest.raises(StorageError) as caught, exclusive(tmp_path / "env", "a test", lambda _: None):
+            pass
+        assert caught.value.message.startswith(f"can't lock {tmp_path / 'env'}: ")
+        assert message in caught.value.message
+        assert hint in caught.value.hint
+        assert [path.name for path in tmp_path.iterdir()] == [".env.lock"]
 
 
 @pytest.fixture
@@ -98,3 +133,17 @@ def test_nothing_stays_open(file: Path) -> None:
         lock.release()
         lock.release()
     assert not before or len([*Path("/proc/self/fd").iterdir()]) <= before  # what tests before it left may be closed
+
+
+def test_a_folder_of_another_user_is_closed_and_not_missing(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.open
+
+    def opened(path: Path, flags: int, mode: int = 0o777) -> int:
+        if flags & os.O_CREAT:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return real(path, flags, mode)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", opened)
+        with pytest.raises(PermissionError):
+            FileLock(file).acquire(0)

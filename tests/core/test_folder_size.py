@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from tenv.core.folder_size import folder_size
+from tenv.core.files import folder_size
 
 
 def test_the_size_counts_a_file_once_and_follows_no_link(tmp_path: Path) -> None:

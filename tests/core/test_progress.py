@@ -1,12 +1,10 @@
 """What a step is counted in is said by its type, whatever it is called and however large it is."""
 
-from collections.abc import Mapping
-
-from tenv.core.progress import Bytes, Joined, Transfer
+from tenv.core.progress import Bytes, Joined, Silent
 from tests.support.each import each
 
 
-class Recorded:
+class Recorded(Silent):
     """Progress that keeps the steps that it hears of."""
 
     def __init__(self) -> None:
@@ -17,14 +15,6 @@ class Recorded:
 
     def step(self, title: str, total: int | None = None) -> None:
         self.steps.append((title, total))
-
-    def advance(self, count: int = 1) -> None: ...
-
-    def resize(self, total: int) -> None: ...
-
-    def transfers(self, running: Mapping[str, Transfer]) -> None: ...
-
-    def say(self, sentence: str) -> None: ...
 
 
 @each(

@@ -1,16 +1,19 @@
 """What a program starts ends with the process that started the program, and its status stays its own."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 from tenv.core import process
-from tenv.core.supervisor import supervised
+from tenv.core.supervisor import _Supervisor, supervised
 from tests.support.projects import SOURCE, Project, until
 from tests.support.rarely import first_fast
 from tests.support.source_trees import write_tree
@@ -89,6 +92,16 @@ def test_the_status_is_that_of_the_program(code: str, status: int) -> None:
     assert done == process.Completed(status, "heard said\n", "")
 
 
+def test_signals_that_the_caller_ignores_stay_ignored(tmp_path: Path) -> None:
+    """`nohup tenv build`, and a job in the background of a script: a closed terminal ended it."""
+    program = f"echo >{tmp_path}/begun; cat; kill -HUP $$; echo on"
+    line = f"trap '' HUP INT; exec {shlex.join(supervised(['/bin/sh', '-c', program]))}"
+    with subprocess.Popen(["/bin/sh", "-c", line], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        until((tmp_path / "begun").exists)
+        child.send_signal(signal.SIGHUP)
+        assert (child.communicate("hung up ")[0], child.returncode) == ("hung up on\n", 0)
+
+
 def test_an_ended_program_leaves_its_daemons_alone(notes: Path) -> None:
     line = DEEP.rpartition("; while")[0] + "; while [ ! -s $0/left ] || [ ! -s $0/child ]; do sleep 0.1; done"
     done = subprocess.run(supervised(["/bin/sh", "-c", line, str(notes)]), check=True, stdout=subprocess.DEVNULL)
@@ -145,3 +158,36 @@ def test_a_signal_beside_the_start_of_the_program_leaves_the_callers_group_alone
         script, env=environment, capture_output=True, text=True, check=False, timeout=180, start_new_session=True
     )
     assert done.stdout == "the script goes on: 143\n", done.stderr
+
+
+def test_a_session_of_outside_the_namespace_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getsid", lambda _: 0)
+    monkeypatch.setattr(os, "listdir", lambda _: ["10"])
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: f"10 (cc 1) S {os.getpid()} 1 0 0")
+    assert [[*_Supervisor(1, daemons=daemons)._below()] for daemons in (False, True)] == [[10], [10]]
+
+
+def test_a_process_whose_parents_end_during_a_look_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Process ids start anew at their limit, so that a child can come before its parent in /proc."""
+    files = {"10": f"10 (cc 1) S 30 1 {os.getsid(0)} 0", "30": f"30 (uv) Z {os.getpid()} 1 {os.getsid(0)} 0"}
+    monkeypatch.setattr(os, "listdir", lambda _: [*files])
+    monkeypatch.setattr(Path, "read_text", lambda path, **_: files[path.parent.name])
+    for daemons in (False, True):
+        assert list(_Supervisor(1, daemons=daemons)._below()) == [10]
+    del files["30"]  # it is nobody's child in this look, and the supervisor's in the next
+    supervisor = _Supervisor(1, daemons=False)
+    supervisor._child, supervisor._ends_at = 30, time.monotonic()
+    killed: list[int] = []
+    monkeypatch.setattr(os, "waitpid", mock.Mock(side_effect=[(30, 15), *[(0, 0)] * 9]))
+
+    def kill(pid: int, _: signal.Signals) -> None:
+        killed.append(pid)
+        files.clear()
+
+    monkeypatch.setattr(os, "kill", kill)
+
+    def wait(*_: object) -> None:
+        files.update({"10": f"10 (cc 1) S {os.getpid()} 1 {os.getsid(0)} 0"} if not killed else {})
+
+    monkeypatch.setattr(signal, "sigtimedwait", wait)
+    assert (supervisor._wait(), killed) == (15, [10])

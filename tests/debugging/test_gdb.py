@@ -10,8 +10,10 @@ import pytest
 
 from tenv.debugging.python_processes import read_rights, starting
 from tenv.project.context import Context
-from tenv.verbs.missing_program import with_feature
-from tests.support.projects import Project
+from tenv.verbs import gdb
+from tenv.verbs.run import with_feature
+from tests.support.each import each
+from tests.support.projects import Project, call
 
 SCRIPT = """\
 import os, signal
@@ -52,6 +54,9 @@ def test_the_environments_python_is_started_under_gdb(with_gdb: Project) -> None
     assert "set environment SHELL /bin/zsh" in lines
     assert f"add-auto-load-safe-path {with_gdb.prefix}" in lines
     assert "set breakpoint pending on" in lines
+    signals = next(Path(line.split()[1]) for line in lines if line.endswith("signals.gdb"))
+    assert "handle SIGCHLD nostop noprint pass" in signals.read_text()  # typed, gdb prints a table of it
+    assert not [line for line in lines if line.startswith("handle ")]
 
 
 def test_a_console_script_is_debugged_by_its_interpreter(with_gdb: Project) -> None:
@@ -106,8 +111,8 @@ def test_the_script_of_the_checkout_is_loaded(with_gdb: Project) -> None:
     assert f"source {script}" in run(with_gdb, "--", "python")[1]
 
 
-@pytest.mark.parametrize(
-    ("words", "status", "said"),
+@each(
+    "words, status, said",
     [
         (("tiny", "--", "no-such-program"), 2, "no program `no-such-program`"),
         (("tiny", "python"), 2, "`python` stands before `--`"),
@@ -118,9 +123,12 @@ def test_the_script_of_the_checkout_is_loaded(with_gdb: Project) -> None:
         (("nosuch",), 2, "there is no target `nosuch`"),
     ],
 )
-def test_what_can_t_be_debugged(with_gdb: Project, words: tuple[str, ...], status: int, said: str) -> None:
-    found, _, err = run(with_gdb, *words)
-    assert (found, said in err) == (status, True), err
+def test_what_can_t_be_debugged(
+    with_gdb: Project, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], status: int, said: str
+) -> None:
+    monkeypatch.setenv("PATH", f"{with_gdb.folder / 'bin'}:{os.environ['PATH']}")
+    ended = call("gdb", *words)
+    assert (ended.status, said in ended.err) == (status, True), ended.err
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
@@ -141,6 +149,7 @@ def test_a_process_is_found_by_name_and_the_others_are_named(with_gdb: Project) 
     assert f"attaching to process {child.pid}: the program" in err
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("gdb") is None, reason="there is no gdb on this machine")
 @pytest.mark.skipif(starting(read_rights()) is not None, reason="this machine forbids tracing")
 def test_gdb_itself_stops_in_the_script_and_shows_its_frames(
@@ -165,3 +174,7 @@ def test_a_feature_with_cuda_gdb_or_pystack_is_named(with_gdb: Project) -> None:
     )
     assert "`tenv create tiny --with cuda-gdb` installs it" in run(with_gdb, "tiny", "--cuda")[2]
     assert with_feature(Context(), "tiny", "pystack") == "`tenv create tiny --with debug`"
+
+
+def test_the_script_that_gdb_sources_is_in_the_package() -> None:
+    assert gdb._PY_BT.is_file()

@@ -10,7 +10,7 @@ from unittest.mock import Mock, create_autospec
 
 import pytest
 
-from tenv.core import hashing
+from tenv.core import files
 from tenv.environment.installed_files import Expected
 from tenv.environment.integrity import check, describe_made, expect_made
 from tenv.sources.conda.installed import CondaPackages
@@ -172,9 +172,9 @@ def test_many_files_are_a_few_tasks_and_each_is_judged_once(tmp_path: Path, monk
         right = hashlib.sha256(text).hexdigest()
         rows.append(Expected(f"f{number}", "p", f"sha256:{right if number % 7 else '0' * 64}"))
     started = create_autospec(Thread.start, side_effect=Thread.start)
-    hashed = Mock(wraps=hashing.hash_regular)
+    hashed = Mock(wraps=files.hash_regular)
     monkeypatch.setattr(Thread, "start", started)
-    monkeypatch.setattr(hashing, "hash_regular", hashed)
+    monkeypatch.setattr(files, "hash_regular", hashed)
     found = check(tmp_path, rows)
     assert found.changed == tuple(sorted(f"f{number}" for number in range(0, 300, 7)))
     assert len({call.args[0] for call in hashed.call_args_list}) == hashed.call_count == len(rows)

@@ -67,8 +67,8 @@ def test_a_newer_minor_version_has_a_newer_native_driver(table: CudaDriverTable,
     assert all(newer > older for newer, older in pairwise(natives))
 
 
-@pytest.mark.parametrize(
-    ("cuda", "linux", "windows"),
+@each(
+    "cuda, linux, windows",
     [
         ("13.0", "580", "580"),
         ("13.4", "580", "580"),
@@ -92,8 +92,8 @@ def test_floor(table: CudaDriverTable, cuda: str, linux: str, windows: str) -> N
         assert minimum.basis.confirmed
 
 
-@pytest.mark.parametrize(
-    ("cuda", "linux", "windows"),
+@each(
+    "cuda, linux, windows",
     [
         ("13.4", "615", "615"),
         ("13.3", "610.43.02", "610"),

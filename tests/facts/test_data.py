@@ -40,7 +40,7 @@ NOT_CONFIRMED = {
     "magma": 1,
     "rocm": 4,
     "torch_wheels": 0,
-    "build_failures": 42,
+    "build_failures": 90,
 }
 """How many rows of each file are not confirmed: a row that changes its mark changes this number, too."""
 
@@ -105,6 +105,7 @@ def test_every_column_is_read_or_shown(name: str) -> None:
 
 
 READERS = {
+    "torch_wheels": ("torch_headers",),
     "created_targets": ("pytorch_tried",),
     "cuda_driver": ("cuda_driver", "forward_compat"),
     "cuda_redist": ("cuda_parts",),
@@ -307,8 +308,8 @@ def test_what_fails_with_a_revision_is_one_open_or_closed_range(facts: Facts) ->
         assert days == sorted(days)
 
 
-@pytest.mark.parametrize(
-    ("part", "version", "torch", "row", "sure"),
+@each(
+    "part, version, torch, row, sure",
     [
         ("cuda", "12.1", "1.12.1", "cuda-12-torch-1.12", True),
         ("cuda", "12.1", "2.0.0", "", False),
@@ -350,8 +351,8 @@ def test_what_is_known_to_fail(facts: Facts, part: str, version: str, torch: str
     assert (found[0].id if found else "", bool(found and found[1])) == (row, sure)
 
 
-@pytest.mark.parametrize(
-    ("name", "capability"),
+@each(
+    "name, capability",
     [
         ("NVIDIA T1200", "7.5"),
         ("NVIDIA T500", "7.5"),

@@ -8,6 +8,7 @@ from tenv.facts.forward_compat import ForwardVerdict
 from tenv.facts.gpu_names import find_by_name
 from tenv.facts.interface import Basis
 from tenv.facts.tables import Facts, load_facts
+from tests.support.each import each
 
 
 @pytest.fixture(scope="module")
@@ -15,8 +16,8 @@ def facts() -> Facts:
     return load_facts()
 
 
-@pytest.mark.parametrize(
-    ("cuda", "driver", "verdict", "package"),
+@each(
+    "cuda, driver, verdict, package",
     [
         ("12.8.1", "535.261.03", ForwardVerdict.COMPATIBLE, "cuda-compat-12-8"),
         ("12.8", "570", ForwardVerdict.NATIVE, "cuda-compat-12-8"),
@@ -56,8 +57,8 @@ def test_the_toolkits_of_an_architecture(facts: Facts) -> None:
     assert facts.cuda_gpu_arch.family(Version("99.0")) is None
 
 
-@pytest.mark.parametrize(
-    ("name", "capability", "gpu_class"),
+@each(
+    "name, capability, gpu_class",
     [
         ("NVIDIA GeForce GTX 1660 Ti", "7.5", GpuClass.GEFORCE),
         ("gtx 1660 ti", "7.5", GpuClass.GEFORCE),
@@ -83,21 +84,19 @@ def test_gpu(facts: Facts, name: str, capability: str, gpu_class: GpuClass) -> N
     assert (gpu.capability, gpu.kind) == (Version(capability), gpu_class)
 
 
-@pytest.mark.parametrize(
-    "name", ["", "NVIDIA", "RTX 4000", "GeForce GT 730", "GeForce GTX 86...", "NVIDIA GeForce ...", "Radeon VII"]
-)
+@each("name", ["", "NVIDIA", "RTX 4000", "GeForce GT 730", "GeForce GTX 86...", "NVIDIA GeForce ...", "Radeon VII"])
 def test_no_gpu(facts: Facts, name: str) -> None:
     assert find_by_name(name, facts) is None
 
 
-@pytest.mark.parametrize("pci_id", ["10de:2182", "10DE:2182", "0x10de 0x2182", "0x10de:0x2182", " 10de:2182\n"])
+@each("pci_id", ["10de:2182", "10DE:2182", "0x10de 0x2182", "0x10de:0x2182", " 10de:2182\n"])
 def test_pci(facts: Facts, pci_id: str) -> None:
     device = facts.gpu_pci.device(pci_id)
     assert device is not None
     assert (device.name, device.capability, device.kind) == ("GeForce GTX 1660 Ti", Version("7.5"), "GeForce")
 
 
-@pytest.mark.parametrize("pci_id", ["", "2182", "1002:2182", "10de:ffff", "10de:21822"])
+@each("pci_id", ["", "2182", "1002:2182", "10de:ffff", "10de:21822"])
 def test_no_pci(facts: Facts, pci_id: str) -> None:
     assert facts.gpu_pci.device(pci_id) is None
 
@@ -109,8 +108,8 @@ def test_host_compilers(facts: Facts) -> None:
     assert facts.cuda_host_compiler.limits(Version("14.0")) is None
 
 
-@pytest.mark.parametrize(
-    ("cuda", "glibc", "fails"),
+@each(
+    "cuda, glibc, fails",
     [
         ("12.9.1", "2.41", True),
         ("12.9.1", "2.40", False),
@@ -124,8 +123,8 @@ def test_glibc_conflict(facts: Facts, cuda: str, glibc: str, fails: bool) -> Non
     assert (facts.cuda_host_compiler.glibc_conflict(Version(cuda), Version(glibc)) is not None) is fails
 
 
-@pytest.mark.parametrize(
-    ("cuda", "glibc", "platform", "gcc", "fails"),
+@each(
+    "cuda, glibc, platform, gcc, fails",
     [
         ("12.4", "2.38", "linux-aarch64", "13.2", True),
         ("12.4", "2.38", "linux-aarch64", None, True),
@@ -144,8 +143,8 @@ def test_vector_functions_of_aarch64(
     assert (found is not None) is fails
 
 
-@pytest.mark.parametrize(
-    ("cuda", "gcc", "glibc", "fails"),
+@each(
+    "cuda, gcc, glibc, fails",
     [
         ("11.5", "11.3.0", None, True),
         ("11.4", "11.4.0", None, True),
@@ -168,8 +167,8 @@ def test_gcc_that_passes_and_fails(facts: Facts, cuda: str, gcc: str, glibc: str
     assert (found is not None) is fails
 
 
-@pytest.mark.parametrize(
-    ("cuda", "gcc", "glibc", "surely"),
+@each(
+    "cuda, gcc, glibc, surely",
     [
         ("11.2", "10.3.1", "2.32", True),  # Fedora 33
         ("11.2", "10.3.0", "2.31", True),  # Ubuntu 20.04
@@ -206,8 +205,8 @@ def test_only_the_functions_of_a_glibc_are_named(facts: Facts) -> None:
     assert conflict.declared(Version("2.42"))[-2:] == ("rsqrt", "rsqrtf")
 
 
-@pytest.mark.parametrize(
-    ("gcc", "glibcxx", "cxxabi"),
+@each(
+    "gcc, glibcxx, cxxabi",
     [
         ("4.8.5", "3.4.19", "1.3.7"),
         ("11.4.0", "3.4.29", "1.3.13"),
@@ -229,8 +228,8 @@ def test_a_gcc_outside_the_table(facts: Facts) -> None:
     assert row.basis.doubt == "not confirmed: the table ends with GCC 17"
 
 
-@pytest.mark.parametrize(
-    ("version", "row", "confirmed"),
+@each(
+    "version, row, confirmed",
     [
         ("2.6.0", "2.6.0", True),
         ("2.3.0", "2.3.1", True),
@@ -332,8 +331,8 @@ def test_doubt() -> None:
     assert Basis("s", confirmed=True, note="n").doubted("why").doubt == "not confirmed: why"
 
 
-@pytest.mark.parametrize(
-    ("torch", "minors"),
+@each(
+    "torch, minors",
     [
         ("2.6.0", {"torchvision": "0.21", "torchaudio": "2.6", "triton": "3.2"}),
         ("2.9.0a0+git12ab", {"torchvision": "0.24", "torchaudio": "2.9", "triton": "3.5"}),
@@ -349,8 +348,8 @@ def test_what_goes_with_a_torch(facts: Facts, torch: str, minors: dict[str, str]
     assert (row.minors() if row else {}) == minors
 
 
-@pytest.mark.parametrize(
-    ("name", "capability"),
+@each(
+    "name, capability",
     [
         ("RTX 5090 FOO", None),
         ("NVIDIA GeForce RTX 5090 FOO", None),

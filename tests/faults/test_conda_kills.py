@@ -1,6 +1,6 @@
 """Kills and races of an installation of conda packages: the next `create` always ends with the same files.
 
-TENV_TESTS_KILLS    how many kills (eight without it)
+TENV_TESTS_KILLS    how many kills (four without it)
 """
 
 import os
@@ -22,7 +22,7 @@ from tests.support.projects import Project, finish, snapshot
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(sys.platform != "linux", reason="signals as Linux has them")]
 
-KILLS = int(os.environ.get("TENV_TESTS_KILLS", "8"))
+KILLS = int(os.environ.get("TENV_TESTS_KILLS", "4"))
 AT_ONCE = 4
 """Creates; each of them loads rattler, so that more take a while."""
 PACKAGES = 30

@@ -33,7 +33,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux" or COMPILER is None, reason="no C compiler, or not Linux"),
 ]
 
-FAULTS = os.environ.get("TENV_TESTS_FAULTS", "6")
+FAULTS = os.environ.get("TENV_TESTS_FAULTS", "4")
 JOURNAL = os.environ.get("TENV_TESTS_JOURNAL", "")
 ALWAYS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 ERRORS = (*ALWAYS, errno.EIO)

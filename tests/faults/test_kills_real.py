@@ -1,6 +1,6 @@
 """Kills of a real `create`: whatever is hit, the next one ends with the same files, byte for byte.
 
-TENV_TESTS_KILLS    how many kills (eight without it), spread over the time of one `create`
+TENV_TESTS_KILLS    how many kills (two without it), spread over the time of one `create`
 """
 
 import os
@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="signals as Linux has them"),
 ]
 
-KILLS = int(os.environ.get("TENV_TESTS_KILLS", "8"))
+KILLS = int(os.environ.get("TENV_TESTS_KILLS", "2"))
 
 
 def start(folder: Path, *words: str) -> "subprocess.Popen[bytes]":

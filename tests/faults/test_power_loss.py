@@ -219,6 +219,7 @@ def test_conda_packages_are_created_and_updated(conda: Conda, disk: Callable[[],
         holds(seen, ready=True)
 
 
+@pytest.mark.long
 def test_a_network_that_fails_leaves_it_ready_with_every_file(
     locked: Project, disk: Callable[[], Disk], impatient: None
 ) -> None:

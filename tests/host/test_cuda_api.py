@@ -70,7 +70,7 @@ def test_libcuda_that_fails(tmp_path: Path, body: str, said: str) -> None:
 @needs_compiler
 def test_libcuda_that_hangs(tmp_path: Path) -> None:
     libcuda(tmp_path, "for (;;) pause();")
-    assert reason(probe(places(tmp_path, timeout=0.5))).endswith("gave no answer within 0.5 s")
+    assert reason(probe(places(tmp_path, timeout=0.2))).endswith("gave no answer within 0.2 s")
 
 
 @needs_compiler

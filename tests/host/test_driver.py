@@ -211,9 +211,9 @@ def test_nvml_errors_are_told(tmp_path: Path, init: str, version: str, said: str
 @needs_compiler
 def test_nvml_that_hangs(tmp_path: Path) -> None:
     library = nvml(tmp_path, init="for (;;) pause();")
-    said = reason(probe(places(tmp_path, library=library, timeout=0.5)))
+    said = reason(probe(places(tmp_path, library=library, timeout=0.2)))
     assert said.startswith(f"NVML: asking {library}: ")
-    assert "gave no answer within 0.5 s; nvidia-smi: " in said
+    assert "gave no answer within 0.2 s; nvidia-smi: " in said
 
 
 def test_nvml_that_is_no_library(tmp_path: Path) -> None:

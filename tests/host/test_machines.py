@@ -30,6 +30,7 @@ from tests.host.builders import (
     put,
     text,
 )
+from tests.support.each import each
 
 T = TypeVar("T")
 
@@ -236,8 +237,8 @@ def test_everything_hangs_and_the_report_comes(tmp_path: Path) -> None:
     program(tmp_path / "usr/local/cuda/bin/nvcc", "exec sleep infinity")
     program(tmp_path / "sbin/ldconfig", "exec sleep infinity")
     pci(tmp_path, "0000:01:00.0", "0x2182")
-    found = report(places(tmp_path, library=library, timeout=0.4))
-    assert value(found.driver).count("gave no answer within 0.4 s") == 2
+    found = report(places(tmp_path, library=library, timeout=0.2))
+    assert value(found.driver).count("gave no answer within 0.2 s") == 2
     assert gpus(found) == [("", "", None, "10de:2182", False)]
     assert found.compilers == Fact((), origin(found.compilers), OriginKind.SEARCH)
 
@@ -294,10 +295,9 @@ def in_time(question: Callable[[], T]) -> T:
     return answers[0]
 
 
-@pytest.mark.parametrize(
+@each(
     "question",
     [Loader(Places())._fits, defined_versions, linked_versions, _started, lambda path: _is_script(str(path))],
-    ids=["loader", "defined versions", "linked versions", "script of nvcc", "script of python"],
 )
 def test_a_pipe_is_no_library_and_no_script(tmp_path: Path, question: Callable[[Path], object]) -> None:
     os.mkfifo(tmp_path / "pipe")
@@ -305,7 +305,7 @@ def test_a_pipe_is_no_library_and_no_script(tmp_path: Path, question: Callable[[
     assert not answer or isinstance(answer, Missing) or answer == tmp_path / "pipe"
 
 
-@pytest.mark.parametrize("name", ["PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "EBROOTCUDA", "CC", "CUDAHOSTCXX"])
+@each("name", ["PATH", "LD_LIBRARY_PATH", "CUDA_HOME", "EBROOTCUDA", "CC", "CUDAHOSTCXX"])
 def test_a_variable_names_what_can_not_be_looked_at(tmp_path: Path, name: str) -> None:
     # As a folder of another user does, a name that no file can have fails each look at it.
     folder = f"{tmp_path}/{'x' * 300}/bin"

@@ -13,7 +13,7 @@ from tenv import __version__
 from tenv.core.errors import HostReportError, UsageError
 from tenv.core.toml_reader import Table
 from tenv.core.versions import Version
-from tenv.host.assume import assume_cuda, assume_driver, assume_gpu
+from tenv.host.collect import assume_cuda, assume_driver, assume_gpu
 from tenv.host.field import host_fields
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.report import (

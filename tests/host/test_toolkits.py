@@ -264,6 +264,32 @@ def test_environment_modules_name_toolkits(tmp_path: Path, variable: str) -> Non
     assert (found.path, found.found_by, str(found.version)) == (str(root), led(variable), "99.1.1")
 
 
+def test_a_loaded_module_is_named(tmp_path: Path) -> None:
+    """As `module load CUDA/12.6` leaves the variables: the list of modules, and their files in the same order."""
+    root, mine = make_toolkit(tmp_path / "apps/cuda"), make_toolkit(tmp_path / "home/cuda")
+    texts = {
+        "GCCcore/13": "set root /apps/gcc",
+        "CUDA/12.6.lua": f'root = "{root}"',
+        "mine/1": f'set root "{root}-old"',
+    }
+    for name, content in texts.items():
+        (tmp_path / "modules" / name).parent.mkdir(parents=True)
+        (tmp_path / "modules" / name).write_text(content)
+    files = ":".join(f"/modules/{name}" for name in texts)
+    loaded = {"LOADEDMODULES": "GCCcore/13:CUDA/12.6:mine/1", "_LMFILES_": files}
+    unread = {"LOADEDMODULES": "CUDA/12.6", "_LMFILES_": ""}
+    for variables, variable, folder, expected in (
+        (loaded, "CUDA_HOME", root, "CUDA_HOME of module CUDA/12.6"),
+        (loaded, "EBROOTCUDA", root, "EBROOTCUDA of module CUDA/12.6"),
+        (loaded, "CUDA_ROOT", root, "CUDA_ROOT of module CUDA/12.6"),
+        (unread, "EBROOTCUDA", root, "EBROOTCUDA of module CUDA/12.6"),
+        (unread, "CUDA_HOME", root, "CUDA_HOME"),
+        (loaded, "CUDA_HOME", mine, "CUDA_HOME"),
+    ):
+        found = only(places(tmp_path, variables={**variables, variable: str(folder)}))
+        assert [lead.text for lead in found.found_by] == [expected], variable
+
+
 @each("folder", ["opt/cuda", "opt/nvidia/cuda-99.1", "opt/nvidia/hpc_sdk/Linux_x86_64/25.1/cuda/99.1"])
 def test_the_usual_folders_are_looked_at(tmp_path: Path, folder: str) -> None:
     root = make_toolkit(tmp_path / folder)

@@ -43,7 +43,8 @@ def fleet(tmp_path: Path) -> Path:
     file = tmp_path / "fleet.jsonl"
     file.write_text("".join(f"{json.dumps(row)}\n" for row in rows) + "{}\n")
     page = tmp_path / "fleet.html"
-    assert call("check", "--against", str(file), "--html", str(page)).status == 0
+    ended = call("check", "--against", str(file), "--html", str(page))
+    assert (ended.status, f"{page} written" in ended.err) == (0, True)
     return page
 
 

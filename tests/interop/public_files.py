@@ -67,7 +67,7 @@ def judge(file: PublicFile) -> tuple[str, str]:
         The class (whole, loses and reports, loses in silence, refused wrongly, refused rightly), and its reason.
     """
     for name, text in file.texts.items():
-        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text(text, encoding="utf-8")
     lock = Path("locks/made.lock")
     lock.unlink(missing_ok=True)

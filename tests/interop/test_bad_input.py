@@ -8,6 +8,7 @@ import pytest
 
 from tests.interop.lock_index import LockIndex
 from tests.interop.records import CONDA_LOCK, HOME, OLD_PIXI, PIXI, WHEELS
+from tests.support.each import each
 from tests.support.projects import call
 
 BOMB = "a: &a [x, x]\n" + "".join(f"{n}: &{n} [*{p}, *{p}]\n" for p, n in zip("abcdefgh", "bcdefghi", strict=True))
@@ -77,21 +78,22 @@ CASES: list[tuple[str, bytes | str, int, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "data", "status", "code", "message"), CASES, ids=[f"{c[0]}-{c[4]}" for c in CASES])
+@each("name, data, status, code, message", CASES)
 def test_a_bad_file_is_one_error(name: str, data: bytes | str, status: int, code: str, message: str) -> None:
     path = Path("theirs") / name
-    path.parent.mkdir()
+    path.parent.mkdir(exist_ok=True)
     path.write_bytes(data if isinstance(data, bytes) else data.encode())
     ended = call("import", str(path))
     assert ended.err.count("error[") == 1, ended.err
     assert (ended.status, ended.err.partition("error[")[2].partition("]")[0]) == (status, code), ended.err
+    path.unlink()  # the files of others are read beside it
     assert message in ended.err
     assert list(Path("manifests").iterdir()) == []
     assert not Path("locks").exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
+@each(
+    "words, message",
     [
         (("import", "nowhere.lock"), "nowhere.lock: no such file"),
         (("import", "manifests"), "manifests: can't be read: is not a regular file"),

@@ -25,7 +25,6 @@ from tenv.locks.lock_file import read_lock, render_lock
 from tenv.targets.manifest_file import read_manifest
 from tests.interop.lock_index import LockIndex, Release
 from tests.support.projects import call
-from tests.support.rarely import first_fast
 
 pytestmark = pytest.mark.usefixtures("empty_project")
 
@@ -142,7 +141,8 @@ def needs(lines: Iterable[str], extra: str, values: Mapping[str, str]) -> Iterat
             yield from ((normalize(need.name), one) for one in ("", *need.extras))
 
 
-@pytest.mark.parametrize("target", first_fast(["cpu-1.10", "cuda121"]))
+@pytest.mark.long
+@pytest.mark.parametrize("target", ["cpu-1.10", "cuda121"])
 def test_a_built_in_target_is_exported_with_its_features_and_comes_back(target: str) -> None:
     lock = read_lock(REPOSITORY / "locks" / f"{target}.lock", target)
     rows = {wheel.sha256: wheel for wheels in lock.wheels.values() for wheel in wheels}

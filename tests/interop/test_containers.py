@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,10 @@ import yaml
 
 from tenv import __version__
 from tenv.interop.container_recipe import own_wheel
+from tenv.interop.interface import Subject
+from tenv.locks.lock import LockedTree
+from tenv.verbs.export import _unreached
+from tests.support.lock_builders import lock, manifest
 from tests.support.projects import Project, call
 
 CONTEXT = "/opt/tenv"
@@ -48,10 +53,19 @@ def test_a_dockerfile_carries_the_lock_and_this_tenv(locked: Project) -> None:
         < text.index("tenv create")
     )
     assert text.index("USER dev") < text.index("tenv create")
-    assert "build: docker build -t tenv-tiny -f Dockerfile tenv-context" in ended.err
+    assert "build: docker build -t tenv-tiny -f out/Dockerfile out/tenv-context" in ended.err
     assert 'run: docker run --rm -it --cap-add=SYS_PTRACE -v "$PWD":/work tenv-tiny' in ended.err
+    assert "`tenv export dockerfile tiny -o out --force` renews them" in ended.err
+    ended = locked.ok("export", "apptainer", "tiny", "-o", "box")
+    assert "build: (cd box && apptainer build --fakeroot tiny.sif tiny.def)" in ended.err
+    assert '--overlay box/tiny-overlay --bind "$PWD":/work box/tiny.sif' in ended.err
+    assert (
+        "build: devcontainer build --workspace-folder dev"
+        in locked.ok("export", "devcontainer", "tiny", "-o", "dev").err
+    )
 
 
+@pytest.mark.long
 def test_the_wheel_that_is_carried_is_a_tenv(locked: Project, tmp_path: Path) -> None:
     locked.ok("export", "dockerfile", "tiny", "-o", "out")
     (wheel,) = Path("out/tenv-context").glob("*.whl")
@@ -81,6 +95,50 @@ def test_parents_are_carried_too(empty_project: Path) -> None:
         "_cuda.toml",
         "_pytorch.toml",
     }
+
+
+UV_LOCK = """\
+version = 1
+requires-python = ">=3.11,<3.13"
+[[package]]
+name = "w"
+version = "1"
+source = { virtual = "." }
+dependencies = [{ name = "near" }]
+[package.metadata]
+requires-dist = [{ name = "near", directory = "near" }]
+[[package]]
+name = "near"
+version = "1.0"
+source = { directory = "near" }
+"""
+
+
+def test_what_a_container_can_t_reach_is_named(empty_project: Path) -> None:
+    (empty_project / "near").mkdir()
+    Path("near/pyproject.toml").write_text('[project]\nname = "near"\nversion = "1.0"\ndependencies = []\n')
+    Path("pyproject.toml").write_text(
+        '[project]\nname = "w"\nversion = "1"\nrequires-python = ">=3.11,<3.13"\ndependencies = ["near"]\n'
+        '[tool.uv]\npackage = false\n[tool.uv.sources]\nnear = { path = "near" }\n'
+    )
+    Path("uv.lock").write_text(UV_LOCK)
+    ended = call("import", "uv.lock", "--name", "made", "--offline")
+    assert (ended.status, Path("locks/made.lock").exists()) == (0, True), ended.err
+    for form in ("dockerfile", "devcontainer", "apptainer"):
+        ended = call("export", form, "made", "-o", f"out-{form}", "--json")
+        (line,) = ended.data["lost"]
+        assert line.startswith(f"near from {empty_project / 'near'}, which is on this machine alone"), form
+    assert call("export", "github-actions", "made", "-o", ".", "--json").data["lost"] == []  # the repository has it
+    (line,) = call("export", "github-actions", "made", "-o", "out-elsewhere", "--json").data["lost"]
+    assert line.startswith("near from ")
+
+
+def test_a_repository_of_this_machine_is_out_of_reach_too() -> None:
+    places = {"far": "https://example.org/far.git", "near": "file:///srv/near.git"}
+    rows = [LockedTree(name, "1.0", ("3.12",), (), git=git, commit="a" * 40) for name, git in places.items()]
+    here = replace(lock(platforms=("linux-64",)), trees={"linux-64": tuple(rows)})
+    (line,) = _unreached(Subject(manifest(), here, ("linux-64",)), Path())
+    assert line.startswith("near from file:///srv/near.git, which is on this machine alone")
 
 
 @pytest.mark.parametrize(
@@ -255,7 +313,7 @@ def test_a_workflow_finds_a_project_in_a_folder_of_the_repository(
 def test_a_copied_lock_is_named_as_a_copy(locked: Project) -> None:
     for form in ("github-actions", "dockerfile"):
         ended = locked.ok("export", form, "tiny", "-o", "elsewhere")
-        assert f"are copies: `tenv export {form} tiny --force` renews them after a change" in ended.err
+        assert f"are copies: `tenv export {form} tiny -o elsewhere --force` renews them after a change" in ended.err
     assert "hashFiles('.github/tenv/locks/tiny.lock')" in Path("elsewhere/.github/workflows/tenv-tiny.yml").read_text()
     assert Path("elsewhere/.github/tenv/locks/tiny.lock").read_bytes() == locked.lock.read_bytes()
     assert "copies" not in locked.ok("export", "dockerfile", "cpu", "-o", "built-in").err

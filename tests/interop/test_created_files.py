@@ -1,6 +1,15 @@
 """Files of public repositories, imported, locked, created and verified, from made packages of the requested names.
 
 The packages have the versions of the requests, and no contents: this shows the way from a file to an environment.
+`tests/interop/test_real_contents.py` takes wheels of the index in use for some of them.
+
+All of the first twenty were tried once with wheels of the index (November 2026, Python 3.11). Ten were created and
+verified so: ACT, ESMValCore and nerfstudio (each with a made folder of the project, which requires a real package),
+image-matching-models, BERTchen, MolSnapper, snake-ai, warp, u2Tokenizer and Oyez-SA-ASR. Five have packages of conda
+alone, which were made: foundationpose_cpp, st_gcn, NumTimeProbe, hubmap-organ-segmentation and image-cryo-python-AI.
+Four were locked, and their 3 to 4 GB of torch and CUDA not fetched: adaptive_compliance_policy, with the pin of
+`cuda-toolkit` that the error's hint names, ztf-lfi-demo, alphafold3 and vocalizr. Pytorch-ONNX-CUDA-on-Pixi has no
+lock: theseus-ai requires a package that is a source archive alone, whose build its manifest does not permit.
 """
 
 import re
@@ -21,6 +30,7 @@ from tests.interop.public_files import FILES, PublicFile
 from tests.support.conda import Channel, make_conda, make_python
 from tests.support.fakes import Index, make_wheel
 from tests.support.projects import HERE, call, write_config
+from tests.support.source_trees import commit_all, write_tree
 
 pytestmark = [
     pytest.mark.long,
@@ -33,10 +43,20 @@ CHOSEN = (
     ("Deadshot09145/Telega-Image-Classification-Bot", "Pipfile"),
     ("piyueh/TorchSWE", "setup.cfg"),
 )
+_OF_PYTHON = ("pytorch", "torchvision")
+"""The made conda packages that depend on Python, so that wheels take them for theirs."""
+
+FIRST = 20
+"""The number of files that come in whole, the first of the list, of which environments are made."""
 
 
-def created(file: PublicFile) -> str:
-    """Import a file, lock, create and verify it in the working folder; return the last words, or those of an error."""
+def created(file: PublicFile, *, real: bool = False) -> str:
+    """Import a file, lock, create and verify it in the working folder; return the last words, or those of an error.
+
+    Args:
+        file: The file.
+        real: Whether the wheels are those of the index in use, and not made ones.
+    """
     for name, text in file.texts.items():
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_text(text, encoding="utf-8")
@@ -50,17 +70,34 @@ def created(file: PublicFile) -> str:
     cuda = found.get("requirements", {}).get("cuda", "")
     with ExitStack() as stack:
         write_config("[mirrors]\n" + "".join(_mirrors(found, cuda, stack)))
-        index = stack.enter_context(Index(Path("wheels")))
         for name, request in _tables(found, "pypi-dependencies"):
-            _make_wheel(name, {"version": request} if isinstance(request, str) else request, cuda)
-        stack.enter_context(pytest.MonkeyPatch.context()).setenv("UV_DEFAULT_INDEX", index.url)
-        text = re.sub(r'\b((?:url|index) = )"https?://[^"]*"', rf'\1"{index.url}"', text)
+            if isinstance(request, Mapping) and {"git", "path"} & request.keys():
+                text = _with_tree(text, name, request, "six" if real else "made-base")
+            elif not real:
+                _make_wheel(name, {"version": request} if isinstance(request, str) else request, cuda)
+        if not real:
+            make_wheel(Path("wheels"), "made_base", "1.0")
+            index = stack.enter_context(Index(Path("wheels")))
+            stack.enter_context(pytest.MonkeyPatch.context()).setenv("UV_DEFAULT_INDEX", index.url)
+            text = re.sub(r'\b((?:url|index) = )"https?://[^"]*"', rf'\1"{index.url}"', text)
         manifest.write_text(re.sub(r'^format *= "flat"\n', "", text, flags=re.MULTILINE))
         for words in (("lock", "made"), ("create", "made", "--no-check"), ("verify", "made")):
             ended = call(*words)
             if ended.status:
                 return f"{words[0]}: {ended.err}"
     return ended.err
+
+
+def _with_tree(text: str, name: str, asked: Mapping[str, Any], requires: str) -> str:
+    """Return the text of a manifest with a made repository or folder in the place of one of a package."""
+    folder = write_tree(Path("trees", name), requires=requires)
+    project = folder / "pyproject.toml"
+    project.write_text(project.read_text().replace('"vision"', f'"{name.replace("-", "_")}"'))
+    place = f'path = "../trees/{name}"' + (", editable = true" if asked.get("editable") else "")
+    if "git" in asked:
+        commit_all(folder, "one")
+        place = f'git = "{folder.absolute().as_uri()}"'
+    return re.sub(rf"^({re.escape(name)}\s*)= .*$", rf"\1= {{ {place} }}", text, flags=re.MULTILINE)
 
 
 def _mirrors(manifest: Mapping[str, Any], cuda: str, stack: ExitStack) -> Iterator[str]:
@@ -110,7 +147,8 @@ def _make(folder: Path, name: str, asked: Mapping[str, Any], cuda: str) -> None:
     version = next(one for one in named if Matcher().has_version(spec, name, one))
     plain = f"cuda{cuda}_0" if cuda and name == "pytorch" else "0"
     build = str(asked.get("build", plain)).replace("*", "x").strip("=")
-    make_conda(folder, name, version, build=build, files={f"share/made/{name}": ""})
+    depends = ["python"] if name in _OF_PYTHON else []
+    make_conda(folder, name, version, build=build, depends=depends, files={f"share/made/{name}": ""})
 
 
 def _candidates(text: str) -> list[str]:
@@ -123,8 +161,10 @@ def _candidates(text: str) -> list[str]:
 def test_public_files_become_environments(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, pythons: Path) -> None:
     monkeypatch.setenv("RATTLER_CACHE_DIR", str(tmp_path / "packages"))
     monkeypatch.setenv("PATH", str(pythons))
-    files = [file for file in FILES if (file.repository, file.path) in CHOSEN]
-    assert len(files) == len(CHOSEN)
+    others = [file for file in FILES if (file.repository, file.path) in CHOSEN]
+    assert len(others) == len(CHOSEN)
+    first = [file for file in FILES if file.now == "whole"][:FIRST]
+    files = [*first, *(file for file in others if file not in first)]
     for file in files:
         for path in Path().iterdir():
             if path.name != "tenv.toml":

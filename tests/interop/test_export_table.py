@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli
 
 from tenv.core.files import digest, digest_bytes
 from tenv.core.names import CondaFile
@@ -95,10 +96,10 @@ def sha(name: str) -> str:
 
 BUILT = r"is built from"
 PARTS = (
-    Part("conda packages", "whole", ("bzip2",), "conda packages are not exported"),
-    Part("their builds", "whole", ("1.0.8-0", "=0"), "conda packages are not exported"),
-    Part("their hashes", "whole", (sha("bzip2"),), "conda packages are not exported|no hashes"),
-    Part("wheels", "whole", ("alpha",), "wheels are not exported"),
+    Part("conda packages", "whole", ("bzip2",), "conda packages: "),
+    Part("their builds", "whole", ("1.0.8-0", "=0"), "conda packages: "),
+    Part("their hashes", "whole", (sha("bzip2"),), "conda packages: |no hashes"),
+    Part("wheels", "whole", ("alpha",), "wheels: "),
     Part("hashes of wheels", "whole", ("HASH",), "no hashes"),
     Part("the index of a wheel", "whole", ("OTHER", "SECOND"), "index"),
     Part("a wheel at an address", "whole", ("ADDRESS",), "direct"),
@@ -227,3 +228,30 @@ def test_the_page_has_what_an_export_keeps_in_each_format_and_the_words_of_each_
     wanted = f"{rows}\nThe words of each loss, as printed:\n\n{words}"
     text = PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
     assert text == wanted, f"the table of docs/interop.md is now\n{wanted}"
+
+
+@pytest.mark.usefixtures("empty_project")
+def test_a_git_repository_a_folder_and_a_source_archive_stand_as_other_tools_read_them() -> None:
+    from packaging.pylock import Pylock
+
+    with Index(Path("first")) as first, Index(Path("other")) as other, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UV_DEFAULT_INDEX", first.url)
+        write_targets(first, other)
+        lines = exported("requirements.txt", "trees")[0]
+        environment = exported("environment.yml", "trees")[0]
+        text, lost = exported("pylock.toml", "trees")
+        folder = Path("folder").absolute().as_posix()
+        pylock = Pylock.from_dict(tomli.loads(text))
+        back = call("import", "out/pylock.toml", "--name", "back", "--offline", "--no-lock")
+    assert back.status == 0, back.err
+    assert f"packed-source==1.0 \\\n    --hash=sha256:{sha('packed-source')}\n" in lines
+    assert f"- tree @ git+{GIT}@{COMMIT}\n" in environment
+    assert f"- folder @ file://{folder}\n" in environment
+    assert "- packed-source==1.0\n" in environment
+    packages = {str(package.name): package for package in pylock.packages}
+    assert (packages["tree"].vcs.url, packages["tree"].vcs.commit_id) == (GIT, COMMIT)  # type: ignore[union-attr]
+    assert packages["folder"].directory.path == folder  # type: ignore[union-attr]
+    assert "folders are not copied, and stand as paths of this machine: folder" in lost
+    asked = tomli.loads(Path("manifests/back.toml").read_text())["pypi-dependencies"]
+    assert asked["tree"] == {"git": GIT, "rev": COMMIT}
+    assert asked["folder"] == {"path": "../folder"}

@@ -24,6 +24,7 @@ def ran(*words: str) -> str:
     return ended.stdout + ended.stderr
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("empty_project")
 def test_each_tool_takes_what_is_written_for_it() -> None:
     with Index(Path("first")) as first, Index(Path("other")) as other, pytest.MonkeyPatch.context() as patch:

@@ -21,9 +21,12 @@ NAMED = ("no Python from conda", "pixi requires a Python", "MD5")
 
 
 @pytest.mark.usefixtures("empty_project")
-def test_a_public_file_comes_in_as_well_as_its_row_has_it_and_its_lock_comes_back_from_pixi_and_conda_lock() -> None:
+@pytest.mark.parametrize("back", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_a_public_file_comes_in_as_well_as_its_row_has_it_and_its_lock_comes_back_from_pixi_and_conda_lock(
+    back: bool,
+) -> None:
     trips, wrong = dict[str, list[str]](), []
-    for file in FILES:
+    for file in FILES if back else FILES[::6]:
         for path in Path().iterdir():  # the files of others would be read beside it
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         Path("manifests").mkdir()
@@ -31,13 +34,13 @@ def test_a_public_file_comes_in_as_well_as_its_row_has_it_and_its_lock_comes_bac
         found, reason = judge(file)
         print(f"{found}: {file}: {reason}")  # noqa: T201 (the table)
         wrong += [(str(file), found, reason)] if found != file.now else []
-        for form in ("pixi", "conda-lock") if Path("locks/made.lock").exists() else ():
+        for form in ("pixi", "conda-lock") if back and Path("locks/made.lock").exists() else ():
             if came := _comes_back(form, str(file)):
                 trips.setdefault(str(file), []).append(f"{form}: {came}")
     print("\n".join(f"{file}: {'; '.join(came)}" for file, came in trips.items()))  # noqa: T201 (the table)
     assert wrong == []
-    assert len(trips) >= FILES_THAT_COME_BACK
-    assert sum("equal" in came[0] for came in trips.values()) >= EQUAL
+    assert len(trips) >= FILES_THAT_COME_BACK or not back
+    assert sum("equal" in came[0] for came in trips.values()) >= EQUAL or not back
 
 
 def _comes_back(form: str, what: str) -> str:

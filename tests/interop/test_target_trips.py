@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("empty_project")
 
 REPOSITORY = Path(__file__).parents[2]
 TARGETS = sorted(file.stem for file in (REPOSITORY / "locks").glob("*.lock"))
-FAST = ("cpu-1.10", "cuda130")
+FAST = ("cuda130",)
 
 NO_PIXI_LOCK = "pixi.lock is not written: pixi requires a Python from conda"
 NO_CONDA_PYTHON = "has wheels but no Python from conda, which a conda-lock.yml must have"

@@ -9,6 +9,7 @@ from tenv.core.errors import LockConflictError, LockCorruptError, LockMissingErr
 from tenv.locks.lock import Lock
 from tenv.locks.lock_file import read_lock, render_lock
 from tenv.rattler_api.lockfile import write_conda_part
+from tests.support.each import each
 from tests.support.lock_builders import lock_of, manifest, wheel
 
 
@@ -40,8 +41,8 @@ def test_a_lock_names_no_host(path: Path) -> None:
     assert b"//" not in text_of(lock_of(manifest(a="*"), wheel("a", "1.0")))
 
 
-@pytest.mark.parametrize(
-    ("change", "kind", "message"),
+@each(
+    "change, kind, message",
     [
         (lambda raw: None, LockMissingError, "there is no lock for `t`"),
         (lambda raw: b"", LockCorruptError, "is not a lock of tenv"),
@@ -78,6 +79,7 @@ def test_a_lock_names_no_host(path: Path) -> None:
 )
 def test_a_damaged_lock_is_told_as_what_it_is(path: Path, change: object, kind: type[TenvError], message: str) -> None:
     assert callable(change)
+    path.unlink(missing_ok=True)
     raw = change(text_of(lock_of(manifest(a="*"), wheel("a", "1.0"))))
     if raw is not None:
         path.write_bytes(raw)
@@ -85,3 +87,12 @@ def test_a_damaged_lock_is_told_as_what_it_is(path: Path, change: object, kind: 
         read_lock(path, "t")
     assert message in error.value.message
     assert error.value.status == 7
+
+
+def test_the_hint_for_a_lock_that_was_cut_names_the_command(path: Path) -> None:
+    raw = text_of(lock_of(manifest(a="*"), wheel("a", "1.0")))
+    for end in (len(raw) // 4, len(raw) // 2, len(raw) - 30):
+        path.write_bytes(raw[:end])
+        with pytest.raises(LockCorruptError) as caught:
+            read_lock(path, "t")
+        assert caught.value.hint == "`tenv lock t` replaces it", caught.value.message

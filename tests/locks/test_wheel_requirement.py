@@ -1,5 +1,6 @@
 """Markers that are evaluated once for each answer that they can have."""
 
+import functools
 import itertools
 
 from packaging.requirements import Requirement
@@ -53,18 +54,17 @@ def test_a_comparison_that_is_not_defined_hides_no_requirement() -> None:
     assert row.holds(marker_values("linux-64", "3.12"), "")
 
 
-LOCKED = {
-    text
-    for path in (SOURCE.parent / "locks").glob("cuda*.lock")
-    for wheels in read_lock(path, path.stem).wheels.values()
-    for wheel in wheels
-    for text in wheel.requires or ()
-}
+@functools.cache
+def locked() -> set[str]:
+    """Return the requirements of all wheels of the shipped locks with CUDA."""
+    locks = (read_lock(path, path.stem) for path in (SOURCE.parent / "locks").glob("cuda*.lock"))
+    rows = (wheel for lock in locks for wheels in lock.wheels.values() for wheel in wheels)
+    return {text for wheel in rows for text in wheel.requires or ()}
 
 
 def test_a_requirement_of_an_extra_alone_holds_with_that_extra_alone() -> None:
-    plain = [text for text in LOCKED if sole_extra(text)]
-    assert len(plain) > len(LOCKED) / 2
+    plain = [text for text in locked() if sole_extra(text)]
+    assert len(plain) > len(locked()) / 2
     values = marker_values("linux-64", "3.12")
     for text in plain:
         row, extra = requirement_of(text), sole_extra(text)

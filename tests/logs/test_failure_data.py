@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from tenv.checks.build_log.diagnose import _OBJECTS
 from tenv.checks.build_log.log_lines import clean
 from tests.support.each import each
 
@@ -67,7 +68,7 @@ def test_a_row_is_whole(name: str) -> None:
     assert row["of"]
     assert set(row["phase"]) <= PHASES
     assert row["phase"]
-    assert row.get("kind", "error") in {"error", "warning"}
+    assert row.get("kind", "error") in {"error", "warning", "message", "frame"}
     assert row["cause"].endswith(".")
     assert row["fix"]
     for way in row["fix"]:
@@ -101,7 +102,20 @@ def test_each_slot_of_a_text_is_a_group_of_a_pattern() -> None:
     for name, row in ROWS.items():
         groups = {group for pattern in row["patterns"] for group in re.compile(pattern).groupindex}
         texts = (row["title"], row["cause"], *(way["do"] for way in row["fix"]))
-        assert {slot for text in texts for slot in re.findall(r"\{(\w+)\|", text)} == groups, name
+        slots = {slot for text in texts for slot in re.findall(r"\{(\w+)\|", text)}
+        if objects := groups & set(_OBJECTS):
+            slots -= {"part", "install"} - groups
+        assert slots | objects == groups, name
+
+
+def test_each_part_is_whole_and_has_names_that_match_as_a_whole() -> None:
+    parts = table()["part"]
+    assert len({part["name"] for part in parts}) == len(parts) >= 60
+    for part in parts:
+        assert set(part) == {"name", "names", "install", "source", "confirmed"}
+        for pattern in part["names"]:
+            assert not re.compile(pattern).fullmatch("")
+            assert not re.compile(pattern).fullmatch("foo_bar")
 
 
 def test_there_are_enough_logs() -> None:
@@ -124,8 +138,11 @@ def test_the_decisive_line_matches_the_row_that_is_expected(name: str) -> None:
     assert set(said) == {"source", "expected", "line", "around"}
     assert all(address.startswith("https://") for address in said["source"])
     lines = list(clean((HERE / "failures" / f"{name}.log").read_text().splitlines()))
-    line = lines[said["line"] - 1].text
-    assert any(re.search(pattern, line) for pattern in ROWS[said["expected"]]["patterns"])
+    line, *rest = (one.text for one in lines[said["line"] - 1 : said["line"] + 3])
+    row = ROWS[said["expected"]]
+    folded = rest if row.get("kind") == "message" else []  # by clang and CMake
+    text = " ".join([line, *(one.strip() for one in folded)])
+    assert any(re.search(pattern, one) for pattern in row["patterns"] for one in (line, text))
 
 
 @each("folder, names", [("failures", FAILURES), ("good", GOOD)])

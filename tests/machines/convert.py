@@ -18,6 +18,7 @@ from tenv.host.toolkit_content import FUNCTIONS
 from tests.support.found_by import led_json
 
 __all__ = [
+    "AMD",
     "CASES",
     "FRESH",
     "INDEPENDENT",
@@ -44,6 +45,8 @@ NOVEMBER = Path(__file__).parent / "november"
 """Machines over all causes that were gathered when the rules had been mended on all others."""
 WINTER = Path(__file__).parent / "winter"
 """Machines, most of them of 2025 and 2026, that were gathered after the rules had been mended on all of these."""
+AMD = Path(__file__).parent / "amd"
+"""Machines with AMD GPUs, gathered after the rules about ROCm had been written."""
 UNSTATED = "the thread does not say"
 
 _TARGET = "machine"
@@ -87,6 +90,24 @@ def host_report(case: Case) -> dict[str, Any]:
             if key in case
         },
         **{key: _fact(case[key]) for key in ("prebuilt_glibcxx",) if key in case},
+        **(_amd(case) if "rocm" in case else {}),
+    }
+
+
+def _amd(case: Case) -> dict[str, Any]:
+    """Return what AMD's tools and KFD report; a ROCm without a folder in the thread is AMD's own."""
+    rocm = {
+        "path": f"/opt/rocm-{case['rocm']['version']}",
+        "found_by": [{"kind": "default-folder", "text": "/opt/rocm"}],
+        "hip": None,
+        "compiles": None,
+        **case["rocm"],
+    }
+    return {
+        "amd_driver": _fact(case.get("amd_driver")),
+        "amd_gpus": _none(case["amd_missing"]) if "amd_missing" in case else _fact(case["amd_gpus"]),
+        "kfd": _none(case["kfd_missing"]) if "kfd_missing" in case else _fact(case.get("kfd")),
+        "rocms": _fact([rocm]),
     }
 
 
@@ -99,7 +120,9 @@ def manifest(case: Case) -> str:
         lines.append(f'python = "{_minor(python)}.*"')
     if "cmake" in case:
         lines.append('channels = ["conda-forge"]')
-    if target["cuda"] and not takes:
+    if "rocm" in target:
+        lines += ["[system]", f'rocm = "{target["rocm"]}"']
+    if target.get("cuda") and not takes:
         lines += ["[requirements]", f'cuda = "{target["cuda"]}"']
     if takes:
         lines += ["[system]", 'cuda-toolkit = "*"']
@@ -126,7 +149,10 @@ def project(case: Case, folder: Path) -> tuple[list[str], dict[str, str]]:
         words += ["--pytorch", "pytorch"]
     elif "pytorch" in case:
         words += ["--pytorch", case["pytorch"]]
-    variables = {"TORCH_CUDA_ARCH_LIST": "arch_list", "NVCC_APPEND_FLAGS": "nvcc_flags"}
+    variables = {"TORCH_CUDA_ARCH_LIST": "arch_list", "NVCC_APPEND_FLAGS": "nvcc_flags"} | {
+        "HSA_OVERRIDE_GFX_VERSION": "override",
+        "PYTORCH_ROCM_ARCH": "rocm_archs",
+    }
     return words, {name: case[key] for name, key in variables.items() if key in case}
 
 
@@ -171,6 +197,10 @@ def _fact(value: object) -> dict[str, Any]:
 
 def _missing(reason: str) -> dict[str, Any]:
     return {"missing": reason}
+
+
+def _none(reason: str) -> dict[str, Any]:
+    return {"missing": reason, "kind": "none"}
 
 
 def _compat(case: Case) -> dict[str, Any]:

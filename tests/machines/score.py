@@ -6,6 +6,7 @@ it, or the finding that leaves the answer open does, and the report has no such 
 """
 
 import contextlib
+import json
 import os
 import re
 import sys
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from tests.machines.convert import FRESH, INDEPENDENT, LATER, NOVEMBER, WINTER, Case, cases, host_report, project
+from tests.machines.convert import AMD, FRESH, INDEPENDENT, LATER, NOVEMBER, WINTER, Case, cases, host_report, project
 from tests.support.projects import Ended, call
 
 __all__ = ["Answer", "Outcome", "judge", "report", "score"]
@@ -24,6 +25,8 @@ _FOREIGN = ("CONDA", "CUDA", "NVCC", "NVIDIA", "PIXI_", "TENV_", "TORCH_", "UV_"
 _BUILD_FACTS = {"compilers", "toolkits"}
 """Without these the question of the build is open; without any other fact, that of running."""
 _QUESTIONS = ("build", "run")
+_TOPICS = {"build": ("TE2", "TE3", "TE4", "TE5", "TE6"), "run": ("TE1", "TE2")}
+"""The first digits of the codes that a person would look at for an answer."""
 
 
 class Outcome(StrEnum):
@@ -47,6 +50,7 @@ class Answer:
         said: What tenv says in JSON: ``yes``, ``no``, ``unknown``, or ``none`` where it ends without a verdict.
         outcome: What the answer is worth.
         reason: Why it is not right, or an empty string.
+        warned: Whether a warning or an error names the driver or the GPU (build: a later topic), right or wrong.
     """
 
     case: str
@@ -56,6 +60,7 @@ class Answer:
     said: str
     outcome: Outcome
     reason: str
+    warned: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,7 @@ class _Asked:
     build_only: int
     problem: str
     needs: frozenset[str] = frozenset()
+    codes: frozenset[str] = frozenset()
 
 
 def judge(case: Case, folder: Path) -> Iterator[Answer]:
@@ -82,7 +88,8 @@ def judge(case: Case, folder: Path) -> Iterator[Answer]:
         if question in case:
             said = asked.json.get(question, "none")
             outcome, reason = _weigh(case, question, said, asked)
-            yield Answer(case["id"], case["cause"], question, case[question], said, outcome, reason)
+            warned = any(code.startswith(_TOPICS[question]) for code in asked.codes)
+            yield Answer(case["id"], case["cause"], question, case[question], said, outcome, reason, warned)
 
 
 def score(chosen: Iterable[Case]) -> list[Answer]:
@@ -113,6 +120,7 @@ def report(answers: Iterable[Answer], chosen: Iterable[Case]) -> str:
         "",
         f"machines with every answer right: {len(whole)} of {len(known)}",
         f"false all-clears (yes where it failed): {len(_all_clears(answers))} of {len(failing)} failing machines",
+        f"false all-clears without a warning: {len(_all_clears(a for a in answers if not a.warned))}",
         f"false alarms (no where nothing failed): {len(_alarms(answers))} of {len(known - failing)} others",
         "",
         *(_fault(answer) for answer in answers if answer.outcome is not Outcome.RIGHT),
@@ -131,7 +139,13 @@ def _ask(case: Case, folder: Path) -> _Asked:
     problem = plain.err.strip() if plain.status not in {0, 1} else ""
     if problem:
         return _Asked({}, _of_text(plain.out), plain.status, build.status, problem)
-    return _Asked(_of_json(data), _of_text(plain.out), plain.status, build.status, "", frozenset(data.data["needs"]))
+    return _Asked(_of_json(data), _of_text(plain.out), plain.status, build.status, "", *_found(data))
+
+
+def _found(data: Ended) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the values that an open answer needs, and the codes of warnings and errors."""
+    codes = (one["code"] for one in json.loads(data.out)["findings"] if one["severity"] != "note")
+    return frozenset(data.data["needs"]), frozenset(codes)
 
 
 @contextlib.contextmanager
@@ -197,7 +211,14 @@ def _fault(answer: Answer) -> str:
 
 if __name__ == "__main__":
     chosen = sys.argv[1:]
-    apart = {"later": LATER, "independent": INDEPENDENT, "fresh": FRESH, "november": NOVEMBER, "winter": WINTER}
+    apart = {
+        "later": LATER,
+        "independent": INDEPENDENT,
+        "fresh": FRESH,
+        "november": NOVEMBER,
+        "winter": WINTER,
+        "amd": AMD,
+    }
     known = [*cases(), *(case for name, folder in apart.items() if name in chosen for case in cases(folder))]
     wanted = [case for case in known if not chosen or case["cause"] in chosen]
     sys.stdout.write(report(score(wanted), wanted))

@@ -9,12 +9,12 @@ import pytest
 
 from tenv.host.interface import Fact
 from tenv.host.report_json import from_json
-from tests.machines.convert import FRESH, INDEPENDENT, LATER, NOVEMBER, WINTER, Case, cases, host_report, manifest
+from tests.machines.convert import AMD, FRESH, INDEPENDENT, LATER, NOVEMBER, WINTER, Case, cases, host_report, manifest
 from tests.machines.score import Answer, Outcome, judge, report
 from tests.support.each import each
 
 ALL = list(cases())
-NEW = [*cases(LATER), *cases(INDEPENDENT), *cases(FRESH), *cases(NOVEMBER), *cases(WINTER)]
+NEW = [*cases(LATER), *cases(INDEPENDENT), *cases(FRESH), *cases(NOVEMBER), *cases(WINTER), *cases(AMD)]
 TESTS = Path(__file__).parent.parent
 CAUSES = (
     *("checkout", "clang", "cmake", "compat", "container", "driver-cuda", "gcc", "glibc", "gpu-driver", "gpu-toolkit"),
@@ -24,6 +24,7 @@ KEYS = {
     *("id", "source", "date", "cause", "platform", "wsl", "container", "driver", "driver_missing", "driver_kind"),
     *("module", "cuda_offered", "libcuda", "compat", "gpus", "toolkit", "target", "compilers", "glibc", "libstdcxx"),
     *("linked_libstdcxx", "prebuilt_glibcxx", "python", "cmake", "pytorch", "arch_list", "submodules_missing"),
+    *("amd_driver", "amd_gpus", "amd_missing", "kfd", "kfd_missing", "override", "rocm", "rocm_archs"),
     *("stale_build", "l4t", "jetpack", "memory_gib", "nvcc_flags", "build", "run", "why", "inferred", "lacks"),
 }
 PLAIN: Case = {
@@ -88,6 +89,9 @@ def test_a_machine_becomes_a_host_report_and_a_manifest(case: Case) -> None:
         assert not isinstance(fact, Fact) or str(fact.value) == case[key]
     if isinstance(found.gpus, Fact):
         assert len(found.gpus.value) == len(case["gpus"])
+    if "rocm" in case["target"]:
+        assert len(found.rocms.value if isinstance(found.rocms, Fact) else ()) == 1
+        return
     assert (f'cuda = "{case["target"]["cuda"]}"' in manifest(case)) != (
         not case["target"]["cuda"] or ("toolkit" in case and case["target"].get("takes") == "system")
     )

@@ -1,4 +1,4 @@
-"""What AMD's tools and `collect_env` print is read as a host report."""
+"""The output of AMD's tools and of `collect_env` is read as a host report."""
 
 from tenv.core.versions import Version
 from tenv.host.amd import parse_amd_smi
@@ -86,3 +86,47 @@ def test_the_json_of_amd_smi_is_a_host_report() -> None:
 
 def test_brackets_without_end_are_no_gpus() -> None:
     assert parse_amd_smi("[ 1,\n" + "[\n" * 30_000 + "TARGET_GRAPHICS_VERSION\n") == ()
+
+
+def test_several_gpus_of_amd_in_a_collected_list_are_none_of_nvidia() -> None:
+    rows = ["AMD Instinct MI250X (gfx90a:sramecc+:xnack-)", "AMD Instinct MI250X (gfx90a:sramecc+:xnack-)"]
+    lines = "\n".join(f"GPU {number}: {row}" for number, row in enumerate(rows))
+    text = COLLECTED.replace("AMD Instinct MI300X (gfx942:sramecc+:xnack-)", f"\n{lines}")
+    assert gpus(report(text)) == (AmdGpu("AMD Instinct MI250X", "gfx90a"),) * 2
+    assert isinstance(report(text).gpus, Missing)
+
+
+def test_a_list_of_both_makers_is_split() -> None:
+    found = report(
+        COLLECTED.replace("AMD Instinct MI300X (gfx942:sramecc+:xnack-)", "\nGPU 0: AMD Radeon VII\nGPU 1: NVIDIA A100")
+    )
+    assert gpus(found) == (AmdGpu("AMD Radeon VII", ""),)
+    assert isinstance(found.gpus, Fact)
+    assert [gpu.name for gpu in found.gpus.value] == ["NVIDIA A100"]
+
+
+def test_the_row_of_detectron2_with_a_number_of_hip() -> None:
+    text = "detectron2  0.6\nPyTorch  2.1.0+rocm5.6\nGPU available  True\nGPU 0,1  AMD Instinct MI210 (arch=9.0)\n"
+    assert gpus(report(text)) == (AmdGpu("AMD Instinct MI210", ""),) * 2
+
+
+def test_rocminfo_of_wsl() -> None:
+    found = report(ROCMINFO.replace("ROCk module version 6.12.12 is loaded", "WSL environment detected."))
+    assert gpus(found) == (AmdGpu("Radeon RX 7900 XTX", "gfx1100"),)
+    assert isinstance(found.wsl, Fact)
+    assert found.wsl.value
+
+
+def test_the_hardware_table_of_rocm_smi_with_and_without_architectures() -> None:
+    newer = (
+        "======================== ROCm System Management Interface ========================\n"
+        "GPU  NODE  DID     GUID   GFX VER  GFX RAS  SDMA RAS  UMC RAS  VBIOS             BUS           PARTITION ID\n"
+        "0    1     0x744c  45560  gfx1100  N/A      N/A       N/A      113-D70401XT-P11  0000:03:00.0  0\n"
+        "1    2     0x164e  11254  gfx1036  N/A      N/A       N/A      102-RAPHAEL-008   0000:0e:00.0  0\n"
+    )
+    assert gpus(report(newer)) == (AmdGpu("", "gfx1100"), AmdGpu("", "gfx1036"))
+    older = (
+        "GPU  DID   GFX RAS   SDMA RAS  UMC RAS   VBIOS           BUS\n"
+        "0    740c  ENABLED   ENABLED   ENABLED   113-D67301-063  0000:C1:00.0\n"
+    )
+    assert gpus(report(older)) == (AmdGpu("", ""),)

@@ -4,15 +4,16 @@ Nothing here is random: the same call makes the same bytes on every machine.
 """
 
 import base64
+import contextlib
 import hashlib
 import io
 import re
+import socket
 import ssl
 import sys
 import threading
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from enum import StrEnum
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -193,7 +194,7 @@ class Service:
         """Bind a port; 0 for a free one."""
         self.stopping = threading.Event()
         self._server = _Server(("127.0.0.1", port), handler)
-        self._server.service = self
+        self._server.service, self._server.ended = self, threading.Event()
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
     def encrypt(self, context: ssl.SSLContext) -> None:
@@ -202,7 +203,7 @@ class Service:
         self.url = self.url.replace("http:", "https:")
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+        threading.Thread(target=self._server.answer, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -212,8 +213,7 @@ class Service:
         """Close the port: from now on connections are refused."""
         if not self.stopping.is_set():
             self.stopping.set()
-            self._server.shutdown()
-            self._server.server_close()
+            self._server.end()
 
 
 class _Server(ThreadingHTTPServer):
@@ -221,6 +221,20 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 128
     service: Service
+    ended: threading.Event
+
+    def answer(self) -> None:
+        """Answer requests to the end; `serve_forever` polls for it, which costs each test some milliseconds."""
+        while not self.service.stopping.is_set():
+            with contextlib.suppress(OSError):  # of a client that went away
+                self.process_request(*self.get_request())
+        self.ended.set()
+
+    def end(self) -> None:
+        """Close the port once no connection is taken any more."""
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.server_port)):
+            self.ended.wait()  # the connection ends the wait for one
+        self.server_close()
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Say nothing of clients that went away."""
@@ -230,6 +244,7 @@ class Answers(BaseHTTPRequestHandler):
     """What all services answer with: connections that are kept, and nothing on standard error."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else a body, written after its headers, waits 40 ms for their acknowledgment
     server: _Server
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class calls it so)
@@ -268,7 +283,7 @@ class Index(Service):
         """Fail from now on wherever the path holds a pattern."""
         self.fault, self.where = fault, where
 
-    @contextmanager
+    @contextlib.contextmanager
     def failing(self, fault: Fault, where: str = r"\.whl$") -> Iterator[None]:
         """Fail while the body runs."""
         self.fail(fault, where)

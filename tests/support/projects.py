@@ -119,8 +119,12 @@ class Project:
 
     def widen(self) -> None:
         """Ask for all of PLATFORMS and both of MINORS, which takes a lock of one of each six times as long."""
-        self.edit(f'["{current_platform()}"]', json.dumps(PLATFORMS))
+        self.widen_platforms()
         self.widen_pythons()
+
+    def widen_platforms(self) -> None:
+        """Ask for all of PLATFORMS."""
+        self.edit(f'["{current_platform()}"]', json.dumps(PLATFORMS))
 
     def widen_pythons(self) -> None:
         """Ask for both of MINORS."""

@@ -77,7 +77,7 @@ def made(
         return assemble(prefix, platform, parts), served, server.paths()
 
 
-@pytest.mark.parametrize(("name", "platform"), first_fast(by_platform(), 4, several=True))
+@pytest.mark.parametrize(("name", "platform"), first_fast(by_platform(), several=True))
 def test_the_archives_of_a_platform_become_one_toolkit(
     name: str, platform: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,7 +133,9 @@ def test_a_file_system_without_hard_links_gets_copies(tmp_path: Path, monkeypatc
     assert (found.cuda / "lib" / "x64" / "cublas.lib").is_file()
 
 
-@pytest.mark.parametrize(("name", "there"), [("cuda118-archives", True), ("cuda121-archives", False)])
+@pytest.mark.parametrize(
+    ("name", "there"), first_fast([("cuda118-archives", True), ("cuda121-archives", False)], several=True)
+)
 def test_nvtoolsext_of_windows_is_named_where_it_is_an_archive_of_its_own(
     name: str, there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

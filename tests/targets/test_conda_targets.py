@@ -82,7 +82,7 @@ def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Channels]:
         yield served
 
 
-@pytest.mark.parametrize("name", LOCKED)
+@each("name", LOCKED)
 def test_every_record_of_a_lock_is_the_channel_s_own(name: str, lists: Mapping[str, Any]) -> None:
     lock, known = shipped(name), records_of(lists)
     checked = 0
@@ -324,6 +324,7 @@ def test_every_target_has_what_debugs_and_tests_it(path: Path) -> None:
         )
 
 
+@pytest.mark.long
 @each("path", sorted((ROOT / "locks").glob("*.lock")))
 def test_each_feature_alone_satisfies_its_manifest(path: Path) -> None:
     lock, target = read_lock(path, path.stem), manifest(path.stem)

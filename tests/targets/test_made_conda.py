@@ -4,8 +4,10 @@ The packages are small, so this shows paths and variables, not the contents of t
 """
 
 import hashlib
+import os
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,14 @@ CONTENTS = {
     "nccl": {"include/nccl.h": "", "lib/libnccl.so": ""},
 }
 """The files that tenv looks for, by the package that has them."""
+FIND_MAGMA = """\
+set(CMAKE_FIND_LIBRARY_PREFIXES lib)
+set(CMAKE_FIND_LIBRARY_SUFFIXES .so .a)
+find_library(LIBRARY magma HINTS $ENV{MAGMA_HOME} /usr/local/magma PATH_SUFFIXES lib)
+find_path(INCLUDE magma.h HINTS $ENV{MAGMA_HOME} /usr/local/magma PATH_SUFFIXES include)
+message("${LIBRARY} ${INCLUDE}")
+"""
+"""The two searches that decide MAGMA_FOUND, by cmake/Modules/FindMAGMA.cmake of PyTorch 1.0 to the trunk of 2026."""
 
 
 def _make(folder: Path, name: str, channel: str) -> None:
@@ -57,6 +67,7 @@ def _make(folder: Path, name: str, channel: str) -> None:
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["cuda133"])
 def test_a_target_of_conda_packages_is_created(
     name: str, project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -110,5 +121,9 @@ def test_a_target_of_conda_packages_is_created(
     }.items():
         assert (Path(values[variable]) / file).is_file(), variable
     assert (prefix / "lib" / "libmagma.so").is_file()
+    (tmp_path / "find.cmake").write_text(FIND_MAGMA)
+    find = ["cmake", "-P", str(tmp_path / "find.cmake")]
+    found = subprocess.run(find, env=values | {"PATH": os.environ["PATH"]}, capture_output=True, text=True, check=True)
+    assert found.stderr.split() == [str(prefix / "lib" / "libmagma.so"), str(prefix / "include")]
     assert values["CUDAHOSTCXX"] == str(prefix / f"{COMPILER}g++")
     assert "all files are intact" in call("verify", name).err

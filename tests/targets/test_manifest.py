@@ -5,6 +5,7 @@ import pytest
 from tenv.core.errors import ManifestError, UnknownTargetError
 from tenv.targets.manifest import Manifest
 from tenv.targets.manifest_file import read_manifest
+from tests.support.each import each
 
 BASE = 'platforms = ["linux-64"]\npython = ">=3.11,<3.13"\n'
 
@@ -81,8 +82,8 @@ USE_MPI = "0"
     assert (manifest.on("win-64").name, manifest.on("win-64").file) == ("t", "t.toml")
 
 
-@pytest.mark.parametrize(
-    ("text", "message", "hint"),
+@each(
+    "text, message, hint",
     [
         (BASE + "platfrom = 1\n", "t.toml:3: platfrom: unknown key", "did you mean `platform`?"),
         ('python = ">=3.11"\n', "t.toml: platforms: is required", '`platforms = ["linux-64"]` is an example'),
@@ -248,8 +249,8 @@ def test_a_conda_request_knows_its_line_and_its_specification(folder: Folder) ->
     assert manifest.sources("linux-64") == ("https://conda.anaconda.org/forge", "https://conda.anaconda.org/py/label/x")
 
 
-@pytest.mark.parametrize(
-    ("line", "told"),
+@each(
+    "line, told",
     [
         ('Magma = "*"', "`Magma` is not the name of a conda package"),
         ('"a[b]" = "*"', "`a[b]` is not the name of a conda package"),

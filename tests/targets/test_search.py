@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tenv.core.errors import UnknownTargetError
+from tenv.core.errors import UnknownTargetError, UsageError
 from tenv.core.versions import Version
 from tenv.host.machine import current_platform
 from tenv.targets.nearest_cuda import HostDriver
 from tenv.targets.search import Origin, Place, SearchPath, find_project
+from tenv.verbs.build import find_checkout
 from tests.support.each import each
 from tests.support.projects import Project, write_config
 
@@ -143,6 +144,26 @@ def test_the_nearest_release_is_one_that_the_driver_runs(
     assert error.value.hint.startswith(meant)
 
 
+def test_a_file_that_can_be_no_manifest_is_named(places: SearchPath, tmp_path: Path) -> None:
+    folder = tmp_path / "PROJECT" / "manifests"
+    for name, why in (
+        ("my target", "is no target: a name has letters, digits"),
+        ("gr\u00fcn", "rename it, such as to gr-n.toml"),
+        ("nowhere", "leads nowhere"),
+        ("folder", "is no regular file"),
+        ("x" * 300, "there is no target"),
+    ):
+        if name == "nowhere":
+            (folder / "nowhere.toml").symlink_to("gone")
+        elif name == "folder":
+            (folder / "folder.toml").mkdir()
+        elif len(name) < 255:
+            (folder / f"{name}.toml").touch()
+        with pytest.raises(UnknownTargetError) as error:
+            places.find(name)
+        assert why in f"{error.value.message} {error.value.hint}", name
+
+
 def test_a_project_is_found_upwards(tmp_path: Path) -> None:
     deep = tmp_path / "a" / "b"
     deep.mkdir(parents=True)
@@ -172,6 +193,24 @@ def test_the_walk_ends_at_a_folder_of_another_user(tmp_path: Path, monkeypatch: 
     write_config(f'safe-folders = ["{tmp_path}"]\n')
     monkeypatch.delenv("TENV_SAFE_FOLDERS")
     assert find_project(deep) == (theirs, None)
+
+
+def test_no_checkout_above_that_another_user_can_change_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as /tmp/setup.py, seen by root."""
+    deep = tmp_path / "mine" / "deep"
+    deep.mkdir(parents=True)
+    setup = tmp_path / "setup.py"
+    setup.write_text("import torch\n")
+    assert find_checkout(deep) == tmp_path
+    for theirs in (tmp_path, setup):
+        owners(monkeypatch, {theirs: 4711})
+        with pytest.raises(UsageError, match="belongs to another user"):
+            find_checkout(deep)
+        assert find_checkout(tmp_path) == tmp_path
+    monkeypatch.setenv("TENV_SAFE_FOLDERS", str(tmp_path))
+    assert find_checkout(deep) == tmp_path
 
 
 def test_the_walk_ends_at_the_border_of_a_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ def test_add_says_why_and_how_else(text: str, project: Project) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("git+https://example.org/it.git@v1", "names no package"),
+        ("git+https://example.org/it.git@v1", "hint: `tenv add tiny 'it @ git+https://example.org/it.git@v1'`"),
         ("it @ git+http://example.org/it.git", "expected an address that begins with https:// or ssh:// or file://"),
         ("it @ git+https://example.org/it.git@-v1", "is not the name of a branch"),
         ("it @ git+https://example.org/it.git#subdirectory=../it", "expected a folder below"),

@@ -1,6 +1,7 @@
 """Which short programs fit a toolchain, and how they are run."""
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tenv.toolchain.discover import Toolchain
-from tenv.toolchain.smoke_tests import Probe, plan, run, toolkit_probe
+from tenv.toolchain.smoke_tests import Outcome, Probe, plan, run, toolkit_probe
 
 
 @pytest.fixture
@@ -97,7 +98,7 @@ def test_it_ends_with_the_first_command_that_fails() -> None:
 def test_a_command_that_hangs_is_ended() -> None:
     outcome = run(Probe("p", {}, (("sleep", "60"),)), os.environ, limit=0.2)
     assert (outcome.ok, outcome.log) == (False, "$ sleep 60\nsleep gave no answer within 0.2 s")
-    assert outcome.seconds < 30
+    assert (outcome.late, outcome.seconds < 30) == (True, True)
 
 
 def test_a_program_that_is_not_there_is_told() -> None:
@@ -111,3 +112,43 @@ def test_a_program_that_is_not_there_is_told() -> None:
 def test_what_lacks_something_fails_without_being_run() -> None:
     outcome = run(Probe("p", lacks="no compiler"), os.environ)
     assert (outcome.ok, outcome.log) == (False, "no compiler")
+
+
+def test_an_import_that_lacks_what_nobody_requires_is_a_note(tmp_path: Path) -> None:
+    files = {
+        "inline.py": "import nowhere.part\n",
+        "wrapped.py": "try:\n    import nowhere\nexcept ImportError as e:\n    raise ImportError('wanted') from e\n",
+        "asked.py": "import needed_by_asked\n",
+        "part.py": "import gone\n",
+        "typo.py": "import json.nothing\n",
+        "wrong.py": "1 / 0\n",
+    }
+    for name, text in {**files, "gone_file.py": ""}.items():
+        (tmp_path / name).write_text(text)
+    requires = {
+        "asked": "needed-by.asked>=1; python_version > '3'",
+        "inline": "nowhere; extra=='all'",
+        "wrapped": "[odd]",
+    }
+    for name in (*(file.removesuffix(".py") for file in files), "owner"):
+        info = tmp_path / f"{name}-1.dist-info"
+        info.mkdir()
+        lines = [f"Requires-Dist: {requires[name]}"] if name in requires else []
+        (info / "METADATA").write_text("\n".join(["Metadata-Version: 2.1", f"Name: {name}", "Version: 1", *lines, ""]))
+        (info / "RECORD").write_text("gone/__init__.py,,\n" if name == "owner" else f"{name}.py,,\n")
+    toolchain = Toolchain(tmp_path, Path(sys.executable), tmp_path)
+    names = [file.removesuffix(".py") for file in files]
+
+    def tried(*modules: str) -> Outcome:
+        (probe, *_) = plan(toolchain, {"PATH": ""}, modules, gpu=False)
+        return run(probe, {"PYTHONPATH": str(tmp_path)})
+
+    fine = tried("inline", "wrapped")
+    assert fine.ok
+    assert [note.partition(",")[0] for note in fine.notes] == [
+        "inline is not tried: it imports nowhere",
+        "wrapped is not tried: it imports nowhere",
+    ]
+    bad = tried(*names)
+    assert not bad.ok
+    assert [line.partition(":")[0] for line in bad.log.splitlines() if "Error" in line] == names[2:]

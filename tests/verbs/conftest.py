@@ -9,6 +9,7 @@ from tests.support.conda import PLACEHOLDER, Channel, Link, make_python
 from tests.support.conda_project import Conda
 from tests.support.projects import Project, write_config
 from tests.support.redist import Files, Server, pack
+from tests.support.torch_extension import Extension, request_it
 
 
 @pytest.fixture
@@ -46,3 +47,10 @@ def served(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server
         write_config(f'[mirrors]\n"{NVIDIA}" = ["{server.url}"]\n')
         monkeypatch.setenv("TENV_HTTP_RETRIES", "0")
         yield server
+
+
+@pytest.fixture
+def extension(project: Project, tmp_path: Path) -> Extension:
+    """The archive on the index, and a manifest that asks for it and for a torch."""
+    request_it(project)
+    return Extension(project, tmp_path)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.fakes import make_nvidia
 from tests.support.projects import SOURCE, TINY, Project, call
-from tests.support.rarely import first_fast
+from tests.support.rarely import first_fast, pairs_fast
 from tests.support.shells import SPOKEN, Spoken
 
 COMMANDS = [("activate", "tiny"), ("env", "tiny"), ("run", "tiny", "--", "true"), ("shell", "tiny")]
@@ -32,6 +32,17 @@ def test_what_is_not_ready_is_not_used(created: Project, state: str) -> None:
 def test_what_is_not_there_is_told(locked: Project, words: tuple[str, ...]) -> None:
     err = locked.fails(8, "environment-missing", *words)
     assert "hint: `tenv create tiny` creates it" in err
+
+
+def test_the_hint_about_another_folder_names_it(locked: Project, tmp_path: Path) -> None:
+    away = str(tmp_path / "not there")
+    for words, target in (
+        (("run", "--prefix", away, "--", "true"), "TARGET"),
+        (("packages", "--prefix", away), "TARGET"),
+        (("verify", "tiny", "--prefix", away), "tiny"),
+    ):
+        err = locked.fails(8, "environment-missing", *words)
+        assert f"hint: `tenv create {target} --prefix '{away}'` creates it" in err
 
 
 def test_the_only_environment_needs_no_name(created: Project) -> None:
@@ -118,7 +129,7 @@ def test_a_manifest_that_would_replace_path_is_refused(project: Project) -> None
     assert 'PATH = { prepend = "FOLDER" }' in project.fails(3, "manifest", "lock", "tiny")
 
 
-@pytest.mark.parametrize("words", [("run", "tiny", "--", "true"), ("activate", "tiny"), ("verify", "tiny")])
+@pytest.mark.parametrize("words", first_fast([("activate", "tiny"), ("run", "tiny", "--", "true"), ("verify", "tiny")]))
 def test_one_that_was_made_outside_of_projects_is_offered_and_not_taken(
     locked: Project, words: tuple[str, ...]
 ) -> None:
@@ -146,8 +157,10 @@ def test_a_value_of_yours_stays_and_is_explained(project: Project, monkeypatch: 
     assert project.ok("env", "tiny", "--explain", "MAX_JOBS").out.endswith("in this shell it is `777`\n")
 
 
-@pytest.mark.parametrize("shell", ["bash", "sh", "fish"])
-@pytest.mark.parametrize("words", ["nosuch", "--nosuch", "tiny tiny", "--shell=fish nosuch"])
+@pytest.mark.parametrize(
+    ("shell", "words"),
+    pairs_fast(["bash", "sh", "fish"], ["nosuch", "--nosuch", "tiny tiny", "--shell=fish nosuch"]),
+)
 def test_a_failing_activation_fails_in_the_shell_that_evaluates_it(shell: str, words: str, locked: Project) -> None:
     program = shutil.which(shell, path="/usr/bin:/bin")
     assert program, f"{shell} is not installed"
@@ -174,7 +187,14 @@ def test_a_failing_activation_prints_no_script_for_others(locked: Project) -> No
     assert json.loads(locked.run("activate", "tiny", "--json").out)["error"]["code"] == "environment-missing"
 
 
-@pytest.mark.parametrize("shell", [pytest.param(s, id=s.name) for s in SPOKEN if s.program and not s.stored])
+@pytest.mark.parametrize(
+    "shell",
+    [
+        pytest.param(s, id=s.name, marks=[pytest.mark.long] if s.name == "xonsh" else [])
+        for s in SPOKEN
+        if s.program and not s.stored
+    ],
+)
 def test_a_shell_without_a_stored_script_starts_with_the_variables(shell: Spoken, created: Project) -> None:
     """nushell activates after its start files; elvish and xonsh inherit, and can deactivate."""
     ended = created.run("shell", "tiny", "--json", environment={"SHELL": str(shell.program), "MAX_JOBS": "777"})

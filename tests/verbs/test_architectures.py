@@ -42,6 +42,7 @@ def test_activation_lists_the_gpus_in_range(cuda: Project, tmp_path: Path) -> No
     assert "of its own wheels" in listed(cuda)[1]
 
 
+@pytest.mark.long
 def test_activation_lists_a_gpu_whose_capability_pytorch_misreads(cuda: Project, tmp_path: Path) -> None:
     """PyTorch's CMake replaces "2.1" by "2.1(2.0)", also within 12.1."""
     cuda.ok("create", "tiny", "--no-check", "--host-report", host(tmp_path, "12.1"))

@@ -10,6 +10,7 @@ import pytest
 from tests.support.archive_server import CUSPARSELT, NVIDIA
 from tests.support.fakes import change_byte
 from tests.support.projects import Project, call, snapshot, write_config
+from tests.support.rarely import first_fast
 from tests.support.redist import Files, Server
 
 MANIFEST = """\
@@ -90,7 +91,7 @@ def test_repair_fetches_again_what_is_damaged_in_the_store(project: Project, ser
     project.ok("verify", "tiny", "--no-probes")
 
 
-@pytest.mark.parametrize("text", [None, "{}", "not JSON"])
+@pytest.mark.parametrize("text", first_fast(["not JSON", None, "{}"]))
 def test_a_lost_record_is_a_fault_that_repair_mends(project: Project, served: Server, text: str | None) -> None:
     before = snapshot(project.prefix)
     record = project.prefix / "tenv-meta" / "archives" / "cunovel.json"
@@ -140,4 +141,4 @@ def test_diff_and_rollback_know_archives(project: Project, served: Server) -> No
 
 def test_export_says_that_it_can_not_hold_archives(project: Project, served: Server) -> None:
     ended = call("export", "pixi", "tiny", "-o", "-")
-    assert "[archives] is not exported: cunovel" in ended.err, ended
+    assert "[archives]: cunovel" in ended.err, ended

@@ -24,9 +24,10 @@ def locked_version(project: Project, name: str) -> set[str]:
 
 
 @pytest.fixture
-def many(project: Project) -> Project:
-    """A project whose target has six cases, locked; what was asked is forgotten."""
-    project.widen()
+def many(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project whose target has more cases than tenv starts processes, locked; what was asked is forgotten."""
+    monkeypatch.setattr(resolve, "_WORKERS", 2)
+    project.widen_platforms()
     project.ok("lock", "tiny")
     pages(project)
     return project
@@ -37,13 +38,31 @@ def test_each_page_is_asked_for_once(many: Project, monkeypatch: pytest.MonkeyPa
     many.lock.unlink()
     many.ok("lock", "tiny")
     assert pages(many) == {"alpha": 1, "beta": 1, "native": 1}
-    monkeypatch.setattr(resolve, "_WORKERS", 6)  # as many processes as cases, each of which asks
+    monkeypatch.setattr(resolve, "_WORKERS", 3)  # as many processes as cases, each of which asks
     many.lock.unlink()
     many.ok("lock", "tiny")
-    assert pages(many)["native"] == 6
+    assert pages(many)["native"] == 3
     assert many.lock.read_bytes() == first
 
 
+def test_metadata_beside_a_file_is_asked_of_a_server_that_has_some(project: Project) -> None:
+    project.widen_platforms()
+    for number in range(20):
+        make_wheel(project.index.folder, f"more{number}", "1.0")
+        project.ask_for(f'more{number} = "*"')
+    project.index.whole = True
+    project.ok("lock", "tiny")
+    asked = [
+        path
+        for path, who in zip(project.index.asked, project.index.askers, strict=True)
+        if path.endswith(".metadata") and who.startswith("tenv/")
+    ]
+    assert 0 < len(asked) <= 10  # three, and those of the other threads
+    rows = read_lock(project.lock, "tiny").wheels.values()
+    assert all(wheel.requires is not None for wheels in rows for wheel in wheels)
+
+
+@pytest.mark.long
 def test_a_universal_resolution_would_lose_what_one_file_of_a_release_requires(many: Project) -> None:
     """It reads the requirements of one file of a release, so that each case has a resolution of its own."""
     folder = many.index.folder
@@ -71,6 +90,40 @@ def test_an_edit_asks_for_the_new_names_alone(many: Project) -> None:
     assert pages(many) == {}
 
 
+@pytest.mark.long
+def test_an_impossible_edit_asks_for_its_own_names_alone(many: Project) -> None:
+    said = many.fails(5, "no-solution", "add", "tiny", "alpah")
+    assert "no index in use has a package `alpah`" in said
+    assert "did you mean `tenv add tiny alpha`?" in said
+    assert pages(many).keys() == {"alpah"}
+    said = many.fails(5, "no-solution", "add", "tiny", "beta==99")
+    assert "no release of beta is 99; the newest with a wheel is 1.0" in said
+    asked = pages(many)
+    assert asked.keys() - {"beta"} <= {"alpha", "native"}  # of the solution with another version
+    assert max(asked["alpha"], asked["native"]) <= 1
+
+
+def test_a_conflict_of_an_edit_is_found_without_the_other_requests(many: Project) -> None:
+    make_wheel(many.index.folder, "needs", "1.0", requires=["beta>=2"])
+    make_wheel(many.index.folder, "beta", "2.0")
+    many.ask_for('beta = "==1.0"')
+    many.ok("lock", "tiny")
+    said = many.fails(5, "no-solution", "add", "tiny", "needs")
+    assert 'these requests conflict:\n  beta = "==1.0"\n  needs = "*"\n  needs 1.0 requires beta >=2' in said
+
+
+@pytest.mark.long
+def test_an_old_page_refuses_no_new_request(many: Project) -> None:
+    many.index.caching = "max-age=600"
+    many.lock.unlink()
+    many.ok("lock", "tiny")
+    make_wheel(many.index.folder, "beta", "2.0")
+    make_wheel(many.index.folder, "alpha", "1.1", requires=["beta>=2"])
+    make_wheel(many.index.folder, "needs", "1.0", requires=["beta>=2"])
+    many.ok("add", "tiny", "needs")
+    assert locked_version(many, "beta") == {"2.0"}
+
+
 @pytest.mark.parametrize("caching", first_fast(["max-age=600", "", "no-store"]))
 def test_a_release_of_this_second_is_seen(many: Project, caching: str) -> None:
     many.index.caching = caching
@@ -87,6 +140,21 @@ def test_a_release_of_this_second_is_seen(many: Project, caching: str) -> None:
     assert locked_version(many, "brand-new") == {"1.0"}
 
 
+@pytest.mark.long
+def test_one_case_sees_a_release_of_this_second_too(project: Project) -> None:
+    project.index.caching = "max-age=600"
+    project.ok("lock", "tiny")
+    make_wheel(project.index.folder, "beta", "2.0")
+    (row,) = project.ok("outdated", "tiny", "--json").data
+    assert (row["name"], row["locked"], row["allowed"], row["newest"]) == ("beta", ["1.0"], ["2.0"], "2.0")
+    project.ok("update", "tiny", "beta")
+    assert locked_version(project, "beta") == {"2.0"}
+    make_wheel(project.index.folder, "beta", "3.0")
+    project.ok("add", "tiny", "beta==3.0")
+    assert locked_version(project, "beta") == {"3.0"}
+
+
+@pytest.mark.long
 def test_an_unknown_version_without_a_lock_asks_once_more(many: Project) -> None:
     many.index.caching = "max-age=600"
     many.lock.unlink()
@@ -98,6 +166,7 @@ def test_an_unknown_version_without_a_lock_asks_once_more(many: Project) -> None
     assert locked_version(many, "beta") == {"3.0"}
 
 
+@pytest.mark.long
 def test_an_old_page_decides_on_no_version_that_moves(many: Project) -> None:
     """The page of beta in the cache is that of the first lock; a new package needs a newer beta."""
     make_wheel(many.index.folder, "beta", "2.0")

@@ -12,6 +12,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -19,9 +20,12 @@ from tenv.core.errors import StorageError
 from tenv.core.files import digest, storage_errors
 from tenv.install.bundle_file import BundleReader
 from tenv.sources.archives.store import bundles_folder, unpacked_bundle
+from tenv.verbs import bundle
 from tests.support.archive_server import ask
 from tests.support.conda_project import Conda
+from tests.support.fakes import MINORS
 from tests.support.projects import HERE, PLATFORMS, Project, snapshot
+from tests.support.rarely import first_fast
 from tests.support.redist import Server
 from tests.support.source_trees import pack_sdist, write_tree
 
@@ -101,9 +105,16 @@ def test_a_file_of_the_user_is_not_overwritten(created: Project) -> None:
     mine = Path("notes.txt")
     mine.write_text("by hand, and long enough to be one")
     created.fails(2, "file-exists", "bundle", "-o", str(mine))
+    created.fails(2, "file-exists", "bundle", "--sbom", str(mine))
+    assert "not to standard output" in created.fails(2, "usage", "bundle", "-o", "-")
     assert mine.read_text().startswith("by hand")
+    assert "names the file of the bundle" in created.fails(2, "usage", "bundle", "--sbom", "tiny.tenv")
+    assert "--bundle 'a b.tenv'" in created.ok("bundle", "-o", "a b.tenv").err
+    created.ok("bundle", "--sbom", "bill.json")
+    created.ok("bundle", "--sbom", "bill.json")
 
 
+@pytest.mark.long
 def test_archives_and_source_archives_come_along(
     project: Project, served: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,10 +222,31 @@ def test_the_digest_of_a_lock_does_not_vouch_for_variables(created: Project, mon
     created.ok(*words, "--bundle-digest", made["digest"])
 
 
+def test_a_folder_of_the_user_is_refused_before_anything_is_unpacked_or_fetched(
+    created: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    created.ok("bundle")
+    away(created, monkeypatch)
+    monkeypatch.setattr(bundle, "_unpack", None)  # to call it would be an error of another kind
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "file").touch()
+    (tmp_path / "link").symlink_to(mine)
+    with serving(created.folder) as (url, asked):
+        for place, name in (("tiny.tenv", "mine"), (f"{url}/tiny.tenv", "mine"), ("tiny.tenv", "link")):
+            words = ("create", "--bundle", place, "--prefix", str(tmp_path / name))
+            assert str(tmp_path / name) in created.fails(8, "foreign-folder", *words)
+    assert asked == []
+    created.prefix.mkdir(parents=True, exist_ok=True)
+    (created.prefix / "file").touch()
+    assert str(created.prefix) in created.fails(8, "foreign-folder", "create", "--bundle", "tiny.tenv")
+
+
 def test_options_that_contradict_a_bundle_are_refused(project: Project) -> None:
     for words in (("--lock-file", "x"), ("--for", "x"), ("--target-from-report",)):
         assert "exclude each other" in project.fails(2, "usage", "create", "tiny", "--bundle", "b.tenv", *words)
     assert "are about a bundle" in project.fails(2, "usage", "create", "tiny", "--lock-digest", "0")
+    assert "http://" in project.fails(2, "usage", "create", "tiny", "--bundle", "s3://bucket/b.tenv")
     assert "there is no bundle b.tenv" in project.fails(2, "usage", "create", "tiny", "--bundle", "b.tenv")
 
 
@@ -222,22 +254,34 @@ def test_options_that_contradict_a_bundle_are_refused(project: Project) -> None:
 
 
 class _Ranges(SimpleHTTPRequestHandler):
-    """Serves a folder with ranges; ends the first answers early."""
+    """Serves a folder with ranges; ends the first answers early, and replaces the file after the first one."""
 
     asked: list[str]
     cuts: list[int]
+    later: list[bytes]
 
     def log_message(self, *_: Any) -> None:
         """Print nothing."""
 
     def do_GET(self) -> None:
-        data = Path(self.directory, self.path.lstrip("/")).read_bytes()
+        data = Path(self.directory, unquote(self.path).lstrip("/")).read_bytes()
         given = self.headers.get("Range", "")
         start = int(given.removeprefix("bytes=").partition("-")[0] or 0)
         self.asked.append(given)
+        tag = f'"{len(data)}-{sum(data)}"'
+        if start >= len(data):
+            self.send_response(416)
+            self.send_header("Content-Range", f"bytes */{len(data)}")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        if self.headers.get("If-Range", tag) != tag:
+            given, start = "", 0
+        if self.later:
+            Path(self.directory, self.path.lstrip("/")).write_bytes(self.later.pop())
         self.send_response(206 if given else 200)
         self.send_header("Content-Length", str(len(data) - start))
-        self.send_header("ETag", '"1"')
+        self.send_header("ETag", tag)
         if given:
             self.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
         self.end_headers()
@@ -247,15 +291,17 @@ class _Ranges(SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def serving(folder: Path, cuts: tuple[int, ...] = ()) -> Iterator[tuple[str, list[str]]]:
+def serving(folder: Path, cuts: tuple[int, ...] = (), later: tuple[bytes, ...] = ()) -> Iterator[tuple[str, list[str]]]:
     """Serve a folder; yield its address and the ranges that were asked for."""
-    handler = type("Handler", (_Ranges,), {"asked": [], "cuts": list(cuts)})
+    handler = type("Handler", (_Ranges,), {"asked": [], "cuts": list(cuts), "later": list(later)})
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(folder))) as server:
         thread = Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}", handler.asked  # type: ignore[attr-defined]
-        server.shutdown()
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", handler.asked  # type: ignore[attr-defined]
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def test_a_bundle_comes_from_a_server_and_is_resumed(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,6 +314,53 @@ def test_a_bundle_comes_from_a_server_and_is_resumed(created: Project, monkeypat
     assert not any(bundles_folder().iterdir())
 
 
+@pytest.mark.long
+def test_a_whole_download_of_an_earlier_command_is_not_fetched_again(
+    created: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tenv.verbs.bundle import _download_path
+
+    created.ok("bundle")
+    away(created, monkeypatch)
+    raw = Path("tiny.tenv").read_bytes()
+    with serving(created.folder) as (url, asked):
+        part = _download_path(f"{url}/tiny.tenv")
+        part.parent.mkdir(parents=True)
+        part.write_bytes(raw)
+        created.ok("create", "--bundle", f"{url}/tiny.tenv")
+        assert asked == [f"bytes={len(raw)}-"]
+        part.write_bytes(raw + b"more")  # of a longer file that was there before
+        created.ok("create", "--bundle", f"{url}/tiny.tenv", "--exact")
+        assert asked[1:] == [f"bytes={len(raw) + 4}-", ""]
+
+
+@pytest.mark.parametrize("by_another_command", first_fast([False, True]))
+def test_a_bundle_that_is_replaced_while_it_comes_is_begun_anew(
+    created: Project, monkeypatch: pytest.MonkeyPatch, by_another_command: bool
+) -> None:
+    from tenv.verbs.bundle import _download_path
+
+    created.ok("bundle")
+    raw = Path("tiny.tenv").read_bytes()
+    old = raw[:100] + b"?" * (len(raw) - 100)
+    half = len(raw) // 2
+    away(created, monkeypatch)
+    if not by_another_command:
+        Path("tiny.tenv").write_bytes(old)
+    with serving(created.folder, () if by_another_command else (half,), () if by_another_command else (raw,)) as (
+        url,
+        asked,
+    ):
+        if by_another_command:
+            part = _download_path(f"{url}/tiny.tenv")
+            part.parent.mkdir(parents=True)
+            part.write_bytes(old[:half])
+        created.ok("create", "--bundle", f"{url}/tiny.tenv")
+    assert asked == ([f"bytes={half}-", ""] if by_another_command else ["", f"bytes={half}-"])
+    assert created.state()["state"] == "ready"
+
+
+@pytest.mark.long
 def test_a_damaged_part_of_an_earlier_command_is_dropped(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     from tenv.verbs.bundle import _download_path
 
@@ -279,3 +372,53 @@ def test_a_damaged_part_of_an_earlier_command_is_dropped(created: Project, monke
         part.write_bytes(b"x" * 100)
         created.ok("create", "--bundle", f"{url}/tiny.tenv")
     assert asked == ["bytes=100-", ""]
+
+
+@pytest.mark.long
+def test_the_files_of_features_are_left_out(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    created.manifest.write_text(created.manifest.read_text() + '[feature.test.pypi-dependencies]\ngamma = "*"\n')
+    created.ok("lock", "tiny")
+
+    def carried(*words: str) -> set[str]:
+        return {row["name"].partition("-")[0] for row in created.ok("bundle", "--json", *words).data["files"]}
+
+    whole = carried()
+    assert whole == carried("--with", "test")
+    assert "no feature" in created.fails(2, "usage", "bundle", "--with", "other")
+    left = whole - carried("--with", "none")
+    assert left
+    away(created, monkeypatch)
+    created.ok("create", "--bundle", "tiny.tenv")
+    assert created.state()["state"] == "ready"
+    words = ("create", "--bundle", "tiny.tenv")
+    said = created.fails(2, "usage", *words, "--with", "test")
+    assert "tiny.tenv has no files of the feature test: it was made with `--with none`" in said
+    assert "`tenv bundle tiny --with test`" in said
+    assert "no feature `other`" in created.fails(2, "usage", *words, "--with", "other")
+    monkeypatch.setenv("UV_DEFAULT_INDEX", created.index.url)
+    created.ok("create", "--with", "test")
+    assert "feature test" in created.fails(2, "usage", *words, "--anew")  # which keeps the features
+    created.ok(*words, "--with", "none")
+
+
+def test_another_python_than_the_bundles_is_refused(wide: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = wide.ok("bundle", "--python", HERE, "--json").data
+    assert made["python"] == HERE
+    away(wide, monkeypatch)
+    other = next(minor for minor in MINORS if minor != HERE)
+    said = wide.fails(2, "usage", "create", "--bundle", "tiny.tenv", "--python", other)
+    assert f"tiny.tenv has the wheels of Python {HERE} alone, not of {other}" in said
+    shown = wide.ok("create", "--bundle", "tiny.tenv", "--dry-run")
+    assert "in the bundle: 3 files" in shown.err
+    assert "a cache" not in shown.out
+
+
+def test_a_dry_run_of_an_unknown_target_writes_nothing(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = created.ok("bundle", "--json").data
+    outside(created, monkeypatch)
+    words = ("create", "--bundle", str(created.folder / "tiny.tenv"), "--lock-digest", made["lock_digest"])
+    assert "alpha" in created.ok(*words, "--dry-run").out
+    own = Path(os.environ["XDG_CONFIG_HOME"]) / "tenv"
+    assert not own.exists() or not any(own.iterdir())
+    created.ok(*words)
+    assert (own / "locks" / "tiny.lock").is_file()

@@ -1,5 +1,6 @@
 """A file that was edited in one environment, or in a cache, does not arrive in another one as ready."""
 
+import fcntl
 import os
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tenv.rattler_api.cache import cache_folder
+from tenv.sources.wheels import uv
 from tests.support.conda_project import Conda
 from tests.support.projects import Project
 from tests.support.rarely import first_fast
@@ -54,6 +56,24 @@ def test_a_wheel_of_the_cache_that_uv_refuses_is_fetched_again(created: Project,
     assert created.ran("verify", "tiny", "--no-probes").status == 8
     created.ok("create", "tiny", "--repair")
     created.ok("verify", "tiny", "--no-probes")
+
+
+def test_a_changed_wheel_is_fetched_again_while_another_process_uses_the_cache(
+    created: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uv, "_PATIENCE", 1)
+    file = next(created.site().glob("beta-*.dist-info/METADATA"))
+    if file.stat().st_nlink == 1:
+        pytest.skip("uv copied or cloned its cache")
+    with file.open("r+") as opened:
+        text = opened.read().replace("1.0", "9.0")
+        opened.seek(0)
+        opened.write(text)
+    with Path(os.environ["UV_CACHE_DIR"], ".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        ended = created.ok("create", "tiny", "--prefix", str(tmp_path / "other"))
+    assert "uv's cache has changed files of beta, which are fetched again" in ended.err
+    created.ok("verify", "tiny", "--prefix", str(tmp_path / "other"), "--no-probes")
 
 
 def test_an_unchanged_cache_is_not_fetched_again(created: Project, tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_with_locked_an_edit_of_the_manifest_is_refused_after_the_wait(created: 
     created.fails(7, "lock-stale", "create", "tiny", "--locked")
 
 
-@pytest.mark.parametrize("mode", first_fast([(), ("--locked",), ("--frozen",)]), ids=str)
+@pytest.mark.parametrize("mode", first_fast([(), ("--locked",), ("--frozen",)], 0), ids=str)
 def test_a_lock_that_is_replaced_while_create_waits_is_read_again(
     mode: tuple[str, ...], created: Project, other: str
 ) -> None:
@@ -127,7 +127,7 @@ def test_a_lock_of_the_same_size_and_time_is_seen(
     assert (ended.status, "alpha 1.0 → 2.0" in ended.out + ended.err) == (status, True), ended
 
 
-@pytest.mark.parametrize("words", [("run", "tiny", "--", "true"), ("activate", "tiny"), ("env", "tiny")])
+@pytest.mark.parametrize("words", first_fast([("run", "tiny", "--", "true"), ("activate", "tiny"), ("env", "tiny")], 2))
 @pytest.mark.long
 def test_a_lock_of_the_same_size_and_time_is_refused_where_locked(
     words: tuple[str, ...], created: Project, other: str, monkeypatch: pytest.MonkeyPatch

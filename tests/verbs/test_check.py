@@ -13,6 +13,7 @@ from tenv.core.versions import Version
 from tenv.host.interface import Fact
 from tenv.host.report_json import from_json, to_json
 from tests.support.check_hosts import report, write
+from tests.support.each import each
 from tests.support.found_by import led
 from tests.support.projects import Ended, call
 
@@ -66,8 +67,8 @@ def test_the_errors_of_a_rule_decide_by_its_scope(
     assert call("check", "--against", host).status == 0
 
 
-@pytest.mark.parametrize(
-    ("driver", "target", "run", "codes"),
+@each(
+    "driver, target, run, codes",
     [
         ("535.104.12", "cuda121", True, []),
         ("515.76", "cuda117", True, []),

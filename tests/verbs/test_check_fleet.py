@@ -1,5 +1,7 @@
 """`--against`: many machines, some of whose reports are broken."""
 
+import gc
+import io
 import json
 import os
 import re
@@ -14,7 +16,8 @@ from typing import Any, cast
 
 import pytest
 
-from tenv.checks.fleet import UNSHARED, ask_each
+from tenv.checks import fleet
+from tenv.checks.fleet import STDIN, UNSHARED, ask_each
 from tenv.checks.judge import Answers, Judge, Verdicts
 from tenv.checks.rules.catalogue import MACHINE_RULES, RULES
 from tenv.cli.machines import Machines
@@ -24,8 +27,10 @@ from tenv.host.report_json import from_json, to_json
 from tenv.project.context import Context
 from tests.checks.rules.cases import case, limits_of
 from tests.support.check_hosts import report, write
+from tests.support.each import each
 from tests.support.lock_builders import lock, lock_bytes, wheel
 from tests.support.projects import call
+from tests.support.rarely import first_fast
 
 CODES = sorted({code for rule in RULES for code in rule.codes})
 pytestmark = pytest.mark.usefixtures("here")
@@ -94,6 +99,131 @@ def test_a_pipe_is_read_like_a_file(tmp_path: Path, separator: str) -> None:
     writer.join(20)
 
 
+def gathered(text: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, str]]:
+    """Return the machine, the source and the problem of each host that lines on standard input describe."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    return [(row.machine, row.source, row.problem) for row in ask_each(STDIN, nothing)]
+
+
+LABELS = [
+    "",
+    "node0: ",  # pdsh, clush
+    " 0: ",  # srun -l
+    "[1,0]<stdout>:",  # mpirun --tag-output
+    "node0 | CHANGED | rc=0 | (stdout) ",  # ansible -o
+    "[pod/node0-x7k2p/tenv] ",  # kubectl logs --prefix
+    "2026-11-27T07:00:00.1Z ",  # kubectl logs --timestamps
+    "node0  | ",  # docker compose
+]
+
+
+def test_lines_of_many_machines_lose_their_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reports = [json.dumps(data, separators=(",", ":")) for data in machines(3)]
+    for label in LABELS:
+        text = "".join(f"{label.replace('0', str(number), 1)}{line}\n" for number, line in enumerate(reports))
+        assert [row[:2] for row in gathered(text, monkeypatch)] == [
+            (f"node{number}", f"standard input:{number + 1}") for number in range(3)
+        ], label
+        file = tmp_path / "fleet.txt"
+        assert names(Path(write(file, text))) == ["node0", "node1", "node2"], label
+    for text in (json.dumps(report(name="it"), indent=2), json.dumps([report(name="it")], indent=2)):
+        assert [row[0] for row in gathered(text, monkeypatch)] == ["it"]
+
+
+def test_pieces_of_a_line_are_joined_by_their_label(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`srun -l` cuts a line after 1,024 characters, and tasks write at once."""
+    reports = [json.dumps(data, separators=(",", ":")) for data in machines(2)]
+    pieces = [[line[at : at + 99] for at in range(0, len(line), 99)] for line in reports]
+    rows = [(number, piece) for number, found in enumerate(pieces) for piece in found]
+    rows.sort(key=lambda row: pieces[row[0]].index(row[1]))
+    text = "".join(f"{number}: {piece}\n" for number, piece in rows)
+    assert [row[::2] for row in gathered(text, monkeypatch)] == [("node0", ""), ("node1", "")]
+    cut = "".join(f"{number}: {piece}\n" for number, piece in rows[:-1])
+    (whole, broken) = gathered(cut, monkeypatch)
+    assert whole[0] == "node0"
+    assert broken[0] == "standard input:2"
+    assert broken[2].startswith("not JSON: ")
+    mixed = "".join(piece for _, piece in rows)  # without `-l`
+    assert "mixed: `srun -l` labels" in gathered(mixed, monkeypatch)[0][2]
+
+
+def test_a_report_without_an_end_is_not_parsed_again_at_each_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report is input from others, and may have any number of lines."""
+    seen: list[int] = []
+    parsed = fleet._parsed
+    monkeypatch.setattr(fleet, "_parsed", lambda text, source: seen.append(len(text)) or parsed(text, source))  # type: ignore[func-returns-value]
+    (row,) = gathered('0: {"schema": "\n' + "0: }\n" * 9000, monkeypatch)
+    assert row[2].startswith("not JSON")
+    assert len(seen) < 3000
+
+
+def test_lines_without_a_report_have_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = json.dumps(next(machines(1)))
+    text = f"node7: bash: tenv: command not found\n\nnode0 | CHANGED | rc=0 >>\n{line}\nnode8: {line[:80]}\n{{}}\n"
+    assert [(source, problem.partition(": Exp")[0]) for _, source, problem in gathered(text, monkeypatch)] == [
+        ("standard input:1", "no report: `node7: bash: tenv: command not found`"),
+        ("standard input:4", ""),
+        ("standard input:6", "not a host report: it has no `schema`"),
+        ("standard input:5", "not JSON"),
+    ]
+    assert "it is empty" in gathered("", monkeypatch)[0][2]
+    monkeypatch.setattr(sys, "stdin", None)
+    assert [row.problem for row in ask_each(STDIN, nothing)] == ["can't be read: standard input is closed"]
+
+
+def test_a_machine_that_reports_twice_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two, _, four = machines(4)
+    again = {**one, "memory": {"value": 7 << 30, "origin": "test"}}
+    two["hostname"] = four["hostname"]
+    text = "\n".join(map(json.dumps, (one, two, again, four, two)))
+    for command in ("check", "check-driver"):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        ended = call(command, "cuda121", "--against", "-")
+        assert ended.err.splitlines()[0] == "3 machines"
+        assert ended.err.splitlines()[1] == "2 equal reports more of node0, node3: each machine counts once"
+        assert "node3 (standard input:2)" in ended.out
+
+
+def test_a_target_that_runs_is_a_feature_of_slurm(tmp_path: Path) -> None:
+    rows = [*map(json.dumps, machines(3)), "node9: no route"]
+    file = write(tmp_path / "fleet.jsonl", "\n".join(rows))
+    ended = call("check", "cuda121", "--against", file, "--slurm")
+    assert ended.out == "NodeName=node0,node1 Feature=tenv-cuda121\n"
+    assert ended.status == 0
+    assert f"{file}:4: no report: `node9: no route`" in ended.err.replace("\n", " ")
+    assert call("check", "cuda121", "--against", file, "--slurm", "--build-only").out.startswith("NodeName=node0,")
+    assert call("check", "cuda121", "--slurm").status == 2
+    assert len(call("check", "cuda121", "--against", file, "--slurm", "--json").data["machines"]) == 4
+
+
+def test_a_report_writes_no_line_of_slurm_but_its_own(tmp_path: Path) -> None:
+    good, line, several, nameless, fast = machines(5)
+    for host, name in ((line, "n1 Weight=9\nNodeName=ALL"), (several, "n2,n3"), (fast, "node0")):
+        host["hostname"] = {"value": name, "origin": "test", "kind": "system"}
+    del nameless["hostname"]
+    file = write(tmp_path / "fleet.jsonl", "\n".join(map(json.dumps, (good, line, several, nameless, fast))))
+    ended = call("check", "--against", file, "--slurm")
+    (only,) = ended.out.splitlines()
+    assert only.startswith("NodeName=node0 Feature=")
+    assert "its report has no name of a node: 'n1 Weight=9 NodeName=ALL'" in ended.err.replace("\n", " ")
+    assert ended.err.count("its report has no name of a node") == 3
+    assert not any(row.startswith("NodeName=ALL") for row in call("check", "--against", file).out.splitlines())
+    single = call("check", "--against", write(tmp_path / "slow.jsonl", json.dumps(good)), "--slurm").out
+    shared = call("check", "--against", write(tmp_path / "fast.jsonl", json.dumps(fast)), "--slurm").out
+    features = [set(one.partition("Feature=")[2].strip().split(",")) for one in (single, shared, only)]
+    assert features[2] == features[0] & features[1]
+
+
+def test_a_host_report_on_a_line(tmp_path: Path) -> None:
+    file = write(tmp_path / "host.json", report("580.65.06", name="it"))
+    for more in ([], ["--json"]):
+        ended = call("host", "--compact", "--host-report", file, *more)
+        assert ended.out.count("\n") == 1
+        assert from_json(json.loads(ended.out)) == from_json(
+            json.loads(call("host", "--host-report", file, "--json").out)
+        )
+
+
 def test_machines_of_one_name_are_told_apart(tmp_path: Path) -> None:
     for file, name in (("a", "vm"), ("b", "vm"), ("c", "node")):
         write(tmp_path / "fleet" / f"{file}.json", report("580.65.06", name=name))
@@ -134,7 +264,7 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("text", "said"), BROKEN)
+@each("text, said", BROKEN)
 def test_a_broken_report_is_a_row_with_its_reason(text: str, said: str, tmp_path: Path) -> None:
     write(tmp_path / "fleet" / "a.json", report("580.65.06", name="good"))
     write(tmp_path / "fleet" / "b.json", text)
@@ -150,6 +280,13 @@ def test_a_broken_report_is_a_row_with_its_reason(text: str, said: str, tmp_path
         told = call(command, "cuda121", "--against", str(tmp_path / "fleet"))
         assert said in told.out
         assert told.err == "3 machines, 1 broken report\n"
+
+
+def test_without_a_target_only_unreadable_reports_end_with_status_1(tmp_path: Path) -> None:
+    write(tmp_path / "fleet" / "b.json", "garbage")
+    assert call("check", "--against", str(tmp_path / "fleet")).status == 1
+    write(tmp_path / "fleet" / "a.json", report("580.65.06", name="good"))
+    assert call("check", "--against", str(tmp_path / "fleet")).status == 0
 
 
 def test_a_broken_line_hides_no_other(tmp_path: Path) -> None:
@@ -193,7 +330,7 @@ def test_the_table_has_a_column_for_each_target(tmp_path: Path) -> None:
     assert call("check-driver", "cuda121", "--against", file, "--build-only").status == 0
 
 
-@pytest.mark.parametrize("command", ["check-driver", "check"])
+@pytest.mark.parametrize("command", first_fast(["check", "check-driver"]))
 def test_machines_of_one_kind_are_judged_once(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: Counter[Judge] = Counter()
     ask = Judge.ask
@@ -287,7 +424,7 @@ def test_a_fleet_in_json_is_one_value(command: str, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_machines_with_equal_answers_share_their_text(tmp_path: Path) -> None:
-    peaks = []
+    held = []
     for number in (200, 1200):
         file = tmp_path / f"{number}.jsonl"
         with file.open("w") as lines:
@@ -298,16 +435,23 @@ def test_machines_with_equal_answers_share_their_text(tmp_path: Path) -> None:
             Context(), lambda one: one.to_json(), str, decides=False
         )
         assert found.summary == (f"{number} machines",)
-        peaks.append(tracemalloc.get_traced_memory()[1])
+        gc.collect()
+        held.append(tracemalloc.get_traced_memory()[0])
         tracemalloc.stop()
-    assert peaks[1] < peaks[0] + 1000 * 400  # a row with a text of its own takes more than 800 bytes
+    assert held[1] < held[0] + 1000 * 400  # a row with a text of its own takes more than 800 bytes
 
 
 def test_no_more_than_a_report_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tenv.checks.fleet._CHUNK", 1 << 14)
-    file = Path(write(tmp_path / "fleet.json", json.dumps(list(machines(800)))))
+    file = Path(write(tmp_path / "fleet.json", json.dumps(list(machines(200)))))
     tracemalloc.start()
-    assert sum(1 for _ in ask_each(file, nothing)) == 800
+    assert sum(1 for _ in ask_each(file, nothing)) == 200
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < file.stat().st_size // 2  # what the text alone would take
+
+
+def test_a_written_page_is_named(tmp_path: Path) -> None:
+    file = write(tmp_path / "node.json", report("535.104.12", "Tesla T4"))
+    ended = call("check", "cpu", "--against", file, "--html", str(tmp_path / "fleet.html"))
+    assert f"1 machine\n{tmp_path / 'fleet.html'} written\n" in ended.err

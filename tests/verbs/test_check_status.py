@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.check_hosts import report, write
+from tests.support.each import each
 from tests.support.projects import call
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -34,9 +35,7 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("host", "build", "run"), [row[1:] for row in ROWS], ids=[row[0].replace(" ", "-") for row in ROWS]
-)
+@each("host, build, run", [row[1:] for row in ROWS])
 def test_the_status_follows_the_verdicts(host: dict[str, Any], build: bool, run: bool | None, tmp_path: Path) -> None:
     file = write(tmp_path / "host.json", host)
 

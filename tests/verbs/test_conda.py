@@ -13,6 +13,7 @@ from tests.support.conda import PLACEHOLDER
 from tests.support.conda_project import Conda, wheel_of
 from tests.support.fakes import Index
 from tests.support.projects import HERE, call, snapshot
+from tests.support.rarely import first_fast
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="packages with links and shell scripts")
 
@@ -91,7 +92,7 @@ def test_wheels_go_into_the_environments_own_python(conda: Conda, python_package
     assert not (conda.prefix / "pyvenv.cfg").exists()
 
 
-@pytest.mark.parametrize("damage", ["gone", "no JSON", "nothing"])
+@pytest.mark.parametrize("damage", first_fast(["no JSON", "gone", "nothing"]))
 def test_a_package_whose_note_is_lost_is_repaired(conda: Conda, damage: str) -> None:
     conda.lock("tool", "data")
     conda.create()

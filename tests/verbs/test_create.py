@@ -275,6 +275,7 @@ def by_hand(project: Project) -> set[str]:
 EVERYTHING = {"gamma.py", "editable.pth", "notes.txt"}
 
 
+@pytest.mark.long
 def test_what_was_installed_by_hand_survives(created: Project) -> None:
     install_by_hand(created)
     assert created.ok("create", "tiny", "--json").data["changed"] is False

@@ -14,10 +14,15 @@ def files_of(folder: Path) -> set[str]:
 
 
 def test_a_dry_run_lists_what_create_would_install_and_changes_nothing(project: Project) -> None:
-    said = project.fails(7, "lock-missing", "create", "tiny", "--dry-run")
+    said = project.fails(7, "lock-missing", "create", "tiny", "--dry-run", "--locked")
     assert "`tenv lock tiny`" in said
+    before = files_of(project.folder)
+    unlocked = project.ok("create", "tiny", "--dry-run")
+    assert f"{project.lock}: no lock yet: would be locked\n" in unlocked.err
+    assert files_of(project.folder) == before
     project.ok("lock", "tiny")
     before = files_of(project.folder)
+    assert project.ok("create", "tiny", "--dry-run").out == unlocked.out
     ended = project.ok("create", "tiny", "--dry-run", "--json")
     assert files_of(project.folder) == before
     assert not project.prefix.exists()
@@ -49,11 +54,11 @@ def test_the_line_before_a_long_download_names_each_server(project: Project, mon
         "to download: 2 files, 1.3 GiB (1.0 GiB from https://conda.anaconda.org/conda-forge, "
         "300.0 MiB from the index of wheels)",
         "in caches: 1 file, 50.0 MiB",
-        "on the disk: about 2.7 GiB",
+        "on the disk: at least 2.7 GiB",
     ]
     project.ok("lock", "tiny")
     monkeypatch.setattr(make, "LONG", 0)
     said = project.ok("create", "tiny").err
     assert "to download: " in said or "in caches: " in said
-    assert "; on the disk: about " in said
+    assert "; on the disk: at least " in said
     assert "on the disk" not in project.ok("create", "tiny").err

@@ -20,6 +20,7 @@ from tenv.verbs.requests import TypedRequest, parse_request
 from tests.support.each import each
 from tests.support.fakes import make_wheel
 from tests.support.projects import Project, call
+from tests.support.rarely import first_fast
 
 NO_SITE = Path("/nonexistent/lib/python3.11/site-packages")
 COMMENTED = '# ours\nalpha  = ">=1" # why\n'
@@ -130,8 +131,41 @@ def test_a_built_in_target_is_not_edited(project: Project) -> None:
     assert "`tenv init NAME --extends cpu`" in err
 
 
+def test_the_hint_of_add_is_a_command_and_removes_nothing_that_was_not_there(locked: Project) -> None:
+    err = locked.fails(5, "no-solution", "add", "tiny", "alhpa", "gamma", "--no-create")
+    assert "hint: did you mean `tenv add tiny --no-create alpha gamma`? `--index URL` asks another index" in err
+    assert "remove" not in err.partition("hint:")[2]
+    hint = locked.fails(5, "no-solution", "add", "tiny", "zzqqxx").partition("hint: ")[2]
+    assert hint.startswith("`--index URL` asks another index, `--conda` the channels")
+    assert "remove" not in locked.fails(5, "no-solution", "add", "tiny", "gamma>=99", "alpha<0").partition("hint:")[2]
+
+
+def test_the_beginning_of_a_version_leads_to_its_releases(locked: Project) -> None:
+    make_wheel(locked.index.folder, "delta", "9.20.1.4")
+    make_wheel(locked.index.folder, "delta", "9.28")
+    err = locked.fails(5, "no-solution", "add", "tiny", "delta==9.20")
+    assert "no release of delta is 9.20, and 9.20.1.4 is one of 9.20.*" in err
+    assert "hint: `tenv add tiny 'delta==9.20.*'`" in err
+
+
+def test_a_package_of_another_feature_is_changed_there(locked: Project) -> None:
+    locked.ok("add", "tiny", "--feature", "test", "gamma>=1")
+    before = locked.manifest.read_bytes()
+    for spec, why, hint in (
+        ("gamma==1.0", "the feature test asks for gamma >=1", "`tenv add tiny --feature test gamma==1.0` changes it"),
+        ("alpha==1.0", "tiny itself asks for alpha", "`tenv add tiny alpha==1.0` changes it for both"),
+    ):
+        err = locked.fails(2, "usage", "add", "tiny", "--feature", "dbg", spec)
+        assert why in err
+        assert f"hint: {hint}" in err
+        assert locked.manifest.read_bytes() == before
+    assert "hint" not in locked.fails(2, "usage", "add", "tiny", "--feature", "dbg", "alpha")
+    locked.ok("add", "tiny", "--feature", "test", "gamma==1.0")
+    locked.ok("add", "tiny", "--feature", "dbg", "gamma==1.0")
+
+
 def test_drop_takes_a_package_out_everywhere(locked: Project) -> None:
-    locked.widen()
+    locked.widen_platforms()
     locked.ask_for('\n[platform.win-64.pypi-dependencies]\ngamma = "*"')
     locked.ok("lock", "tiny")
     locked.ok("drop", "tiny", "GAMMA")
@@ -139,6 +173,38 @@ def test_drop_takes_a_package_out_everywhere(locked: Project) -> None:
     assert "name: gamma" not in locked.lock.read_text()
     err = locked.fails(2, "usage", "drop", "tiny", "alhpa")
     assert "did you mean `alpha`?" in err
+
+
+def test_remove_with_packages_drops_them_and_leaves_the_environment(created: Project) -> None:
+    before = created.manifest.read_text()
+    for words in (("remove", "tiny", "alpha"), ("remove", "alpha")):
+        created.manifest.write_text(before)
+        assert "alpha (removed)" in created.ok(*words).err
+        assert "alpha" not in created.manifest.read_text()
+    assert created.prefix.is_dir()
+    assert "there is no target `delta`" in created.fails(2, "unknown-target", "remove", "delta")
+
+
+def test_parts_of_cuda_lead_to_their_packages(locked: Project) -> None:
+    for part, package in (("nvcc", "'cuda-toolkit[nvcc]'"), ("cudnn", "nvidia-cudnn-cu13"), ("cuda", "cuda-toolkit")):
+        err = locked.fails(5, "no-solution", "add", "tiny", part)
+        assert f"hint: did you mean `tenv add tiny {package}`? `--index URL`" in err
+
+
+@pytest.mark.parametrize(
+    "options",
+    first_fast([("--feature", "dbg", "--platform", "win-64"), ("--feature", "dbg"), ("--platform", "win-64")]),
+)
+def test_drop_leaves_no_empty_table(options: tuple[str, ...], locked: Project) -> None:
+    locked.widen_platforms()
+    before = locked.manifest.read_text()
+    locked.ok("add", "tiny", "gamma", *options)
+    assert locked.manifest.read_text() != before
+    locked.ok("drop", "tiny", "gamma")
+    assert locked.manifest.read_text().rstrip() == before.rstrip()
+    locked.manifest.write_text(before + "\n[feature.dbg.pypi-dependencies]\n# a reason\ngamma = '*'\n")
+    locked.ok("drop", "tiny", "gamma")
+    assert "[feature.dbg.pypi-dependencies]\n# a reason\n" in locked.manifest.read_text()
 
 
 def test_a_child_drops_what_its_parent_asks_for(locked: Project) -> None:
@@ -160,8 +226,13 @@ def test_what_a_parent_asks_for_is_named_where_it_changes(locked: Project) -> No
     added = locked.ok("add", "mine", "alpha")
     assert "note: tiny asks for alpha >=1, which this replaces\n" in added.err
     dropped = locked.ok("drop", "mine", "alpha", "--json").data
-    assert dropped["lines"] == ["alpha (removed)", "alpha = false"]
-    assert dropped["notes"] == ["tiny asks for alpha >=1, which `alpha = false` takes away"]
+    assert dropped["lines"] == ["alpha (removed)"]
+    assert dropped["notes"] == ["tiny asks for alpha >=1, which holds again; `tenv drop mine alpha` takes that away"]
+    assert "alpha" in (locked.folder / "locks" / "mine.lock").read_text()
+    for _ in range(2):
+        dropped = locked.ok("drop", "mine", "alpha", "--json").data
+        assert dropped["lines"] == ["alpha = false"]
+        assert dropped["notes"] == ["tiny asks for alpha >=1, which `alpha = false` takes away"]
     assert locked.ok("add", "mine", "gamma", "--json").data["notes"] == []
 
 
@@ -324,6 +395,7 @@ def test_outside_a_project_there_is_no_manifest_to_edit(
     assert "`tenv add TARGET numpy` names one, `tenv init NAME` writes the manifest of a new one" in err
 
 
+@pytest.mark.long
 def test_two_commands_at_a_time_keep_both_edits(locked: Project) -> None:
     words = [sys.executable, "-m", "tenv", "add", "tiny", "--no-create"]
     running = [
@@ -394,6 +466,7 @@ def test_an_edit_that_can_not_be_taken_back_is_named(locked: Project, monkeypatc
     assert f"can't write {locked.lock}: No space left on device; {locked.manifest} is edited" in said
 
 
+@pytest.mark.long
 def test_the_edit_of_another_command_is_not_taken_back(locked: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     def fill(path: Path, data: str | bytes, **more: Any) -> None:
         if path == locked.lock:

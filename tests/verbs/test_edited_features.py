@@ -33,7 +33,7 @@ NEEDS = {
 VERSIONS = ("2", "1")
 PLATFORMS = ("linux-64", "linux-aarch64", "win-64")
 PARTS = ("target", "parent", "dbg", "test", "parent dbg")
-FEW = max(4, settings().max_examples // 6)
+FEW = max(2, settings().max_examples // 8)
 
 
 @dataclass(frozen=True)
@@ -156,6 +156,7 @@ def write(project: Project, asked: Asked) -> None:
         project.manifest.with_name(f"{name}.toml").write_text(text)
 
 
+@pytest.mark.long
 @settings(max_examples=FEW, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(EDITS, min_size=1, max_size=6))
 @example(steps=[("test", "c", "*"), ("dbg", "d", "*")])

@@ -41,7 +41,7 @@ NEEDS = {"k1 2": "k3", "k2 2": "k1", "k1 3": "k2", "k3 1": "k1", "k3 3": "k4", "
 CLASHES = ({"k3 1", "k3 2"}, {"k3 1", "k3 3"}, {"k3 1", "k4 2"})
 """Packages that no environment can hold together, since one has a file where the other has a folder."""
 
-FEW = max(4, settings().max_examples // 6)
+FEW = max(1, settings().max_examples // 15)
 
 
 def tree(prefix: Path) -> dict[str, str]:
@@ -97,6 +97,7 @@ def clobbering(conda: Conda) -> Conda:
 LOCKS = st.lists(st.sampled_from(sorted(CLAIMS)), min_size=1, max_size=4).map(closed).filter(fits)
 
 
+@pytest.mark.long
 @settings(max_examples=FEW, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(locks=st.lists(LOCKS, min_size=2, max_size=4))
 @example(locks=[("k1 2", "k2 2", "k3 2"), ("k1 1", "k2 1", "k3 1"), ("k1 1",)])
@@ -182,6 +183,7 @@ def test_a_wheel_and_a_conda_package_that_claim_one_path(conda: Conda, python_pa
     assert tree(conda.prefix) == fresh(conda)
 
 
+@pytest.mark.long
 def test_archives_and_a_conda_package_that_claim_one_path(conda: Conda) -> None:
     conda.make("pack", files={"opt/share/same.txt": "same\n", "share/pack.txt": "pack\n"})
     members = [regular("same.txt", b"same\n"), regular("other.txt", b"other\n")]

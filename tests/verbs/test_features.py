@@ -82,6 +82,8 @@ def test_an_environment_keeps_its_features_until_they_are_taken_off(featured: Pr
     assert featured.state()["features"] == ["debug"]
     assert "delta" in names(featured)
     featured.ok("create", "tiny", "--with", "test")
+    featured.ok("create", "tiny", "--anew")
+    assert featured.state()["features"] == ["test"]
     assert names(featured) == {"alpha", "beta", "native", "gamma"}
     featured.ok("create", "tiny", "--with", "none")
     assert names(featured) == {"alpha", "beta", "native"}
@@ -89,6 +91,7 @@ def test_an_environment_keeps_its_features_until_they_are_taken_off(featured: Pr
     assert not (featured.site() / "gamma.py").exists()
 
 
+@pytest.mark.long
 def test_a_new_lock_brings_the_features_up_to_date(featured: Project) -> None:
     featured.ok("create", "tiny", "--with", "debug")
     make_wheel(featured.index.folder, "delta", "1.1", requires=["beta", "gamma"])
@@ -219,6 +222,7 @@ def mixed(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         yield project
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="the tools are shell scripts")
 def test_conda_packages_and_archives_of_a_feature(mixed: Project) -> None:
     ours = yaml.safe_load(mixed.lock.read_text())["tenv"]
@@ -240,6 +244,7 @@ def test_conda_packages_and_archives_of_a_feature(mixed: Project) -> None:
     assert not (mixed.prefix / "lib/readline").exists()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="the tools are shell scripts")
 def test_an_edit_gives_conda_packages_and_archives_to_another_feature(mixed: Project) -> None:
     whole = mixed.manifest.read_text()

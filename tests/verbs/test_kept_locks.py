@@ -12,11 +12,12 @@ from tenv.verbs.kept_locks import mode_by_variables
 from tests.support.each import each
 from tests.support.fakes import make_wheel
 from tests.support.projects import Project
+from tests.support.rarely import first_fast
 
 if TYPE_CHECKING:
     import click
 
-BOTH = pytest.mark.parametrize("variable", ["TENV_LOCKED", "TENV_FROZEN"])
+BOTH = pytest.mark.parametrize("variable", first_fast(["TENV_LOCKED", "TENV_FROZEN"]))
 
 
 def files(project: Project) -> dict[Path, bytes]:

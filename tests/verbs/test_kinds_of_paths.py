@@ -14,6 +14,7 @@ import pytest
 from tests.support.conda import Link
 from tests.support.conda_project import Conda, wheel_of
 from tests.support.projects import HERE, Project, call, snapshot
+from tests.support.rarely import first_fast
 from tests.support.redist import Server
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="links, and rights of files")
@@ -191,11 +192,11 @@ def check_round(project: Project, names: list[str], turn: int, outside: Path) ->
     assert {name: after.get(name) for name in before if before[name] != after.get(name)} == {}
 
 
-TURNS = [0, 1, *(pytest.param(turn, marks=pytest.mark.long) for turn in range(2, 18))]
+TURNS = first_fast(range(18))
 
 
 @pytest.mark.parametrize("turn", TURNS)
-@pytest.mark.parametrize("kind", ["of_wheels", "of_conda", "of_archives"])
+@pytest.mark.parametrize("kind", first_fast(["of_wheels", "of_conda", "of_archives"], 2))
 def test_each_damage_of_each_kind_of_path(request: pytest.FixtureRequest, tmp_path: Path, kind: str, turn: int) -> None:
     project, names = request.getfixturevalue(kind)
     check_round(project, names, turn, tmp_path / "outside")
@@ -228,7 +229,7 @@ PYTHONS = [
         damage,
         WORDS[name],
         id=f"{kind}-{damage.__name__}-{name}",
-        marks=[] if number % 4 == number // 4 % 4 else [pytest.mark.long],  # each damage once, both kinds, both ways
+        marks=[] if number == 13 else [pytest.mark.long],
     )
     for number, (damage, kind, name) in enumerate(itertools.product(ESSENTIAL, ("of_wheels", "of_conda"), WORDS))
 ]
@@ -280,7 +281,7 @@ def test_rights_of_wheels_that_were_changed_do_not_arrive_elsewhere(created: Pro
     assert not other.stat().st_mode & 0o100
 
 
-@pytest.mark.parametrize("name", ["bin/tool", "share/data.txt"])
+@pytest.mark.parametrize("name", first_fast(["bin/tool", "share/data.txt"]))
 def test_rights_that_were_changed_through_a_hard_link_do_not_arrive_elsewhere(conda: Conda, name: str) -> None:
     conda.lock("tool", "data")
     conda.create()

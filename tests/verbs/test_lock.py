@@ -156,7 +156,7 @@ def test_goes_to_the_file_that_is_named(project: Project, tmp_path: Path) -> Non
     assert not project.lock.exists()
 
 
-@pytest.mark.parametrize("wanted", first_fast(["alpha = '>=9'", "nowhere = '*'"]))
+@pytest.mark.parametrize("wanted", first_fast(["alpha = '>=9'", "nowhere = '*'"], 0))
 def test_a_version_that_no_index_has_is_no_solution(project: Project, wanted: str) -> None:
     project.edit('alpha  = ">=1"', wanted)
     err = project.fails(5, "no-solution", "lock", "tiny")
@@ -167,7 +167,7 @@ def test_a_version_that_no_index_has_is_no_solution(project: Project, wanted: st
 def test_a_platform_without_a_wheel_is_no_solution_and_is_named(project: Project) -> None:
     for wheel in project.index.folder.glob("native-*aarch64.whl"):
         wheel.unlink()
-    project.widen()
+    project.widen_platforms()
     err = project.fails(5, "no-solution", "lock", "tiny")
     assert "no set of wheels for tiny on linux-aarch64 with Python" in err
 

@@ -377,6 +377,23 @@ def test_no_wheel_is_laid_over_a_conda_package(tools: Project, channels: Channel
     assert [wheel.name for wheel in read(tools).wheels["linux-64"]] == ["alpha"]
 
 
+def test_a_wheel_takes_the_torch_of_conda_and_no_library_of_the_index(tools: Project, channels: Channels) -> None:
+    with_python(channels)
+    channels.add("main-line", package("pytorch", "2.9.0", "cuda129_0", "python"))
+    for version, torch in (("1.0", "2"), ("1.1", "2.10")):
+        make_wheel(tools.index.folder, "uses_torch", version, requires=[f"torch>={torch}"])
+    rewrite(tools, dependencies='python = "*"\npytorch = "*"', tail='[pypi-dependencies]\nuses-torch = "1.0"\n')
+    tools.ok("lock", "tiny")  # the index has no torch of that version
+    assert [(row.name, row.version) for row in read(tools).wheels["linux-64"]] == [("uses-torch", "1.0")]
+    for version in ("2.9.0", "2.13.0"):
+        make_wheel(tools.index.folder, "torch", version, requires=["beta>=1.2"])
+    tools.edit('uses-torch = "1.0"', 'uses-torch = "*"')
+    tools.lock.unlink()
+    tools.ok("lock", "tiny")
+    assert [(row.name, row.version) for row in read(tools).wheels["linux-64"]] == [("uses-torch", "1.0")]
+    tools.ok("lock", "tiny", "--check")
+
+
 def test_tells_when_wheels_do_not_go_together_with_conda_packages(tools: Project, channels: Channels) -> None:
     with_python(channels)
     make_wheel(tools.index.folder, "picky", "1.0", requires=["beta>=2"])

@@ -30,6 +30,7 @@ def test_a_missing_program_leads_to_a_similar_one_or_its_package(
         ("debugpy", "`tenv create tiny --with debug` installs it"),
         ("frobnicat", "did you mean `frobnicate`?"),
         ("lintrunner", "`tenv add tiny lintrunner` adds it to the environment"),
+        ("build", "`tenv build tiny` builds a PyTorch checkout; tenv has no tasks: `pixi run build` runs one of pixi"),
         ("zzzzzzzz", "`tenv packages tiny` lists what the environment has"),
         ("./zzzzzzzz", "`./zzzzzzzz` is a path, here from "),
     ):

@@ -335,8 +335,8 @@ def apply(hint: str, manifest: str) -> str:
     return changed
 
 
-SAME = ("gensim-numpy", "numba-numpy")
-"""Conflicts of the kind of `pandas-numpy`."""
+SAME = ("gensim-numpy", "numba-numpy", "torch-cudnn", "cudnn-cuda", "torchvision-python")
+"""Conflicts of the kinds of `pandas-numpy`, `deep-wheel`, `nvcc-cudatoolkit` and `numpy-python`."""
 
 
 @pytest.mark.parametrize(

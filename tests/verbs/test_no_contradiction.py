@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.check_hosts import report, write
 from tests.support.projects import call
+from tests.support.rarely import first_fast
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -64,7 +65,8 @@ def answers(command: str, file: str, arch_list: str, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(
-    ("start", "arch_list", "flags"), [(0, "", ""), (29, "8.0;9.0+PTX", ""), (58, "", "-compress-mode=size")]
+    ("start", "arch_list", "flags"),
+    first_fast([(29, "8.0;9.0+PTX", ""), (0, "", ""), (58, "", "-compress-mode=size")], several=True),
 )
 def test_no_answer_of_a_sample_contradicts_another(
     start: int, arch_list: str, flags: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -75,13 +77,13 @@ def test_no_answer_of_a_sample_contradicts_another(
 
 @pytest.mark.long
 @pytest.mark.parametrize("arch_list", ["", "8.0;9.0+PTX", "7.5;12.0"])
-def test_no_answer_of_a_thousand_contradicts_another(
+def test_no_answer_of_hundreds_contradicts_another(
     arch_list: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = list(machines())
     assert len(made) == 1000
-    if arch_list:  # a quarter of them, by chance: each third machine has two GPUs, and other values go round, too
-        made = random.Random(arch_list).sample(made, 250)
+    # A part of them, by chance: each third machine has two GPUs, and other values go round, too.
+    made = random.Random(arch_list).sample(made, 125)
     checked, of_driver = agree(made, arch_list, tmp_path, monkeypatch)
     runs = Counter(found["run"] for found in checked.values())
     assert min(runs[True], runs[False], runs[None]) > len(made) // 10

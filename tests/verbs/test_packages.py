@@ -2,8 +2,9 @@
 
 import pytest
 
-from tests.support.fakes import make_wheel
-from tests.support.projects import Project
+from tenv.host.machine import current_platform
+from tests.support.fakes import MINORS, make_wheel
+from tests.support.projects import HERE, Project
 
 
 def names(project: Project, *words: str) -> list[str]:
@@ -37,6 +38,22 @@ def test_packages_are_searched_and_sorted(locked: Project) -> None:
     assert sizes == sorted(sizes, reverse=True)
     err = locked.fails(2, "usage", "packages", "tiny", "(")
     assert "is not a regular expression" in err
+
+
+def test_packages_of_another_python_are_those_of_the_lock(created: Project) -> None:
+    for minor, requires in zip(MINORS, ([], ["gamma"]), strict=True):
+        make_wheel(
+            created.index.folder, "differs", "1.0", tag=f"cp{minor.replace('.', '')}-none-any", requires=requires
+        )
+    created.widen_pythons()
+    created.ok("add", "tiny", "differs", "--no-create")
+    assert names(created, "tiny", "--python", HERE) == ["alpha", "beta", "native"]  # those that are installed
+    created.prefix.rename(created.prefix.with_name("away"))
+    assert names(created, "tiny", "--python", MINORS[0]) == ["alpha", "beta", "differs", "native"]
+    assert names(created, "tiny", "--python", MINORS[1]) == ["alpha", "beta", "differs", "gamma", "native"]
+    assert "gamma" not in created.ok("tree", "tiny", "--python", MINORS[0]).out
+    err = created.fails(2, "usage", "packages", "tiny", "--python", "3.1")
+    assert f"the lock of tiny has no Python 3.1 on {current_platform()}" in err
 
 
 def test_tree_grows_from_the_manifest(locked: Project) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.check_hosts import report, write
+from tests.support.each import each
 from tests.support.projects import call
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -175,7 +176,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("words", "status", "said"), REFUSED)
+@each("words, status, said", REFUSED)
 def test_what_does_not_fit_together_is_refused(words: tuple[str, ...], status: int, said: str) -> None:
     ended = call(*words)
     assert (ended.status, said in ended.err) == (status, True)

@@ -1,14 +1,18 @@
 """What `tenv create` asks the rules before it does anything."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tenv.sources.wheels.sdist_builds import built_folder
 from tests.support.check_hosts import report, write
+from tests.support.fakes import make_wheel
 from tests.support.found_by import led_json
 from tests.support.projects import Project, call
+from tests.support.torch_extension import Extension, House
 
 TWO = [
     {"path": "/usr/local/cuda-12.4", "found_by": led_json("CUDA_HOME"), "version": "12.4"},
@@ -51,6 +55,35 @@ def test_an_error_about_building_stops_it_before_anything_is_done(cuda: Project,
     ]
     assert not cuda.prefix.exists()
     assert cuda.lock.read_bytes() == text
+
+
+@pytest.mark.long
+def test_a_machine_without_a_compiler_takes_wheels_that_another_one_compiled(
+    project: Project, extension: Extension, on: Any
+) -> None:
+    project.edit('glibc = "2.17"', 'glibc = "2.17"\ncuda = "13.0"')
+    project.edit("platforms", 'pytorch = ">=2.9"\nplatforms')
+    make_wheel(project.index.folder, "torch", "2.9.1+cu130")
+    project.edit('torch = "2.1"', 'torch = "==2.9.1+cu130"')
+    project.manifest.write_text(f'{project.manifest.read_text()}\n[activation.env]\nTORCH_CUDA_ARCH_LIST = "9.0"\n')
+    house = House(project)
+    house.lock()
+    house.create()
+    without = on(compilers=[])
+    words = ("create", "tiny", "--locked", *without)
+    assert call(*words, "--prefix", str(project.folder / "before")).status == 4
+    house.lock()
+    shutil.rmtree(built_folder())
+    said = project.ok(*words).err
+    assert "warning[TE401]" in said
+    assert "vision 1.0: taken from" in said
+    house.folder.rename(house.folder.with_name("away"))
+    shutil.rmtree(built_folder())
+    ended = call(*words, "--prefix", str(project.folder / "after"))
+    assert ended.status == 4
+    assert "has no wheel of it: it is compiled here" in " ".join(ended.err.split())
+    assert "error[unfit-host]: PyTorch can't be built with `tiny` on this machine (TE401)" in ended.err
+    assert extension.builds == ["2.9.1+cu130"]
 
 
 def test_the_findings_are_in_the_envelope_of_the_error(cuda: Project, on: Any) -> None:

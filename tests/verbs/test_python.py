@@ -35,7 +35,7 @@ class FakeUv(Uv):
     here: list[Interpreter] = field(default_factory=list)
     fetched: list[str] = field(default_factory=list)
 
-    def interpreters(self, minors: Sequence[str]) -> list[Interpreter]:
+    def interpreters(self, minors: Sequence[str], *, for_others: bool = False) -> list[Interpreter]:  # noqa: ARG002
         return [one for one in self.here if one.version.major_minor in minors]
 
     def unselected(self, minor: str) -> Interpreter | None:

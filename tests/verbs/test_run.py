@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.each import each
 from tests.support.projects import Project
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="programs and interpreters are those of Linux")
@@ -43,8 +44,8 @@ def script(project: Project, data: bytes) -> str:
     return "./script"
 
 
-@pytest.mark.parametrize(
-    ("data", "said", "hint"),
+@each(
+    "data, said, hint",
     [
         (b"#!/nonexistent/python -u\n", "its interpreter `/nonexistent/python` does not exist", "-u`"),
         (b"#!/bin/sh\r\necho it\r\n", "its lines end as those of Windows, so `/bin/sh\\r` is its inter", "sed -i"),
@@ -89,3 +90,17 @@ def test_features_before_the_target_name_the_command_that_installs_them(project:
     for command in ("shell", "activate", "gdb"):
         said = project.fails(2, "usage", command, "tiny", "--with", "debug")
         assert "`tenv create TARGET --with FEATURES` installs features" in said
+
+
+def test_tests_of_a_checkout_without_a_built_torch_name_the_build(created: Project, tmp_path: Path) -> None:
+    checkout = tmp_path / "pytorch"
+    (checkout / "test").mkdir(parents=True)
+    (checkout / "torch" / "csrc").mkdir(parents=True)
+    for name in ("run_test.py", "test_nn.py"):
+        (checkout / "test" / name).write_text("")
+    said = f"warning: no torch is built in the environment of tiny: `tenv build tiny --pytorch {checkout}` does"
+    words = ("run", "tiny", "--", "python", str(checkout / "test" / "test_nn.py"))
+    assert said in created.run(*words).err
+    assert said not in created.run("run", "tiny", "--", "python", "-c", "'a/b'").err
+    (next(created.prefix.glob("lib/python3*/site-packages")) / "torch").mkdir()
+    assert said not in created.run(*words).err

@@ -13,6 +13,7 @@ from tenv.core.files import digest
 from tenv.sources.wheels.sdist_builds import built_folder
 from tests.support.fakes import make_wheel
 from tests.support.projects import HERE, Project, call
+from tests.support.rarely import first_fast
 from tests.support.source_trees import commit_all, git, pack_sdist, write_dynamic_tree, write_tree
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the environment's Python is called by its path")
@@ -66,9 +67,7 @@ def value(prefix: Path) -> str:
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
 
 
-def test_a_permitted_archive_is_locked_built_once_and_kept(
-    project: Project, sdist: Sdist, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_permitted_archive_is_locked_built_once_and_kept(project: Project, sdist: Sdist, tmp_path: Path) -> None:
     project.ok("lock", "tiny")
     assert sdist.builds == 0  # its PKG-INFO holds its requirements
     found = row(project)
@@ -83,6 +82,14 @@ def test_a_permitted_archive_is_locked_built_once_and_kept(
     project.ok("create", "tiny", "--frozen")
     project.ok("create", "tiny", "--offline", "--prefix", str(tmp_path / "second"))
     assert (value(tmp_path / "second"), sdist.builds) == ("one", 1)
+
+
+@pytest.mark.long
+def test_another_wheel_and_another_input_are_built_anew(
+    project: Project, sdist: Sdist, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.ok("create", "tiny")
+    assert sdist.builds == 1
     (kept,) = built_folder().glob("*/*.whl")
     kept.write_bytes(b"changed")
     project.ok("create", "tiny", "--prefix", str(tmp_path / "third"))
@@ -123,6 +130,11 @@ def test_a_list_permits_what_others_require(project: Project, sdist: Sdist) -> N
     said = " ".join(project.fails(5, "no-solution", "lock", "tiny").split())
     assert "user 1.0 requires vision: no index in use has a wheel of vision for linux-64, only a source archive" in said
     assert '`sdists = ["vision"]` at the top permits its build' in said
+    make_wheel(project.index.folder, "outer", "1.0", requires=["user"])
+    project.edit('user = "*"', 'outer = "*"')
+    said = " ".join(project.fails(5, "no-solution", "lock", "tiny").split())
+    assert "outer 1.0 requires user: user 1.0 requires vision: no index" in said
+    assert '`sdists = ["vision"]` at the top permits its build' in said
     project.edit("platforms", 'sdists = ["vision"]\nplatforms')
     project.ok("create", "tiny")
     assert (value(project.prefix), sdist.builds) == ("one", 1)
@@ -134,6 +146,7 @@ def test_an_archive_with_a_wheel_is_not_built(project: Project, sdist: Sdist) ->
     assert "source-trees" not in yaml.safe_load(project.lock.read_text())["tenv"]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux denies sockets")
 def test_a_build_that_wants_a_network_leaves_the_environment_as_it_was(project: Project, sdist: Sdist) -> None:
     project.edit('vision = { version = "*", build = true }', 'alpha = "*"')
@@ -201,7 +214,7 @@ def vision_row(archive: Path) -> str:
     )
 
 
-@pytest.mark.parametrize("static", [True, False])
+@pytest.mark.parametrize("static", first_fast([True, False]))
 def test_an_archive_of_another_lock_is_a_row_that_no_code_ran_for(
     project: Project, sdist: Sdist, *, static: bool
 ) -> None:
@@ -234,6 +247,7 @@ def test_an_archive_of_another_lock_is_a_row_that_no_code_ran_for(
         project.ok("create", "tiny", "--locked")
 
 
+@pytest.mark.long
 def test_a_repository_of_another_lock_is_a_row_at_its_commit(project: Project, tmp_path: Path) -> None:
     tree = write_tree(tmp_path / "vision")
     commit = commit_all(tree, "first")
@@ -255,6 +269,7 @@ def test_a_repository_of_another_lock_is_a_row_at_its_commit(project: Project, t
     assert not (project.folder / "locks" / "other.lock").exists()
 
 
+@pytest.mark.long
 def test_a_wheel_that_the_build_does_not_need_never_runs(project: Project, sdist: Sdist, tmp_path: Path) -> None:
     """A lock may name any wheel of the index; one with a .pth file would run in the build of a permitted archive."""
     seen = tmp_path / "planted"
@@ -277,6 +292,7 @@ def test_a_wheel_that_the_build_does_not_need_never_runs(project: Project, sdist
     assert not seen.exists()
 
 
+@pytest.mark.long
 def test_a_lock_alone_makes_no_code_run_by_any_command(project: Project, sdist: Sdist) -> None:
     project.ok("lock", "tiny")
     project.edit('{ version = "*", build = true }', '"*"')
@@ -296,6 +312,7 @@ def test_a_lock_alone_makes_no_code_run_by_any_command(project: Project, sdist: 
     assert sdist.builds == 0
 
 
+@pytest.mark.long
 def test_a_merge_keeps_the_rows_of_archives_and_builds_nothing(project: Project, sdist: Sdist) -> None:
     sdist.change("import base64", "import base64", static=False)
     (project.folder / "tenv.toml").touch()

@@ -56,6 +56,15 @@ def test_a_version_that_the_manifest_does_not_accept_does_not_fit(project: Proje
     assert "`tenv add tiny alpha` asks for it" in project.ok("search", "alpha", "tiny").err
 
 
+def test_a_range_chooses_among_the_versions(project: Project) -> None:
+    make_wheel(project.index.folder, "alpha", "0.9")
+    assert [row[1] for row in versions(project, "alpha<1", "tiny")] == ["0.9"]
+    assert [row[1] for row in versions(project, "alpha==1.0", "tiny")] == ["1.0"]
+    err = project.fails(2, "usage", "search", "alpha>2", "tiny")
+    assert "no version of alpha is >2; the newest is 1.0\nhint: `tenv search alpha tiny`" in err
+    assert "is no package with a range" in project.fails(2, "usage", "search", "alpha<<2", "tiny")
+
+
 def test_long_lists_are_cut_behind_a_version_that_fits(project: Project) -> None:
     for number in range(12):
         make_wheel(project.index.folder, "beta", f"2.{number}", tag="cp27-none-any")

@@ -72,7 +72,7 @@ def test_config_shows_who_says_so_and_changes_it(project: Project, monkeypatch: 
         "https://conda.example.org": ["https://a.example.org/c", "https://b.example.org/c"]
     }
     project.ok("config", "mirrors.https://conda.example.org", "--unset")
-    assert "example" not in config_file().read_text()
+    assert "mirrors" not in config_file().read_text()
     monkeypatch.setenv("TENV_OFFLINE", "1")
     assert project.ok("config", "--json").data["TENV_OFFLINE"] == {"value": True, "origin": "environment"}
 

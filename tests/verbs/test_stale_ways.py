@@ -132,7 +132,7 @@ def of_another_tenv(made: Checkout) -> None:
 
 
 def for_windows_alone(made: Checkout) -> None:
-    made.project.widen()
+    made.project.widen_platforms()
     made.project.ok("lock", "tiny")
     head, _, tail = made.project.lock.read_text().partition("  wheels:\n")
     before, _, windows = tail.partition("    win-64:\n")

@@ -1,80 +1,48 @@
 """Packages that are compiled against the target's torch: locked without their code, compiled aside, kept."""
 
 import hashlib
+import os
+import platform
+import re
+import shlex
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
+import tomli
 import yaml
 
+from tenv.builds.extension_plan import Asked, recorded, refusals
 from tenv.builds.record_extensions import __file__ as recorder
 from tenv.core.versions import Version
+from tenv.core.wheel_platforms import marker_values
 from tenv.facts.tables import load_facts
 from tenv.install.architectures import detected_archs
 from tenv.locks.lock import Lock, Wheel
+from tenv.locks.wheel_requirement import Torch, names_torch
 from tenv.sources.wheels.sdist_builds import built_folder
 from tests.support.fakes import make_wheel
 from tests.support.projects import HERE, Project, call
-from tests.support.source_trees import commit_all, pack_sdist, write_tree
+from tests.support.rarely import first_fast
+from tests.support.source_trees import commit_all, pack_sdist
+from tests.support.torch_extension import REQUEST, Extension, House, value
 
+OTHERS = [
+    *("define_macros=[]", "undef_macros=[]", "include_dirs=[]", "libraries=[]", "library_dirs=[]"),
+    *("extra_link_args=[]", "language=None"),
+]
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the environment's Python is called by its path")
-
-REQUEST = 'vision = { version = "*", build = true, isolation = false, requires = ["alpha>=1"] }'
 
 
 class Gpu(NamedTuple):
     """A GPU of this machine."""
 
     capability: Version
-
-
-class Extension:
-    """The source archive of `vision`, whose module gets the version of the torch that is there when it is built.
-
-    Attributes:
-        tree: Its files.
-        seen: The file to which each build adds that version.
-    """
-
-    def __init__(self, project: Project, folder: Path) -> None:
-        self.project, self.tree, self.seen = project, write_tree(folder / "vision"), folder / "seen"
-        for name, version in (("setuptools", "80.0"), ("ninja", "1.13"), ("torch", "2.1"), ("torch", "2.2")):
-            make_wheel(project.index.folder, name, version)
-        backend = self.tree / "backend" / "own_backend.py"
-        noted = f"        open({str(self.seen)!r}, 'a').write(torch.VERSION + '\\n')\n"
-        text = backend.read_text().replace("import base64", "import base64\nimport torch")
-        text = text.replace('"vision.py": file.read()', '"vision.py": f"VALUE = {torch.VERSION!r}\\n"')
-        backend.write_text(
-            text.replace('open(os.path.join("src", "vision.py")) as file:\n', f'open("PKG-INFO") as file:\n{noted}')
-        )
-        self.pack()
-
-    def pack(self) -> None:
-        """Pack the archive, whose metadata is not static."""
-        pack_sdist(self.tree, self.project.index.folder, static=False)
-
-    @property
-    def builds(self) -> list[str]:
-        """The torch of each build."""
-        return self.seen.read_text().split() if self.seen.is_file() else []
-
-
-@pytest.fixture
-def extension(project: Project, tmp_path: Path) -> Extension:
-    """The archive on the index, and a manifest that asks for it and for a torch."""
-    project.edit('native = "*"\n', "")
-    project.edit('alpha  = ">=1"', f'torch = "2.1"\n{REQUEST}')
-    project.edit(project.manifest.read_text().splitlines()[2], f'python = "{HERE}.*"')
-    return Extension(project, tmp_path)
-
-
-def value(prefix: Path) -> str:
-    words = [str(prefix / "bin" / "python"), "-c", "import alpha, vision; print(vision.VALUE)"]
-    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def test_each_torch_has_its_own_wheel_and_a_second_environment_takes_it(
@@ -99,9 +67,6 @@ def test_each_torch_has_its_own_wheel_and_a_second_environment_takes_it(
     project.edit('torch = "2.1"', 'torch = "2.2"')
     project.ok("create", "tiny")
     assert (value(project.prefix), extension.builds) == ("2.2", ["2.1", "2.2"])
-    project.edit('torch = "2.2"', 'torch = "2.1"')
-    project.ok("create", "tiny")
-    assert (value(project.prefix), extension.builds) == ("2.1", ["2.1", "2.2"])
 
 
 def test_an_archive_without_static_metadata_names_the_line_to_write(project: Project, extension: Extension) -> None:
@@ -110,6 +75,154 @@ def test_an_archive_without_static_metadata_names_the_line_to_write(project: Pro
     assert "vision-1.0.tar.gz leaves its requirements to its code, which does not run without torch" in said
     assert 'isolation = false, requires = ["alpha>=1"] }`' in said
     assert extension.builds == []
+
+
+def test_one_error_names_each_archive_without_static_metadata(project: Project, extension: Extension) -> None:
+    project.edit(', requires = ["alpha>=1"]', ', cxx = 20, archs = "9.0"')
+    shutil.copyfile(project.index.folder / "vision-1.0.tar.gz", project.index.folder / "kernels-1.0.tar.gz")
+    for name in ("kernels", "nowhere"):
+        project.ask_for(f'{name} = {{ version = "*", build = "always", isolation = false }}')
+    said = " ".join(project.fails(5, "no-solution", "lock", "tiny").split())
+    assert "kernels-1.0.tar.gz leaves its requirements" in said
+    assert "vision-1.0.tar.gz leaves its requirements" in said
+    assert "no index in use has a source archive of nowhere" in said
+    lines = tomli.loads("\n".join(re.findall(r"`(\w+ = .*?)` in the manifest", said)))
+    assert (lines["vision"]["cxx"], lines["vision"]["archs"]) == (20, "9.0")
+    assert lines["kernels"] == {"version": "*", "build": "always", "isolation": False, "requires": ["alpha>=1"]}
+    assert extension.builds == []
+
+
+@pytest.mark.long
+def test_the_line_to_write_is_toml_where_a_requirement_has_a_marker(project: Project, extension: Extension) -> None:
+    project.edit(', requires = ["alpha>=1"]', "")
+    pack_sdist(extension.tree, project.index.folder, requires='alpha>=1; python_version >= "3"', static=False)
+    (line,) = re.findall(
+        r"`(vision = .*?)` in the manifest", " ".join(project.fails(5, "no-solution", "lock", "tiny").split())
+    )
+    assert tomli.loads(line)["vision"]["requires"] == ["alpha>=1; python_version >= '3'"]
+    project.edit(REQUEST.replace(', requires = ["alpha>=1"]', ""), line)
+    project.ok("lock", "tiny")
+
+
+def wheel_beside(project: Project, local: str, requires: str = "alpha>=1", tag: str = "") -> None:
+    own = tag or f"cp{HERE.replace('.', '')}-cp{HERE.replace('.', '')}-linux_{platform.machine()}"
+    make_wheel(project.index.folder, "vision", f"1.0{local}", requires=[*filter(None, [requires])], tag=own)
+
+
+def test_a_wheel_of_the_index_for_this_torch_is_taken(project: Project, extension: Extension) -> None:
+    project.edit('torch = "2.1"', 'torch = "==2.9.1+cu128"')
+    for version in ("2.9.1+cu128", "2.9.1+cu126"):
+        make_wheel(project.index.folder, "torch", version)
+    for local in ("", "+pt29cu130", "+cu12torch2.8cxx11abitrue", "+torch2.9cpu", "+pt29cu128.stray"):
+        wheel_beside(project, local, "alpha>=1\nRequires-Dist: beta" if local.endswith("stray") else "alpha>=1")
+    said = " ".join(project.ok("lock", "tiny").err.split())
+    assert "nothing is compiled" not in said
+    assert "is not taken from the index: vision requires beta, which its row in the lock lacks" in said
+    wheel_beside(project, "+cu12torch2.9cxx11abitrue")
+    said = " ".join(project.ok("update", "tiny").err.split())
+    assert "vision: the index has a wheel that fits, nothing is compiled" in said
+    raw = project.lock.read_bytes()
+    data = yaml.safe_load(raw)
+    assert "source-trees" not in data["tenv"]
+    assert b"vision-1.0+cu12torch2.9cxx11abitrue" in raw.replace(b"%2B", b"+")
+    project.ok("lock", "tiny", "--check")
+    project.ok("update", "tiny", "alpha")
+    assert project.lock.read_bytes() == raw
+    project.ok("create", "tiny", "--locked")
+    assert extension.builds == []
+    good = project.manifest.read_text()
+    for words in ("build = true, cxx = 20", 'build = "always"'):
+        project.manifest.write_text(good.replace("build = true", words))
+        assert "the manifest requests to compile it" in " ".join(call("lock", "tiny", "--check").err.split())
+    assert "nothing is compiled" not in project.ok("lock", "tiny").err
+    assert "source-trees" in yaml.safe_load(project.lock.read_text())["tenv"]
+    project.manifest.write_text(good.replace("cu128", "cu126"))  # the major of CUDA is the same
+    assert "nothing is compiled" in project.ok("update", "tiny").err
+
+
+def test_a_requirement_that_nothing_satisfies_is_named(project: Project, extension: Extension) -> None:
+    """The message was that one request conflicts, with the hint to remove it."""
+    project.edit('requires = ["alpha>=1"]', 'requires = ["nowhere"]')
+    err = " ".join(project.fails(5, "no-solution", "lock", "tiny").split())
+    assert "requires nowhere, which no index in use has" in err
+    assert "these requests conflict" not in err
+    assert extension.builds == []
+
+
+def test_a_wheel_that_names_no_torch_is_no_answer_to_a_request_to_compile(
+    project: Project, extension: Extension
+) -> None:
+    """`tenv add --build --no-isolation` of a locked wheel found its lock up to date, and compiled nothing."""
+    wheel_beside(project, "")
+    project.edit(REQUEST, 'vision = "*"')
+    project.ok("lock", "tiny")
+    project.edit('vision = "*"', REQUEST)
+    assert "the manifest requests to compile it" in " ".join(
+        project.fails(7, "lock-stale", "lock", "tiny", "--check").split()
+    )
+    project.ok("lock", "tiny")
+    assert "source-trees" in yaml.safe_load(project.lock.read_text())["tenv"]
+    project.ok("lock", "tiny", "--check")
+
+
+def test_a_wheel_names_its_torch_and_its_cuda() -> None:
+    def named(version: str, torch: str, cuda: str | None, *requires: str) -> bool:
+        values = marker_values("linux-64", "3.12")
+        return names_torch(version, requires, values, Torch(torch, Version(cuda) if cuda else None))
+
+    here = "2.11.0+cu130", "13.0"
+    for local in ("pt211cu130", "cu130torch2.11", "cu13torch2.11cxx11abiTRUE", "torch2.11.0.cu13.0", "torch2110cu130"):
+        assert named(f"1.0+{local}", *here), local
+    for local in (
+        *("", "cu130", "torch2.11", "pt21cu130", "pt211cu128", "pt211cu13.2", "pt210cu130", "torch2.11.1cu130"),
+        *(
+            "pt211cpu",
+            "cu130torch2.11cxx11abiFALSE",
+            "pt211rocm7.0",
+            "torch2.11torch2.10cu130",
+            "cu130.20260101",
+            "opt211cu130",
+        ),
+    ):
+        assert not named(f"1.0+{local}", *here), local
+    assert named("1.0+cu130", *here, "torch==2.11.0")
+    assert named("1.0+cu130", *here, "torch==2.11.*")
+    assert named("1.0", *here, "torch==2.11.0+cu130")
+    for version, requires in (
+        ("1.0", "torch==2.11.0"),  # nothing names its CUDA
+        ("1.0+cu130", "torch>=2.11"),
+        ("1.0+cu130", "torch==2.10.0"),
+        ("1.0+pt211cu130", "torch<2.11"),
+        ("1.0+cu130", "torch==2.11.0; sys_platform == 'win32'"),
+    ):
+        assert not named(version, *here, requires), (version, requires)
+    assert named("1.0+pt211cpu", "2.11.0+cpu", None)
+    assert not named("1.0+pt211", "2.11.0", None)
+    assert not named("1.0+pt211cpu", "2.11.0+rocm7.0", None)
+    assert not named("1.0+pt211cu130", "2.11.0", None)
+    assert not named("1.0+cu126torch2.6cxx11abiTRUE", "2.6.0", "12.6")  # the index's 2.6.0 has the old ABI
+
+
+def test_a_typed_request_has_its_keys_and_pixi_gets_them(
+    project: Project, extension: Extension, tmp_path: Path
+) -> None:
+    project.edit(f"\n{REQUEST}", "")
+    said = project.fails(5, "no-solution", "add", "tiny", "vision", "--build", "--no-build-isolation")
+    (command,) = re.findall(r"hint: `tenv (.*?)`", said)
+    assert command == "add tiny --build --no-isolation --requires 'alpha>=1' vision"
+    project.ok(*shlex.split(command), "--cxx", "20", "--archs", "9.0")
+    line = (
+        'vision = {version = "*", build = true, isolation = false, requires = ["alpha>=1"], cxx = 20, archs = "9.0"}\n'
+    )
+    assert line in project.manifest.read_text()
+    project.ok("add", "tiny", "vision>=1")  # the keys stay
+    assert line.replace("*", ">=1") in project.manifest.read_text()
+    assert extension.builds == []
+    said = call("export", "pixi", "tiny", "--output", str(tmp_path / "pixi")).err
+    assert all(f"`{key}` of vision" in said for key in ("requires", "cxx", "archs")), said
+    assert 'no-build-isolation = ["vision"]' in (tmp_path / "pixi" / "pixi.toml").read_text()
+    project.ok("add", "tiny", "vision", "--build", "--no-isolation", "--requires", "")
+    assert "requires = []" in project.manifest.read_text()
 
 
 def test_a_lock_permits_nothing_that_the_manifest_does_not(project: Project, extension: Extension) -> None:
@@ -129,6 +242,7 @@ def test_a_lock_permits_nothing_that_the_manifest_does_not(project: Project, ext
     assert call("create", "tiny", "--frozen").status == 7  # nothing requests it, so nothing permits its code
 
 
+@pytest.mark.long
 def test_no_wheel_that_the_build_does_not_need_is_installed(project: Project, extension: Extension) -> None:
     pyproject = extension.tree / "pyproject.toml"
     pyproject.write_text(pyproject.read_text().replace("requires = []", 'requires = ["Ninja>=1.13"]'))
@@ -154,6 +268,7 @@ def test_no_wheel_that_the_build_does_not_need_is_installed(project: Project, ex
     assert (ran.exists(), extension.builds) == (False, [])
 
 
+@pytest.mark.long
 def test_each_variable_that_decides_on_the_code_is_an_input(
     project: Project, extension: Extension, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,6 +288,14 @@ def test_each_variable_that_decides_on_the_code_is_an_input(
     assert builds(2) == 3
     monkeypatch.setenv("NVCC_PREPEND_FLAGS", "-G")
     assert builds(3) == 4
+    program = folder("bin") / "c++"
+    program.parent.mkdir()
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    for number, text in ((5, "#!/bin/sh\n"), (6, "#!/bin/sh\n# another release\n")):
+        program.write_text(text)
+        program.chmod(0o755)
+        assert builds(number) == number
+        assert builds(number + 10) == number  # the second environment takes it
 
 
 def test_the_architectures_of_the_detected_gpus_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,9 +339,9 @@ def test_a_failed_build_leaves_the_environment_as_it_was(project: Project, exten
     good = backend.read_text()
     url = project.index.url + "/alpha/"
     fetches = f"import urllib.request; urllib.request.urlopen({url!r})"
-    for fault, why in (
-        ("raise ValueError('no compiler here')", "no compiler here"),
-        (fetches, "Operation not permitted"),
+    for fault, why, words in (
+        ("raise ValueError('no compiler here')", "no compiler here", "can't be compiled"),
+        (fetches, "Operation not permitted", "its build downloads, which has no digest"),
     ):
         backend.write_text(
             good.replace(
@@ -230,6 +353,7 @@ def test_a_failed_build_leaves_the_environment_as_it_was(project: Project, exten
         project.ok("update", "tiny")
         said = " ".join(project.fails(8, "environment-broken", "create", "tiny").split())
         assert "vision 1.0 can't be compiled, and the environment is as it was" in said
+        assert words in said
         assert why in next(built_folder().glob("vision-*.log")).read_text()
         assert project.state()["state"] == "ready"
     backend.write_text(good)
@@ -278,7 +402,11 @@ def test_wrong_requests_name_their_key(project: Project) -> None:
         ('{ version = "*", isolation = false }', "`build = true` permits the build"),
         ('{ version = "*", build = true, requires = ["torch"] }', "is for a package with `isolation = false`"),
         ('{ version = "*", build = true, isolation = false, requires = ["--pre"] }', "`--pre` is no requirement"),
+        ('{ version = "*", build = "always" }', "`always` is for a package with `isolation = false`"),
+        ('{ version = "*", build = "never", isolation = false }', '`never` is none of true, false and "always"'),
         ('{ version = "*", build = true, isolation = false, cxx = 18 }', "`18` is none of 14, 17, 20, 23"),
+        ('{ version = "*", build = true, isolation = false, archs = "sm_90" }', "`sm_90` is no list such as"),
+        ('{ version = "*", build = true, archs = "9.0" }', "is for a package with `isolation = false`"),
         ('{ path = "../vision", editable = true, isolation = false }', "a folder with `editable`"),
     ):
         good = project.manifest.read_text()
@@ -288,7 +416,8 @@ def test_wrong_requests_name_their_key(project: Project) -> None:
         project.manifest.write_text(good)
 
 
-def test_a_setup_py_is_recorded_and_compiles_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", first_fast([False, True]))
+def test_a_setup_py_is_recorded_and_compiles_nothing(tmp_path: Path, every: bool) -> None:
     (tmp_path / "a.cpp").touch()
     setup = (
         "from setuptools import Extension, setup\n"
@@ -296,17 +425,132 @@ def test_a_setup_py_is_recorded_and_compiles_nothing(tmp_path: Path) -> None:
     )
     words = [sys.executable, recorder]
 
-    def recorded(text: str) -> object:
+    def record(text: str) -> Any:
         (tmp_path / "setup.py").write_text(text)
         done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
         return yaml.safe_load(done.stdout.splitlines()[-1])
 
     flags = {"cxx": ["-O3"], "nvcc": ["-std=c++17"]}
-    row = {"name": "it._C", "sources": ["a.cpp", "b.cu"], "missing": ["b.cu"], "flags": flags}
-    assert recorded(setup.replace("ARGS", repr(flags))) == {"extensions": [row]}
-    assert recorded("raise NotImplementedError('Cuda is not available')") == {
+    row = {"name": "it._C", "sources": ["a.cpp", "b.cu"], "missing": ["b.cu"], "flags": flags, "others": OTHERS}
+    loud = "import atexit, os\natexit.register(print, 'bye')\nos.system('echo of a program')\nprint('of python')\n"
+    found = record(loud + setup.replace("ARGS", repr(flags)))
+    rest = {"ninja": False, "archs": "", "absent": [], "gone": [], "requires": []}
+    assert found == {**rest, "extensions": [row]}
+    assert record("raise NotImplementedError('Cuda is not available')") == {
         "error": "NotImplementedError: Cuda is not available"
     }
-    assert recorded("") == {"error": "it does not call setup"}
-    loud = "import atexit, os\natexit.register(print, 'bye')\nos.system('echo of a program')\nprint('of python')\n"
-    assert recorded(loud + setup.replace("ARGS", repr(flags))) == {"extensions": [row]}
+    scm = "from setuptools import setup\nsetup(name='it', setup_requires=['no_such_scm>=2'], use_scm_version=True)\n"
+    assert record(scm) == {**rest, "extensions": [], "absent": ["no_such_scm"]}
+    needs = scm.replace("use_scm_version=True", "install_requires=['torch', 'einops>=0.7']")
+    assert record(needs)["requires"] == ["torch", "einops>=0.7"]
+    (tmp_path / "pyproject.toml").write_text("[project]\ndependencies = []\n")
+    assert record(needs)["requires"] is None
+    (tmp_path / "pyproject.toml").unlink()
+    if not every:
+        return
+    assert record("") == {"error": "it does not call setup"}
+    assert record(scm.replace(", use_scm_version=True", ""))["absent"] == []  # setuptools goes without it
+    assert record(scm.replace("no_such_scm>=2", "setuptools"))["absent"] == []
+
+
+def test_a_setup_py_that_downloads_before_it_calls_setup_is_stopped_and_named(tmp_path: Path) -> None:
+    facts, environ = load_facts(), {"PATH": os.environ["PATH"]}
+    for code in (
+        "import urllib.request\nurllib.request.urlopen('http://127.0.0.1:9/torch.whl')\n",
+        "import subprocess, sys\nwords = 'import socket; socket.create_connection((\"127.0.0.1\", 9))'\n"
+        "subprocess.run([sys.executable, '-c', words], check=True)\n",
+    ):
+        (tmp_path / "setup.py").write_text(f"{code}from setuptools import setup\nsetup(name='it')\n")
+        record = recorded(Path(sys.executable), environ, tmp_path)
+        reasons = [*refusals(record, Asked("it", 0, ""), None, None, facts.cuda_gpu_arch)]
+        assert "its setup.py downloads" in reasons[0][0], record
+        assert "Operation not permitted" in reasons[-1][0], record
+
+
+@pytest.mark.long
+def test_two_builds_without_a_network_have_the_same_record(project: Project, extension: Extension) -> None:
+    backend = extension.tree / "backend" / "own_backend.py"
+    text = backend.read_text()  # a module with the order of a set, and the day of the build
+    made = 'f"VALUE = {torch.VERSION!r}\\nORDER = {[*set(map(str, range(99)))]!r}\\nDAY = {day!r}\\n"'
+    text = text.replace('f"VALUE = {torch.VERSION!r}\\n"', made)
+    text = text.replace(
+        "import torch", 'import os, time, torch\nday = os.environ.get("SOURCE_DATE_EPOCH", time.time())'
+    )
+    backend.write_text(text)
+    extension.pack()
+    project.ok("lock", "tiny")
+    records = []
+    for number in range(2):
+        project.ok("create", "tiny", "--locked", "--prefix", str(project.folder / f"made{number}"))
+        (wheel,) = built_folder().glob("*/vision-*.whl")
+        with zipfile.ZipFile(wheel) as opened:
+            records.append(opened.read("vision-1.0.dist-info/RECORD"))
+        shutil.rmtree(built_folder())
+    assert len(extension.builds) == 2
+    assert records[0] == records[1]
+
+
+@pytest.mark.long
+def test_another_machine_takes_the_wheel_that_the_lock_names_and_no_other_bytes(
+    project: Project, extension: Extension, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house = House(project)
+    house.lock()
+    assert (house.pins, house.folder.exists()) == ([], False)
+    assert "is in" in house.create()
+    said = house.lock()
+    sha256 = hashlib.sha256(house.wheel.read_bytes()).hexdigest()
+    assert house.pins == [f"{HERE} sha256:{sha256}"], said
+    raw = project.lock.read_bytes()
+    house.lock()
+    project.ok("lock", "tiny", "--check")
+    assert project.lock.read_bytes() == raw
+    assert "vision 1.0: taken from" in house.create()
+    assert extension.builds == ["2.1"]
+    monkeypatch.setenv("CFLAGS", "-O1")
+    assert "your variables decide on its code" in house.create()
+    monkeypatch.delenv("CFLAGS")
+    good = house.wheel.read_bytes()
+    house.wheel.write_bytes(good + b"more")
+    assert "has other bytes than the lock names: it is compiled here" in house.create()
+    house.wheel.write_bytes(good)
+    text = house.map.read_text()
+    for old, new, why in (
+        (sha256, "0" * 64, "names another wheel"),
+        (f'"{house.wheel.name}"', f'"../{house.wheel.parent.name}/{house.wheel.name}"', "has no wheel of it"),
+        ('"schema": 1', '"schema": 2', "is no map of a wheelhouse of schema 1"),
+        ("{", "[", "can't be read"),
+    ):
+        house.map.write_text(text.replace(old, new))
+        assert why in house.create(), (old, new)
+    house.map.write_text(text)
+    assert len(extension.builds) == 7
+    house.folder.rename(house.folder.with_name("away"))
+    house.lock()
+    assert project.lock.read_bytes() == raw  # a machine without the folder changes no row
+
+
+@pytest.mark.long
+def test_no_wheel_is_locked_that_others_could_have_written(project: Project, extension: Extension) -> None:
+    house = House(project)
+    house.lock()
+    house.create()
+    for place in (house.folder, house.wheel):
+        mode = place.stat().st_mode
+        place.chmod(0o777)
+        said = house.lock()
+        assert "an" in said
+        assert "other user" in said
+        assert house.pins == []
+        place.chmod(mode)
+    good = house.wheel.read_bytes()
+    house.wheel.write_bytes(good + b"more")
+    assert "has other bytes than wheelhouse.json names, so it is not locked" in house.lock()
+    assert house.pins == []
+    house.wheel.write_bytes(good)
+    house.lock()
+    assert len(house.pins) == 1
+    project.edit('torch = "2.1"', 'torch = "2.2"')
+    house.lock()
+    assert house.pins == []  # it was compiled against another torch
+    assert extension.builds == ["2.1"]

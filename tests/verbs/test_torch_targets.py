@@ -90,7 +90,7 @@ BEFORE_13 = (
 """Torches of the index, the CUDA runtime that each pins, its release; 2.5 is as 2.6, and 2.8 and 2.9 are as 2.10."""
 
 
-@pytest.mark.parametrize(("torch", "runtime", "release"), first_fast(BEFORE_13, several=True))
+@pytest.mark.parametrize(("torch", "runtime", "release"), first_fast(BEFORE_13, 0, several=True))
 def test_before_cuda_13_the_toolkit_is_archives(
     torch: str, runtime: str, release: str, project: Project, served: Server
 ) -> None:
@@ -185,6 +185,8 @@ def test_a_target_of_conda_takes_the_parts_of_conda_forge() -> None:
         ("2.9", "linux-aarch64", "2.9.*", ">=3.10,<3.15", "cu128"),
         ("2.15", "win-64", "2.15.*", ">=3.11,<3.16", "cu132"),
         ("2.99", "linux-64", "2.99.*", ">=3.11,<3.16", ""),
+        ("2.9+cpu", "linux-64", "2.9.*", ">=3.10,<3.15", "cpu"),
+        ("cpu", "linux-aarch64", "2.15.*", ">=3.11,<3.16", "cpu"),
     ],
 )
 def test_the_torch_that_a_word_means(word: str, platform: str, torch: str, python: str, label: str) -> None:
@@ -192,8 +194,8 @@ def test_the_torch_that_a_word_means(word: str, platform: str, torch: str, pytho
     assert (found.version, found.python, found.label) == (torch, python, label)
 
 
-@each("word", ["2.1", "2.9+cpu", "2.9+rocm6.4", "nothing/here"])
-def test_a_word_that_means_no_torch_with_cuda(word: str, tmp_path: Path) -> None:
+@each("word", ["2.1", "2.9+xpu", "2.9+rocm6.4", "nothing/here"])
+def test_a_word_that_means_no_torch_for_cuda_or_cpus(word: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         torch_request(word, FACTS, "linux-64", tmp_path)
 
@@ -212,14 +214,21 @@ def test_the_newest_torch_is_one_that_the_driver_runs(
     assert (driver or "there is no driver") in request.why
 
 
+def test_init_names_the_torch_that_it_chose(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(HostDriver, "detect", lambda: None)
+    said = project.ok("init", "ext", "--torch").err
+    assert "note: torch 2.15: the newest that this tenv knows; there is no driver, and `--torch cpu` takes one" in said
+    assert "note: torch" not in project.ok("init", "named", "--torch", "2.14").err
+
+
 def test_a_target_has_the_torch_of_an_environment(tmp_path: Path) -> None:
     site = make_venv(tmp_path / ".venv", make_base(tmp_path / "base"))
     make_torch(site, torch_files("2.9.1+cu126", cuda="12.6"))
     request = torch_request(".venv", FACTS, "linux-64", tmp_path)
     assert (request.version, request.python, request.label) == ("2.9.1", "3.12.*", "cu126")
     make_torch(site, torch_files("2.9.1+cpu", cuda=None))
-    with pytest.raises(UsageError, match="so no CUDA toolkit fits"):
-        torch_request(".venv", FACTS, "linux-64", tmp_path)
+    request = torch_request(".venv", FACTS, "linux-64", tmp_path)
+    assert (request.version, request.python, request.label) == ("2.9.1", "3.12.*", "cpu")
 
 
 @each("version", ["2.16.0a0+git1234567", "2.16.0.dev20261101+cu132"])
@@ -253,6 +262,16 @@ def test_what_init_writes_can_be_read(tmp_path: Path) -> None:
         assert [index.url for index in manifest.indexes] == (
             ["https://download.pytorch.org/whl/cu126"] if request.label else []
         )
+    path.write_text(
+        manifest_text(
+            torch_request("cpu", FACTS, "linux-64", tmp_path),
+            FACTS, name="e", platform="linux-64", schema="s.json", beside=False,
+        )
+    )  # fmt: skip
+    manifest = read_manifest("e", path, lambda _: path)
+    assert manifest.requirements == Requirements(None, Version("2.28"))
+    assert [index.url for index in manifest.indexes] == ["https://download.pytorch.org/whl/cpu"]
+    assert manifest.wheels["torch"].index == "pytorch-cpu"
     exact = torch_request("2.14.1", FACTS, "linux-64", tmp_path)
     with pytest.raises(UsageError, match=r"2\.14\.0 of the same minor has 0\.29\.0"):
         manifest_text(exact, FACTS, name="e", platform="linux-64", schema="s.json", beside=True)

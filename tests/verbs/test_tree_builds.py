@@ -39,6 +39,7 @@ def value(project: Project) -> str:
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", first_fast(_KINDS))
 def test_a_ready_environment_outlives_a_build_that_fails(project: Project, tree: Path, kind: str) -> None:
     if kind == "repository":
@@ -109,6 +110,7 @@ def test_nothing_is_built_twice(project: Project, tree: Path, tmp_path: Path, ki
     assert calls.read_text() == "built\n"
 
 
+@pytest.mark.long
 def test_a_commit_is_built_once_for_two_environments(project: Project, tree: Path, tmp_path: Path) -> None:
     seen, backend = tmp_path / "seen", tree / "backend" / "own_backend.py"
     noted = f"open({str(seen)!r}, 'a').write('built\\n')"
@@ -127,6 +129,7 @@ def test_a_commit_is_built_once_for_two_environments(project: Project, tree: Pat
     project.ok("verify", "tiny")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux denies sockets")
 def test_the_build_of_a_commit_gets_no_network(project: Project, tree: Path) -> None:
     backend = tree / "backend" / "own_backend.py"
@@ -139,6 +142,7 @@ def test_the_build_of_a_commit_gets_no_network(project: Project, tree: Path) -> 
     assert "its build wants a network, which a build of a locked source archive or commit does not get" in said
 
 
+@pytest.mark.long
 def test_the_origin_of_an_editable_package_is_its_folder(project: Project, tree: Path) -> None:
     ask(project, tree, "editable")
     project.ok("create", "tiny")

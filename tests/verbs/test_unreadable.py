@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv.core.unreadable import closed_to_others
+from tenv.core.other_users import closed_to_others
 from tenv.install import make
 from tests.support.projects import HERE, Ended, Project
 from tests.support.rarely import first_fast

@@ -88,6 +88,7 @@ def test_they_stay_when_an_environment_is_brought_up_to_date(toolkit: Project, w
     assert {*mine} == {*toolkit.ok("verify", "tiny", "--no-probes", "--json").data["integrity"]["extra"]}
 
 
+@pytest.mark.long
 def test_they_stay_when_an_interrupted_environment_is_finished(toolkit: Project) -> None:
     mine = plant(toolkit)
     interrupt(toolkit)

@@ -154,10 +154,10 @@ def test_a_probe_that_fails_ends_with_status_1_and_shows_its_log(created: Projec
 
 
 def test_a_module_that_can_not_be_imported_is_named(created: Project) -> None:
-    (created.site() / "beta.py").write_text("import nowhere\n")
+    (created.site() / "beta.py").write_text("raise RuntimeError('not here')\n")
     ended = call("verify", "tiny")
     assert ended.status == 8
-    assert "beta: ModuleNotFoundError: No module named 'nowhere'" in ended.out
+    assert "beta: RuntimeError: not here" in ended.out
 
 
 def test_without_a_compiler_it_is_said(created: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

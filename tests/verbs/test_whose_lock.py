@@ -63,8 +63,8 @@ def test_an_update_that_finds_nothing_newer_writes_no_copy(built_in: Project) ->
     ):
         ended = built_in.ok(*words, "--json")
         assert (ended.data["changed"], ended.data["path"]) == (False, str(built_in.lock))
-        assert f"{built_in.lock} is up to date" in built_in.ok(*words).err
         assert not own_lock().exists()
+    assert f"{built_in.lock} is up to date" in built_in.ok("update", "--user", "tiny").err
 
 
 def test_targets_show_and_create_say_whose_counts(built_in: Project) -> None:
@@ -104,12 +104,13 @@ def test_in_a_project_the_lock_of_a_built_in_target_is_the_project_s(
     assert not Path("locks/tiny.lock").exists()
 
 
-def test_import_outside_a_project_needs_user(built_in: Project) -> None:
+def test_import_outside_a_project_makes_one_or_needs_user(built_in: Project) -> None:
     Path("environment.yml").write_text("name: theirs\ndependencies: [python=3.11]\n")
-    err = built_in.fails(2, "usage", "import", "environment.yml")
-    assert "`tenv import --user` does that" in err
     built_in.ok("import", "--user", "environment.yml")
     assert (own_lock().parents[1] / "manifests" / "theirs.toml").is_file()
+    assert not Path("manifests").exists()
+    assert f"{Path.cwd()} is a project now" in built_in.ok("import", "environment.yml").err
+    assert Path("manifests/theirs.toml").is_file()
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ def test_a_feature_is_added_to_listed_run_with_and_dropped_from(project: Project
 
 
 def test_a_package_is_dropped_from_the_named_feature_and_platform_alone(project: Project) -> None:
-    project.widen()
+    project.widen_platforms()
     places = ("feature.one", "feature.one.platform.win-64", "feature.two")
     text = "".join(f'[{place}.pypi-dependencies]\ngamma = "*"\n' for place in places)
     project.manifest.write_text(project.manifest.read_text() + text)
@@ -87,8 +87,9 @@ def test_the_address_of_a_file_here_is_its_path(project: Project) -> None:
         parse_request(f"far @ {wheel.as_uri()}", "tiny", NO_SITE)
 
 
+@pytest.mark.long
 def test_a_package_of_one_platform_is_asked_for_there(project: Project) -> None:
-    project.widen()
+    project.widen_platforms()
     project.ok("add", "tiny", "gamma", "--platform", "linux-aarch64")
     assert '[platform.linux-aarch64.pypi-dependencies]\ngamma = "*"\n' in project.manifest.read_text()
     here = current_platform()
@@ -109,10 +110,11 @@ def test_a_package_of_one_platform_is_asked_for_there(project: Project) -> None:
         (AddOptions(branch="main"), TREE, {"branch": "main"}),
         (AddOptions(tag="v1.0"), TREE, {"tag": "v1.0"}),
         (AddOptions(rev="0" * 40), TREE, {"rev": "0" * 40}),
+        (AddOptions(tag="v1.0", no_isolation=True), TREE, {"tag": "v1.0"}),
     ],
 )
 def test_a_revision_is_written_with_its_kind(options: AddOptions, typed: str, given: dict[str, str]) -> None:
-    found = options.placed(parse_request(typed, "tiny", NO_SITE), typed)
+    found = options.placed(parse_request(typed, "tiny", NO_SITE), typed, "tiny")
     assert found.tree is not None
     assert found.tree.given() == {"git": "https://example.com/vision", **given}
 
@@ -125,11 +127,17 @@ def test_a_revision_is_written_with_its_kind(options: AddOptions, typed: str, gi
         (AddOptions(tag="v1"), f"{TREE}@main", "`main` names the revision already"),
         (AddOptions(rev="a..b"), TREE, "is not the name of a branch, a tag or a commit"),
         (AddOptions(editable=True), "numpy", "is no folder"),
+        (AddOptions(cxx="20"), "numpy", "--cxx is for packages with --no-isolation"),
+        (AddOptions(archs="9.0"), "numpy", "--archs is for packages with --no-isolation"),
+        (AddOptions(requires=("scipy",)), "numpy", "--requires is for packages with --no-isolation"),
+        (AddOptions(no_isolation=True), "numpy", "compiles it from its source archive"),
+        (AddOptions(build=True), TREE, "is built without --build"),
+        (AddOptions(build=True), "https://example.org/a-1.0-py3-none-any.whl", "is a wheel, which is not built"),
     ],
 )
 def test_an_option_that_does_not_fit_is_refused(options: AddOptions, typed: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        options.placed(parse_request(typed, "tiny", NO_SITE), typed)
+        options.placed(parse_request(typed, "tiny", NO_SITE), typed, "tiny")
 
 
 def test_a_command_works_in_the_folder_of_c(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,6 +151,7 @@ def test_a_command_works_in_the_folder_of_c(project: Project, tmp_path: Path, mo
     assert call("--json", "-C", str(project.folder), "show", "tiny").data["name"] == "tiny"
     for words in (("-C", "nosuch", "show"), ("-C",)):
         assert project.fails(2, "usage", *words).endswith("hint: `tenv -C DIR COMMAND` works in DIR\n")
+    assert "-C lacks DIR" in project.fails(2, "usage", "-C")
 
 
 def test_the_version_has_an_envelope(project: Project) -> None:

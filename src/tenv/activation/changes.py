@@ -16,7 +16,7 @@ from tenv.core.errors import EnvironmentBrokenError
 from tenv.core.file_content import read_text
 from tenv.targets.variable_requests import VARIABLE_PATTERN, Action
 
-__all__ = ["ACTIVATION", "GIVEN", "Action", "Activation", "Change", "Watch", "is_own", "read_activation"]
+__all__ = ["Action"]
 
 ACTIVATION = "activation.json"
 """The file with it, among tenv's notes in an environment."""

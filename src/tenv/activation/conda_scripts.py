@@ -18,8 +18,6 @@ from tenv.core.dataclass import dataclass
 from tenv.core.files import read_regular
 from tenv.targets.variable_requests import variable_fault
 
-__all__ = ["Decision", "Effect", "decide", "run_scripts"]
-
 _SECONDS = 10.0
 _MOST = 4 << 20
 """Maximum bytes of a script's variables."""

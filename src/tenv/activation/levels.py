@@ -19,8 +19,6 @@ from dataclasses import replace
 from tenv.activation.changes import Action, Activation, is_own
 from tenv.targets.variable_requests import VARIABLE_PATTERN
 
-__all__ = ["activated", "deactivated", "edits", "level_of", "without_active_lists"]
-
 
 def level_of(environ: Mapping[str, str]) -> int:
     """Return the number of activations of a shell."""

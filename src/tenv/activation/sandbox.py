@@ -19,8 +19,6 @@ import signal
 import sys
 import time
 
-__all__: list[str] = []
-
 SECONDS = "TENV_SANDBOX_SECONDS"
 SAYS = "tenv-sandbox: not denied:"
 

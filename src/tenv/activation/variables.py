@@ -17,8 +17,6 @@ from tenv.targets.manifest import Manifest
 from tenv.targets.variable_requests import DERIVED, separator_of
 from tenv.toolchain.discover import Toolchain
 
-__all__ = ["Archs", "derive", "jobs"]
-
 _GIB = 1 << 30
 
 CUDA_JOB_BYTES = 4.5 * _GIB

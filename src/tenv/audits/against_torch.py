@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from tenv.audits.audited_tree import open_tree
-from tenv.audits.library import AuditedFile, GpuArch, Needs, audit_finding, torch_symbols
+from tenv.audits.library import AuditedFile, Needs, audit_finding, torch_symbols
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.dataclass import dataclass
 from tenv.core.elf import CxxAbi, ElfFaultError, open_elf
+from tenv.core.size_text import some_of
+from tenv.facts.cuda_gpu_arch import GpuArch
 from tenv.host.installed_torch import InstalledTorch
 from tenv.host.interface import Fact, Missing
 from tenv.host.torch_files import TorchPlace
-
-__all__ = ["TorchAudit", "audit_against_torch", "libraries_of_torch"]
 
 _NAMED = 5
 _LIBRARIES = ("libc10*.so*", "libtorch*.so*", "libshm.so*")
@@ -138,14 +138,13 @@ def _symbols(wanted: Iterable[str], missing: frozenset[str] | None, torch: Insta
     if not missing:
         return
     names = sorted(missing)
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     yield audit_finding(
         "TE013",
         Severity.ERROR,
         f"torch {torch.label}",
         f"lacks {len(names)} of the {len(set(wanted))} symbols that the extension wants of torch: its import fails "
         "with `undefined symbol`",
-        f"{', '.join(names[:_NAMED])}{more}",
+        some_of(names, _NAMED),
         "the dynamic symbols of both (System V ABI, chapter 5)",
         f"a wheel for torch {torch.release}, or a build: pip install --no-build-isolation --no-binary NAME NAME",
     )

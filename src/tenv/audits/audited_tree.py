@@ -23,9 +23,6 @@ from tenv.core.elf import MAGIC
 from tenv.core.errors import UsageError
 from tenv.core.names import is_wheel
 
-__all__ = ["HINT", "AuditedKind", "AuditedTree", "TreePart", "open_tree"]
-
-
 _MOST_FILES = 200_000
 _MOST_BYTES = 16 << 30
 """The largest library that is read, and the most that is decompressed of one wheel: the largest torch has 3 GiB."""

@@ -1,22 +1,18 @@
 """tenv's note on a build, beside it or in its package, compared with the build and its target."""
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from tenv.audits.audited_tree import AuditedKind, AuditedTree, read_note
-from tenv.audits.library import AuditedFile, GpuArch, Needs, audit_finding
+from tenv.audits.library import AuditedFile, Needs, audit_finding
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.dataclass import dataclass
 from tenv.core.names import infos_of
 from tenv.environment.built_torch import NOTE
-
-__all__ = ["BuildNote", "architecture_findings", "asked_codes", "find_note", "lock_findings", "note_of"]
-
-_ARCH = re.compile(r"(\d{1,3})\.(\d)([af]?)(\+PTX)?", re.IGNORECASE)
+from tenv.facts.cuda_gpu_arch import GpuArch, asked_codes, unserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,19 +88,31 @@ def _time(path: Path) -> float:
         return 0.0
 
 
-def asked_codes(text: str) -> tuple[set[GpuArch], set[GpuArch]]:
-    """Return the machine code and the PTX that a TORCH_CUDA_ARCH_LIST asks for; words such as ``Ampere`` are left out.
+@dataclass(frozen=True, slots=True)
+class ServedCode:
+    """The GPU code of libraries, compared with the architectures that were asked for.
 
-    Source: ``torch.utils.cpp_extension._get_cuda_arch_flags`` and cmake/Modules_CUDA_fix of PyTorch.
+    Attributes:
+        there: The architectures with machine code.
+        lacking: The architectures asked for that neither machine code nor PTX of the libraries serves.
+        none: Whether there is no GPU code at all.
     """
-    cubin, ptx = set(), set()
-    for word in re.split(r"[;\s,]+", text):
-        match = _ARCH.fullmatch(word)
-        if match:
-            code = GpuArch(int(match[1]) * 10 + int(match[2]), match[3].lower())
-            cubin.add(code)
-            ptx |= {code} if match[4] else set()
-    return cubin, ptx
+
+    there: tuple[GpuArch, ...]
+    lacking: tuple[GpuArch, ...]
+    none: bool
+
+    @property
+    def words(self) -> str:
+        """The architectures with machine code, in words."""
+        return ", ".join(f"sm_{code}" for code in self.there) or "none"
+
+
+def gpu_code(libraries: list[AuditedFile], asked: str) -> ServedCode:
+    """Return the GPU code of libraries, and the architectures of a TORCH_CUDA_ARCH_LIST that it does not serve."""
+    cubin = {code for row in libraries for code in row.code.cubin}
+    ptx = {code for row in libraries for code in row.code.ptx}
+    return ServedCode(tuple(sorted(cubin)), unserved(asked, cubin, ptx), not cubin and not ptx)
 
 
 def architecture_findings(libraries: list[AuditedFile], asked: str, where: str) -> Iterator[Finding]:

@@ -10,32 +10,17 @@ import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from tenv.audits.audited_tree import AuditedTree, TreePart
 from tenv.checks.rules.interface import Finding, Severity, Unknown
 from tenv.core.dataclass import dataclass
 from tenv.core.elf import CxxAbi, Elf, ElfFaultError, ElfFile, read_elf
 from tenv.core.versions import Version
+from tenv.facts.cuda_gpu_arch import GpuArch
 
 if TYPE_CHECKING:
     from mmap import mmap
-
-__all__ = [
-    "CODES",
-    "SECTIONS",
-    "AuditedFile",
-    "GpuArch",
-    "GpuCode",
-    "Needs",
-    "TorchSymbols",
-    "audit_finding",
-    "gpu_code",
-    "inspect",
-    "mixed_abis",
-    "needs_of",
-    "torch_symbols",
-]
 
 CODES = {
     "TE001": "a file can't be read",
@@ -81,36 +66,6 @@ _LEAST_IMAGE = 64
 _PTX, _CUBIN, _IR = 1, 2, 8
 _OF_ONE_ARCHITECTURE, _OF_A_FAMILY = 0x100000, 0x200000
 _MOST_IMAGES = 1 << 22
-
-
-class GpuArch(NamedTuple):
-    """One kind of code.
-
-    Attributes:
-        number: The compute capability as nvcc writes it: 90 for 9.0, 120 for 12.0.
-        suffix: ``a`` for code of this architecture alone, ``f`` for its family, else empty.
-    """
-
-    number: int
-    suffix: str = ""
-
-    def __str__(self) -> str:
-        """Return it as in nvcc's options: ``90a``."""
-        return f"{self.number}{self.suffix}"
-
-    def runs_on(self, capability: int) -> bool:
-        """Return whether machine code of this kind runs on a GPU of a compute capability.
-
-        Source: CUDA C++ Programming Guide, chapter "Compute capability": the same major version and not a lower minor
-        one; ``a`` exactly.
-        """
-        if self.suffix == "a":
-            return capability == self.number
-        return capability // 10 == self.number // 10 and capability >= self.number
-
-    def compiles_for(self, capability: int) -> bool:
-        """Return whether a driver makes machine code for a GPU of a compute capability from PTX of this kind."""
-        return self.runs_on(capability) if self.suffix else capability >= self.number
 
 
 @dataclass(frozen=True, slots=True)

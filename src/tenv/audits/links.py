@@ -13,8 +13,7 @@ from tenv.audits.on_host import ALLOWED
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.dataclass import dataclass
 from tenv.core.prefix import MARKER
-
-__all__ = ["Environs", "Link", "LinkOrigin", "environment_index", "is_environment", "link_findings", "links_of"]
+from tenv.core.size_text import some_of
 
 _MARKS = (MARKER, "pyvenv.cfg", "conda-meta/history")
 """Files that mark an environment: of tenv, of Python's venv, of conda."""
@@ -178,12 +177,7 @@ def _users(links: Sequence[Link], origin: LinkOrigin) -> dict[str, list[Link]]:
 
 
 def _needed_by(rows: Sequence[Link]) -> str:
-    return f"needed by {_some(list(dict.fromkeys(row.by for row in rows)))}"
-
-
-def _some(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-    return f"{', '.join(paths[:_NAMED])}{more}"
+    return f"needed by {some_of(list(dict.fromkeys(row.by for row in rows)), _NAMED)}"
 
 
 def _missing(links: Sequence[Link], tree: AuditedTree, around: Environs) -> Iterator[Finding]:
@@ -270,7 +264,7 @@ def _foreign_folders(libraries: Sequence[AuditedFile], tree: AuditedTree, around
             "is the machine's that built it: elsewhere it is missing, or holds something else"
             if tree.kind is AuditedKind.WHEEL
             else "is in a run path, and there is no such folder",
-            f"run path of {_some(paths)}",
+            f"run path of {some_of(paths, _NAMED)}",
             _LOADER,
             "build with run paths below `$ORIGIN` (CMAKE_INSTALL_RPATH), or `patchelf --set-rpath`",
         )

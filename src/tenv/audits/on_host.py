@@ -10,6 +10,7 @@ from tenv.audits.library import Needs, audit_finding
 from tenv.checks.rules.interface import Finding, Scope, Severity, Unknown
 from tenv.core.dataclass import dataclass
 from tenv.core.names import platform_tags
+from tenv.core.size_text import some_of
 from tenv.core.untrusted import whole_number
 from tenv.core.versions import Version
 from tenv.core.wheel_platforms import MACHINES
@@ -17,8 +18,6 @@ from tenv.facts.cuda_gpu_arch import sm_of
 from tenv.facts.tables import Facts
 from tenv.host.interface import Missing, ReasonKind
 from tenv.host.report import HostReport
-
-__all__ = ["ALLOWED", "TagAnswer", "host_findings", "runs", "tag_answer", "tags_of_name"]
 
 _FAMILIES = ("GLIBC", "GLIBCXX", "CXXABI", "GCC")
 _POLICIES = (
@@ -237,8 +236,7 @@ def _gpus(needs: Needs, host: HostReport) -> Iterator[Finding]:
         if not without:
             continue
         nowhere = len(without) == len(needs.code)
-        shown = ", ".join(row.path for row in without[:_NAMED])
-        more = f" and {len(without) - _NAMED} more" if len(without) > _NAMED else ""
+        shown = some_of([row.path for row in without], _NAMED)
         codes = sorted({code for row in without for code in row.code.cubin})
         ptx = sorted({code for row in without for code in row.code.ptx})
         yield audit_finding(
@@ -248,7 +246,7 @@ def _gpus(needs: Needs, host: HostReport) -> Iterator[Finding]:
             "has no code in any library: kernels end with `no kernel image is available`"
             if nowhere
             else "has no code in some libraries, whose kernels can't run on it",
-            f"{shown}{more}: sm {', '.join(map(str, codes)) or 'none'}; PTX {', '.join(map(str, ptx)) or 'none'}",
+            f"{shown}: sm {', '.join(map(str, codes)) or 'none'}; PTX {', '.join(map(str, ptx)) or 'none'}",
             "CUDA C++ Programming Guide, chapter on binary and PTX compatibility",
             f"build with TORCH_CUDA_ARCH_LIST that has {capability}, or an older one with `+PTX`",
         )

@@ -14,12 +14,13 @@ import os
 import re
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from tenv.activation.levels import without_active_lists
 from tenv.activation.variables import jobs
 from tenv.builds.build_job import DEBUG_FILES, KIND_NAMES, BuildJob, BuildWay
-from tenv.builds.compile_cache import LOG, cache_variables, choose_cache, path_flags
+from tenv.builds.compile_cache import LOG, CacheChoice, cache_variables, choose_cache, path_flags
 from tenv.builds.switches import is_off
 from tenv.builds.task_costs import VARIABLE, launcher_of, links_at_once
 from tenv.core import process
@@ -27,8 +28,6 @@ from tenv.core.file_content import read_text
 from tenv.core.missing import Missing
 from tenv.core.untrusted import whole_number
 from tenv.host.machine import probe
-
-__all__ = ["OPTIONS", "build_environ", "cache_storage", "linker_flags", "warning_flags"]
 
 _HIDDEN = ("C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "CPATH")
 """They change the headers of every compilation without a trace in its command. ccache hashes their values, which name
@@ -42,7 +41,8 @@ def build_environ(job: BuildJob) -> dict[str, str]:
     # A build in an activated shell is configured as one outside: a list that names the environment twice is another.
     caller = without_active_lists(job.context.environ)
     active = job.activation.apply(dict(caller))  # the activation sets them, too
-    environ = {name: value for name, value in active.items() if name not in (*_HIDDEN, *KIND_NAMES, DEBUG_FILES)}
+    hidden = () if job.extension else _HIDDEN  # cpp_extension names no folder but those of torch and CUDA
+    environ = {name: value for name, value in active.items() if name not in (*hidden, *KIND_NAMES, DEBUG_FILES)}
     environ |= {name: value for name, value in job.switches.items() if _is_environment(job, name)}
     environ.setdefault("MAX_JOBS", str(jobs(probe(), cuda=False)[0]))
     environ["CMAKE_BUILD_PARALLEL_LEVEL"] = environ["MAX_JOBS"]  # for `cmake --build` and pip's backend
@@ -56,19 +56,28 @@ def build_environ(job: BuildJob) -> dict[str, str]:
             environ["LDFLAGS"] = flags
     if flags := warning_flags(job.checkout, environ):
         environ["CXXFLAGS"] = flags
-    choice = choose_cache(job.target.manifest.cache, environ, cache_storage(job))
+    choice = cache_choice(job, environ)
     cached = cache_variables(choice, job.checkout, environ)
     if choice.name == "ccache" and choice.program:
         cached |= path_flags(job.checkout, environ)
         cached[LOG] = str(job.log("ccache"))
+    if job.extension:
+        return {**environ, **cached}
     if VARIABLE not in environ and (launcher := launcher_of(job, environ)):
         cached[VARIABLE] = ";".join([str(launcher), *filter(None, [cached.get(VARIABLE)])])
     return {**environ, **cached}
 
 
-def cache_storage(job: BuildJob) -> str:
-    """Return the storage of the compile cache that machines share: the user's settings win over the target."""
-    return job.context.settings().cache_storage or job.target.manifest.cache_storage
+def cache_choice(job: BuildJob, environ: Mapping[str, str]) -> CacheChoice:
+    """Return the compile cache of a build, with the storage that machines share unless it does not answer.
+
+    The user's settings win over the target.
+    """
+    settings, manifest = job.context.settings(), job.target.manifest
+    storage = settings.cache_storage or manifest.cache_storage
+    wanted = manifest.cache if manifest.cache_name or not settings.distribute else "auto"
+    found = choose_cache(wanted, environ, storage, distributes=bool(settings.distribute))
+    return replace(found, storage="") if job.storage_gone else found
 
 
 def _is_environment(job: BuildJob, name: str) -> bool:

@@ -20,35 +20,19 @@ from tenv.checks.rules.checkout import OF_CHECKOUT
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import UsageError
-from tenv.core.file_content import read_text
+from tenv.core.file_content import noted_json, read_text, text_or_empty
+from tenv.facts.torch_packages import TorchPackage
 from tenv.project.context import Context
 
 if TYPE_CHECKING:
     from tenv.activation.changes import Activation
+    from tenv.builds.distribution import ServerOffer
     from tenv.builds.estimate_step import Tried
     from tenv.checks.before_create import Surroundings
     from tenv.environment.state import Environment
+    from tenv.host.installed_torch import InstalledTorch
     from tenv.targets.search import Target
     from tenv.toolchain.discover import Toolchain
-
-__all__ = [
-    "BUILD_TYPE",
-    "CODES",
-    "DEBUG_FILES",
-    "KIND_NAMES",
-    "BuildJob",
-    "BuildRequest",
-    "BuildStepName",
-    "BuildWay",
-    "DebugKind",
-    "Done",
-    "Products",
-    "StepReport",
-    "allowed",
-    "build_finding",
-    "find_way",
-    "kind_by_variables",
-]
 
 
 class BuildWay(StrEnum):
@@ -64,6 +48,12 @@ class BuildWay(StrEnum):
     """setup.py configures, compiles and installs the libraries in one go, with one CMake project (1.0, 1.1)."""
     LIBRARIES = "setup.py"
     """setup.py builds one library after the other, each a CMake project of its own (0.1 to 0.4)."""
+    EXTENSION = "setup.py build_ext"
+    """A package whose setup.py compiles against an installed torch."""
+    EXTENSION_SCIKIT = "pip install -e"
+    """A package whose backend, scikit-build-core, runs CMake with ``find_package(Torch)``."""
+    LIBTORCH = "cmake, find_package(Torch)"
+    """A CMake project without a package, C++ against libtorch."""
 
 
 class Products(StrEnum):
@@ -71,6 +61,19 @@ class Products(StrEnum):
 
     OUTSIDE = "outside"
     SOURCE = "source"
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """A package that is compiled against an installed torch.
+
+    Attributes:
+        name: Its normalized name.
+        facts: Its row in the table of such packages; None without one.
+    """
+
+    name: str
+    facts: TorchPackage | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +91,14 @@ class Wayfinder:
     @property
     def products(self) -> Products:
         """Whether the products of two targets would lie in one place, below ``torch/`` of the checkout."""
-        return Products.OUTSIDE if self.way is BuildWay.SCIKIT else Products.SOURCE
+        outside = (BuildWay.SCIKIT, BuildWay.EXTENSION_SCIKIT, BuildWay.LIBTORCH)
+        return Products.OUTSIDE if self.way in outside else Products.SOURCE
 
     @property
     def configures(self) -> bool:
         """Whether there is a step that configures and does no more."""
-        return self.way not in (BuildWay.BUILD_DEPS, BuildWay.LIBRARIES)
+        without = (BuildWay.BUILD_DEPS, BuildWay.LIBRARIES, BuildWay.EXTENSION, BuildWay.EXTENSION_SCIKIT)
+        return self.way not in without
 
 
 def find_way(checkout: Path, backend: str) -> Wayfinder:
@@ -128,12 +133,14 @@ class BuildStepName(StrEnum):
     TARGET = "target"
     CREATE = "create"
     PROBE = "probe"
+    HIPIFY = "hipify"
     CONFIGURE = "configure"
     SUMMARY = "summary"
     ESTIMATE = "estimate"
     CANARY = "canary"
     BUILD = "build"
     IMPORT = "import"
+    AUDIT = "audit"
 
 
 CODES = {
@@ -143,7 +150,8 @@ CODES = {
     "TE911": "the choice of the target",
     "TE921": "the environment lacks a part of the toolkit",
     "TE922": "a tool of the environment does not work",
-    "TE923": "the environment lacks a run-time requirement of torch",
+    "TE923": "the environment lacks a requirement of the package",
+    "TE924": "nothing is compiled on other machines",
     "TE931": "the revision does not read a switch",
     "TE932": "the configuration failed",
     "TE933": "no compile cache",
@@ -152,14 +160,18 @@ CODES = {
     "TE951": "the disk is too small",
     "TE952": "the memory limits the jobs",
     "TE953": "the build file can't be read",
+    "TE954": "an extension can't be compiled against this torch",
     "TE961": "the compilation failed",
     "TE962": "the package could not be installed",
     "TE963": "a portable build lacks libraries of the environment",
     "TE964": "no index for GDB",
-    "TE971": "torch does not import",
+    "TE971": "the built package does not import",
     "TE972": "another torch is imported",
     "TE973": "torch computes a wrong result",
     "TE974": "torch was built with another version than the target has",
+    "TE981": "an extension lacks GPU code",
+    "TE991": "hipify would change files with uncommitted edits",
+    "TE992": "hipify failed",
 }
 """The codes of the steps, each with a page in ``docs/rules``; the first digit is 9, the second is the step's."""
 
@@ -320,7 +332,7 @@ class BuildRequest:
 
     @property
     def passed(self) -> dict[str, str]:
-        """The CMake variables besides that of the kind of a build, which `debug` holds."""
+        """The CMake variables without the build type, which `debug` holds."""
         return {name: value for name, value in self.defines.items() if name != BUILD_TYPE}
 
     @property
@@ -345,7 +357,10 @@ class BuildJob:
         context: The context of the verb; its project is the checkout.
         request: The request.
         dry: Whether nothing may be written.
-        tree: The requirements of the checkout.
+        tree: The requirements of the checkout, of PyTorch alone.
+        extension: The package of a checkout that is compiled against an installed torch; None for PyTorch.
+        installed: The torch that an extension is compiled against.
+        record: The extensions that its ``setup.py`` compiles.
         found: How its revision is built.
         around: The machine and the checkout that the target is judged for.
         target: The target.
@@ -353,16 +368,21 @@ class BuildJob:
         activation: The changes of its activation.
         toolchain: Where things are in it.
         environ: The environment of every program of the build.
+        storage_gone: Whether the shared storage of the compile cache does not answer, so that the build does without.
+        offer: The servers that compile for this build; None where it compiles here alone.
         summary: The rows of PyTorch's own summary, by name.
         estimate: The expected seconds of the compilation; None where they are not known.
         tried: The results of the canary; None before it.
-        torch: The built torch.
+        torch: The built torch; of an extension, the torch that it was imported with.
     """
 
     context: Context
     request: BuildRequest
     dry: bool = False
     tree: SourceTree = field(init=False)
+    extension: Extension | None = None
+    installed: "InstalledTorch | None" = None
+    record: Mapping[str, Any] = field(default_factory=dict)
     found: Wayfinder = field(init=False)
     around: "Surroundings" = field(init=False)
     target: "Target" = field(init=False)
@@ -370,6 +390,8 @@ class BuildJob:
     activation: "Activation | None" = None
     toolchain: "Toolchain | None" = None
     environ: dict[str, str] = field(default_factory=dict)
+    storage_gone: bool = False
+    offer: "ServerOffer | None" = None
     summary: dict[str, str] = field(default_factory=dict)
     estimate: float | None = None
     tried: "Tried | None" = None
@@ -398,7 +420,7 @@ class BuildJob:
     @property
     def folder(self) -> Path:
         """The build folder: a folder for each target and its switches where the revision leaves the choice."""
-        if self.found.way is BuildWay.SCIKIT:
+        if self.found.way is BuildWay.SCIKIT or self.extension:
             return self.checkout / _OWN / "build" / self.key
         name = "build" if self.found.way is not BuildWay.LIBRARIES else "torch/lib/build"
         return self.checkout / name
@@ -414,24 +436,34 @@ class BuildJob:
 
     def cmake_cache(self) -> dict[str, str]:
         """Return the variables in the ``CMakeCache.txt`` of the build folder; empty without one."""
-        try:
-            text = read_text(self.folder / "CMakeCache.txt", errors="replace")
-        except OSError:
-            return {}
+        text = text_or_empty(self.folder / "CMakeCache.txt")
         return {match[1]: match[2] for line in text.splitlines() if (match := _CACHE_ENTRY.match(line))}
 
     def stamp(self) -> Mapping[str, Any]:
         """Return the inputs of the last configuration of the build folder; empty without one of tenv."""
-        try:
-            found = json.loads(read_text(self.stamp_file))
-        except (OSError, ValueError, RecursionError):
-            return {}
+        found = noted_json(self.stamp_file)
         return found if isinstance(found, dict) else {}
 
     @property
     def stamp_file(self) -> Path:
         """The file with the inputs of the configuration; beside the build folder, which a clean build removes."""
-        return self.checkout / _OWN / "builds" / f"{self.folder.name}.configured.json"
+        name = "source" if self.found.way is BuildWay.EXTENSION else self.folder.name
+        return self.checkout / _OWN / "builds" / f"{name}.configured.json"
+
+    @property
+    def version(self) -> str:
+        """The version of the sources; empty for an extension, whose build decides on it."""
+        return "" if self.extension else str(self.tree.version.value)
+
+    @property
+    def kind(self) -> str:
+        """What is built, by the words of the table of causes."""
+        return self.extension.name if self.extension else "pytorch"
+
+    @property
+    def package(self) -> str:
+        """The name of the package."""
+        return self.extension.name if self.extension else "torch"
 
 
 def allowed(findings: "list[Finding]", allow: frozenset[str]) -> "list[Finding]":

@@ -24,17 +24,20 @@ from tenv.builds.build_job import (
     find_way,
     kind_by_variables,
 )
+from tenv.builds.extension_checkout import declared_submodules, extension_target, find_extension, require_torch
 from tenv.builds.switches import is_on
 from tenv.checks.before_create import look_around, require_build
 from tenv.checks.checkout_state import EXPECTED
 from tenv.checks.choose_target import choose
-from tenv.checks.pytorch_source import SourceRequirement, find_source
+from tenv.checks.pytorch_source import SourceRequirement, SourceTree, find_source, read_source
 from tenv.checks.rules.checkout import STALE, SUBMODULES
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.errors import TenvError, UnfitHostError, UsageError
 from tenv.core.file_content import read_text
-from tenv.core.git import Repository, find_repository
+from tenv.core.files import same_file
+from tenv.core.git import Repository, repository_at
 from tenv.core.names import normalize
+from tenv.core.size_text import some_of
 from tenv.environment.state import digests_of
 from tenv.host.machine import current_platform
 from tenv.locks.lock import Lock
@@ -42,22 +45,13 @@ from tenv.locks.lock_file import read_lock
 from tenv.project.user_facts import user_facts
 from tenv.targets.config import PROJECT_FILE, read_project_settings
 from tenv.targets.search import AUTO
-
-__all__ = [
-    "check_checkout",
-    "check_target",
-    "named_target",
-]
+from tenv.targets.torch_beside import require_beside
 
 _UPDATE = "git submodule sync --recursive && git submodule update --init --recursive"
 _MIRROR = "git config --global url.https://MIRROR/.insteadOf https://github.com/"
 _SHOWN = 4
-_COMPILES = (
-    ("setup.py", re.compile(r"torch\.utils\.cpp_extension|from torch\.utils import cpp_extension")),
-    ("CMakeLists.txt", re.compile(r"find_package\(\s*Torch\b", re.IGNORECASE)),
-    ("pyproject.toml", re.compile(r"""["']torch(?=["' <>=!~;])""")),
-)
-"""The build files of a package, with the words by which one compiles against an installed torch."""
+BUILD_FILES = ("setup.py", "CMakeLists.txt", "pyproject.toml")
+_NEEDS_TORCH = re.compile(r"""["']torch(?=["' <>=!~;])""")
 _SOURCE = "cmake/PreBuildSteps.cmake, setup.py: check_submodules of github.com/pytorch/pytorch"
 
 
@@ -65,8 +59,11 @@ def check_checkout(job: BuildJob) -> Done:
     """Read the checkout, and find faults that would end its build early or change its result.
 
     Raises:
-        UsageError: The folder is no checkout of PyTorch.
+        UsageError: The folder is neither a checkout of PyTorch nor of a package that compiles against torch.
     """
+    if not is_pytorch(job.checkout) and (known := find_extension(job.checkout, user_facts(job.context).torch_packages)):
+        job.extension, job.found = known
+        return _check_extension(job)
     if job.checkout.is_dir() and not (job.checkout / "torch").is_dir():  # torchvision has a version.txt, too
         raise _other_folder(job.checkout)
     tree = find_source(str(job.checkout), user_facts(job.context))
@@ -88,21 +85,64 @@ def check_checkout(job: BuildJob) -> Done:
     return Done(findings, facts, lines=(built,))
 
 
+def is_pytorch(folder: Path) -> bool:
+    """Return whether a folder is a checkout of PyTorch; torchvision has a version.txt, too."""
+    return (folder / "torch").is_dir() and isinstance(read_source(folder), SourceTree)
+
+
+def _check_extension(job: BuildJob) -> Done:
+    """Read the checkout of a package that compiles against an installed torch.
+
+    Raises:
+        UsageError: An option is for PyTorch alone.
+    """
+    assert job.extension is not None  # noqa: S101 (the caller has set it)
+    _refuse_options(job)
+    findings = list[Finding]()
+    if job.request.target is not None:
+        with contextlib.suppress(TenvError):  # the next step reports a missing target
+            settle_target(job, job.request.target)
+            findings += check_folder(job)
+    findings += _submodules(job)
+    commit, way = _commit(job), job.found
+    facts = {"extension": job.extension.name, "way": way.way.value, "way_from": way.evidence, "commit": commit}
+    at = f" at {commit[:10]}" if commit else ""
+    kind = "compiled against libtorch" if way.way is BuildWay.LIBTORCH else "an extension of torch"
+    line = f"{job.extension.name}{at}, {kind}, built by {way.way.value} ({way.evidence})"
+    return Done(findings, facts, lines=(line,))
+
+
+def _refuse_options(job: BuildJob) -> None:
+    request, way = job.request, job.found.way
+    cmake = way is not BuildWay.EXTENSION
+    wrong = {
+        "--portable": request.portable,
+        "--debug-files": bool(request.debug_files),
+        "-D": bool(request.defines) and not cmake,
+        "--only": bool(request.only) and way is not BuildWay.LIBTORCH,
+        "--wheel": request.wheel is not None and way is BuildWay.LIBTORCH,
+    }
+    for option in (name for name, given in wrong.items() if given):
+        raise UsageError(f"{option} is not for {job.package}, which is built by {way.value}")
+
+
 def _other_folder(folder: Path) -> UsageError:
     """Return the error for a folder that is no checkout of PyTorch: it may be a package that compiles against torch."""
-    for file, pattern in _COMPILES:
-        with contextlib.suppress(OSError):
-            if match := pattern.search(read_text(folder / file)):
-                what = f"compiles against an installed torch (`{' '.join(match[0].split())}` in its {file})"
-                name = normalize(folder.name) or "NAME"
-                row = f'{name} = {{ path = "{folder}", isolation = false, requires = ["torch"] }}'
-                return UsageError(
-                    f"{folder} {what}, and is no checkout of PyTorch",
-                    hint=f"`{row}` in a target's [pypi-dependencies], and `tenv create TARGET` compiles it",
-                )
-    known = [name for name, _ in _COMPILES if (folder / name).is_file()]
+    with contextlib.suppress(OSError):
+        if match := _NEEDS_TORCH.search(read_text(folder / "pyproject.toml")):
+            what = f"requires an installed torch (`{match[0][1:]}` in its pyproject.toml)"
+            name = normalize(folder.name) or "NAME"
+            row = f'{name} = {{ path = "{folder}", isolation = false, requires = ["torch"] }}'
+            return UsageError(
+                f"{folder} {what}, and is built neither by setup.py nor by scikit-build-core",
+                hint=f"`{row}` in a target's [pypi-dependencies], and `tenv create TARGET` compiles it",
+            )
+    known = [name for name in BUILD_FILES if (folder / name).is_file()]
     why = f"and its {' and '.join(known)} name{'s' * (len(known) == 1)} no torch" if known else "and has no build file"
-    return UsageError(f"{folder} is no checkout of PyTorch, {why}", hint="`tenv build --pytorch DIR` names a checkout")
+    return UsageError(
+        f"{folder} is no checkout of PyTorch or of an extension, {why}",
+        hint="`tenv build --pytorch DIR` names a checkout",
+    )
 
 
 def settle_target(job: BuildJob, name: str) -> None:
@@ -111,7 +151,9 @@ def settle_target(job: BuildJob, name: str) -> None:
     Variables of the shell, then those of the target, give values to the options that are not set.
     """
     job.target = job.context.places.find(name)
-    if beside := job.target.manifest.beside:
+    if job.extension:
+        require_torch(job)
+    elif beside := job.target.manifest.beside:
         raise UsageError(
             f"`{name}` is a toolkit for the torch of {beside}, and PyTorch itself is built in an environment of tenv",
             hint="`tenv targets` lists the other targets",
@@ -147,21 +189,22 @@ def _commit(job: BuildJob) -> str:
     """Return the commit of the checkout; an empty string where git does not know it."""
     if not (job.checkout / ".git").exists():
         return ""
-    try:
-        return find_repository(job.checkout, job.context.environ).commit("HEAD") or ""
-    except UsageError:
-        return ""
+    repository = repository_at(job.checkout, job.context.environ)
+    return (repository.commit("HEAD") or "") if repository else ""
 
 
 def _submodules(job: BuildJob) -> Iterator[Finding]:
     environ = {**_own_variables(job), **job.context.environ} if hasattr(job, "target") else job.context.environ
     if is_on(environ.get("USE_SYSTEM_LIBS", "")):
         return
-    missing, other = list(job.tree.state.broken if job.tree.state else ()), list[str]()
+    state = None if job.extension else job.tree.state
+    missing, other = list(state.broken if state else ()), list[str]()
     nested: list[str] = []
     if (job.checkout / ".git").exists():
         unknown, other = _git_status(job)
         nested = [name for name in unknown if name not in missing and _is_empty(job.checkout / name)]
+    elif job.extension:
+        nested = list(declared_submodules(job.checkout))
     if missing or nested:
         yield _missing(job, missing, nested)
     if other:
@@ -179,9 +222,11 @@ def _submodules(job: BuildJob) -> Iterator[Finding]:
 def _missing(job: BuildJob, refused: list[str], nested: list[str]) -> Finding:
     """Return the finding for empty submodules: those that PyTorch's own check refuses, and others of git's."""
     names, git = [*refused, *nested], (job.checkout / ".git").exists()
-    shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    shown = some_of(names, _SHOWN)
     fix = f"cd {job.checkout} && {_UPDATE}; where github.com can't be reached: {_MIRROR}"
-    if not git:
+    if not git and job.extension:
+        fix = f"git clone --recursive the repository of {job.package}: this is no clone"
+    elif not git:
         fix = f"git clone --recursive -b v{job.tree.release} https://github.com/pytorch/pytorch: this is no clone"
     elif not refused:  # whether the build reads them depends on its switches
         fix += f"; where nothing of your build reads {'it' if len(names) == 1 else 'them'}: --allow {SUBMODULES}"
@@ -210,11 +255,8 @@ def _is_empty(folder: Path) -> bool:
 
 def _git_status(job: BuildJob) -> tuple[list[str], list[str]]:
     """Return the submodules that git has not fetched, and those at another commit than is pinned."""
-    try:
-        repository = find_repository(job.checkout, job.context.environ)
-    except UsageError:
-        return [], []
-    if repository.folder.resolve() != job.checkout.resolve():
+    repository = repository_at(job.checkout, job.context.environ)
+    if repository is None or repository.folder.resolve() != job.checkout.resolve():
         return [], []
     return _status_of(repository)
 
@@ -289,9 +331,10 @@ def _foreign(job: BuildJob) -> str:
     if not cache:
         return ""
     home = cache.get("CMAKE_HOME_DIRECTORY", "")
-    if home and not _same(home, job.checkout):
+    if home and not same_file(home, job.checkout):
         return f"was configured in {home}, and a build folder can't be moved"
-    prefix = str(job.environment.prefix)
+    beside = job.target.manifest.beside
+    prefix = str(require_beside(Path(beside)).prefix if beside else job.environment.prefix)
     python = cache.get("Python_EXECUTABLE", cache.get("PYTHON_EXECUTABLE", ""))
     if python and not python.startswith(prefix + os.sep):
         return f"was configured for the Python {python}, and the target's is in {prefix}"
@@ -302,13 +345,6 @@ def _foreign(job: BuildJob) -> str:
     if compiler and not Path(compiler).exists():
         return f"was configured for the compiler {compiler}, which is gone"
     return ""
-
-
-def _same(name: str, folder: Path) -> bool:
-    try:
-        return Path(name).samefile(folder)
-    except OSError:
-        return False
 
 
 def named_target(start: Path) -> str | None:
@@ -327,10 +363,13 @@ def check_target(job: BuildJob) -> Done:
     Raises:
         TenvError: There is no such target, or none suits.
     """
-    job.around = look_around(job.context, str(job.checkout))
+    job.around = look_around(job.context, "" if job.extension else str(job.checkout))
     lines: list[str] = []
     findings: list[Finding] = []
-    if job.request.target in (None, AUTO):
+    if job.extension:
+        settle_target(job, extension_target(job))
+        findings += check_folder(job) if job.request.target in (None, AUTO) else ()
+    elif job.request.target in (None, AUTO):
         choice = choose(job.context, job.around, job.context.progress.say)
         lines += choice.lines()
         settle_target(job, choice.target)

@@ -1,33 +1,20 @@
 """The compile cache of a build: ccache or sccache, set up so that a second checkout hits the first one's entries."""
 
 import hashlib
+import json
 import os
 import re
 import shlex
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path, PurePath
+from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from tenv.core import process
 from tenv.core.dataclass import dataclass
 from tenv.core.missing import Missing
 from tenv.core.user_folders import user_home
-
-__all__ = [
-    "LOG",
-    "PREFIX_MAP",
-    "STORED_BY_CCACHE",
-    "CacheChoice",
-    "CacheUse",
-    "cache_variables",
-    "choose_cache",
-    "hits",
-    "noted_use",
-    "path_flags",
-    "storage_variables",
-    "stores",
-    "use_since",
-]
 
 LOG = "CCACHE_STATSLOG"
 """The file in which ccache (4.4 and later) notes the result of each compilation: of this build alone, while the
@@ -39,7 +26,6 @@ PREFIX_MAP = "-fmacro-prefix-map"
 _LANGUAGES = ("C", "CXX", "CUDA")
 _CCACHE_ROWS = re.compile(r"^(direct_cache_hit|preprocessed_cache_hit|cache_miss)\t(\d{1,18})$", re.MULTILINE)
 _NOTED = {"direct_cache_hit": "hit", "preprocessed_cache_hit": "hit", "cache_miss": "miss"}
-_SCCACHE_ROWS = re.compile(r"^Cache (hits|misses)\s+(\d{1,18})\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +43,29 @@ class CacheChoice:
     storage: str = ""
 
 
-def choose_cache(wanted: str, environ: Mapping[str, str], storage: str = "") -> CacheChoice:
-    """Return the cache of a target: its program is searched in the environment, then on PATH."""
+_BY_SCCACHE = ("s3", "gs", "memcached", "gha", "http", "https", "rediss")
+"""The storages for which ``auto`` is sccache, by the scheme. Redis is not among them: sccache (0.16) waits for a minute
+at each file when Redis ends in mid-build, while ccache goes on at once."""
+
+
+def choose_cache(
+    wanted: str, environ: Mapping[str, str], storage: str = "", *, distributes: bool = False
+) -> CacheChoice:
+    """Return the cache of a target: its program is searched in the environment, then on PATH.
+
+    Args:
+        wanted: The cache of the manifest.
+        environ: The environment of the build.
+        storage: The storage that machines share; empty for none.
+        distributes: Whether the user names a scheduler, which sccache alone asks.
+    """
     if wanted == "off":
         return CacheChoice("off", None)
+    if wanted == "auto":
+        wanted = "sccache" if distributes or storage.partition("://")[0] in _BY_SCCACHE else "ccache"
+        without = not storage or stores("ccache", storage)
+        if wanted == "sccache" and without and process.find(wanted, environ.get("PATH")) is None:
+            wanted = "ccache"
     found = process.find(wanted, environ.get("PATH"))
     return CacheChoice(wanted, Path(found) if found else None, storage)
 
@@ -103,20 +108,55 @@ def path_flags(checkout: Path, environ: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def hits(choice: CacheChoice, environ: Mapping[str, str]) -> tuple[int, int] | None:
-    """Return how many compilations the cache has served, and how many it had to run; None where it has no counts."""
+class Counts(NamedTuple):
+    """The counts of a compile cache.
+
+    Attributes:
+        hits: The compilations that it has served.
+        misses: The compilations that it had to run.
+        elsewhere: The compilations that ran on servers of a scheduler.
+        returned: The compilations that ran here since no server took them.
+    """
+
+    hits: int
+    misses: int
+    elsewhere: int = 0
+    returned: int = 0
+
+
+def counts(choice: CacheChoice, environ: Mapping[str, str]) -> Counts | None:
+    """Return the counts of a cache; None where it has none."""
     if choice.program is None:
         return None
-    words = ["--print-stats"] if choice.name == "ccache" else ["--show-stats"]
+    words = ["--print-stats"] if choice.name == "ccache" else ["--show-stats", "--stats-format", "json"]
     answer = process.run([str(choice.program), *words], environment=environ, timeout=_SECONDS)
     if isinstance(answer, Missing) or answer.status:
         return None
     if choice.name == "ccache":
         rows = {name: int(number) for name, number in _CCACHE_ROWS.findall(answer.stdout)}
         found = rows.get("direct_cache_hit", 0) + rows.get("preprocessed_cache_hit", 0)
-        return (found, rows.get("cache_miss", 0)) if rows else None
-    rows = {name: int(number) for name, number in _SCCACHE_ROWS.findall(answer.stdout)}
-    return (rows.get("hits", 0), rows.get("misses", 0)) if rows else None
+        return Counts(found, rows.get("cache_miss", 0)) if rows else None
+    try:
+        stats = json.loads(answer.stdout)["stats"]
+        found, missed = (sum(stats[name]["counts"].values()) for name in ("cache_hits", "cache_misses"))
+        elsewhere, returned = sum(stats.get("dist_compiles", {}).values()), stats.get("dist_errors", 0)
+        return Counts(int(found), int(missed), int(elsewhere), int(returned))
+    except (ValueError, KeyError, TypeError, AttributeError):  # of a release whose form is another
+        return None
+
+
+def try_compile(cache: CacheChoice, environ: Mapping[str, str], seconds: float) -> str:
+    """Return why a compile cache does not compile; empty where it does."""
+    if socket := environ.get("SCCACHE_SERVER_UDS"):
+        Path(socket).parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "probe.c").write_text("int tenv_probe;\n", encoding="utf-8")
+        words = [str(cache.program), *shlex.split(environ.get("CC", "cc")), "-c", "probe.c", "-o", "probe.o"]
+        answer = process.run(words, environment=environ, folder=Path(folder), timeout=seconds)
+    if isinstance(answer, Missing):
+        return answer.reason
+    lines = answer.stderr.strip().splitlines()
+    return (lines[0] if lines else f"it ended with {answer.status}") if answer.status else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +168,16 @@ class CacheUse:
         misses: How many it had to run.
         served: The names of sources that came out of it; empty where it does not name them.
         missed: The names of sources that it had to compile; a name may be in both.
+        elsewhere: How many ran on servers of a scheduler.
+        returned: How many ran here since no server took them.
     """
 
     hits: int
     misses: int
     served: frozenset[str] = frozenset()
     missed: frozenset[str] = frozenset()
+    elsewhere: int = 0
+    returned: int = 0
 
     @property
     def count(self) -> int:
@@ -160,25 +204,26 @@ def noted_use(log: Path) -> CacheUse | None:
             found[_NOTED[line]].append(source)
     if not any(found.values()):
         return None
-    named = (frozenset(filter(None, names)) for names in found.values())
-    return CacheUse(len(found["hit"]), len(found["miss"]), *named)
+    served, missed = (frozenset(filter(None, names)) for names in found.values())
+    return CacheUse(len(found["hit"]), len(found["miss"]), served, missed)
 
 
-def use_since(choice: CacheChoice, environ: Mapping[str, str], log: Path, before: tuple[int, int] | None) -> CacheUse:
-    """Return the hits and misses since `hits` was called and the log was removed.
+def use_since(choice: CacheChoice, environ: Mapping[str, str], log: Path, before: Counts | None) -> CacheUse:
+    """Return the hits and misses since `counts` was called and the log was removed.
 
     Args:
         choice: The cache.
         environ: The environment of the build.
         log: The notes of ccache.
-        before: The hits and misses before; None where they are not known.
+        before: The counts before; None where they are not known.
     """
     if noted := noted_use(log):
         return noted
-    after = hits(choice, environ)
+    after = counts(choice, environ)
     if before is None or after is None:
         return CacheUse(0, 0)
-    return CacheUse(max(0, after[0] - before[0]), max(0, after[1] - before[1]))
+    since = Counts(*(max(0, later - earlier) for later, earlier in zip(after, before, strict=True)))
+    return CacheUse(since.hits, since.misses, elsewhere=since.elsewhere, returned=since.returned)
 
 
 STORED_BY_CCACHE = ("http", "https", "redis", "file")
@@ -186,6 +231,13 @@ STORED_BY_CCACHE = ("http", "https", "redis", "file")
 
 _LONGEST_SOCKET = 100
 """Bytes; unix(7) allows 107."""
+
+
+_READ_ONLY = "#read-only"
+"""The end of the address of a storage from which a build takes results, and to which it brings none."""
+
+_MODES = {"BUCKET": "S3", "DIR": "LOCAL"}
+"""By the second word of the first variable of a storage: the word in the variable for its mode, if it is another."""
 
 
 def stores(cache: str, storage: str) -> bool:
@@ -206,12 +258,17 @@ def storage_variables(cache: str, storage: str, environ: Mapping[str, str]) -> d
     """
     if not storage or not stores(cache, storage):
         return {}
+    storage, read_only = storage.removesuffix(_READ_ONLY), storage.endswith(_READ_ONLY)
     if cache == "ccache":
-        return {} if "CCACHE_REMOTE_STORAGE" in environ else {"CCACHE_REMOTE_STORAGE": _of_ccache(storage)}
+        value = _of_ccache(storage) + ("|read-only" if read_only else "")
+        return {} if "CCACHE_REMOTE_STORAGE" in environ else {"CCACHE_REMOTE_STORAGE": value}
     found = _of_sccache(storage)
+    if read_only:
+        kind = next(name.split("_")[1] for name in found if name.startswith("SCCACHE_"))
+        found[f"SCCACHE_{_MODES.get(kind, kind)}_RW_MODE"] = "READ_ONLY"
     if any(name in environ for name in (*found, "SCCACHE_CONF", "SCCACHE_SERVER_PORT", "SCCACHE_SERVER_UDS")):
         return {}
-    return {**found, "SCCACHE_SERVER_UDS": _socket(found, environ)}
+    return {**found, "SCCACHE_SERVER_UDS": socket_for(found, environ)}
 
 
 def _of_ccache(storage: str) -> str:
@@ -245,7 +302,7 @@ def _of_sccache(storage: str) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def _socket(settings: Mapping[str, str], environ: Mapping[str, str]) -> str:
+def socket_for(settings: Mapping[str, str], environ: Mapping[str, str]) -> str:
     """Return the socket of a server for these settings alone: one that runs already would keep its own storage."""
     digest = hashlib.sha256(repr(sorted(settings.items())).encode()).hexdigest()[:12]
     home = Path(environ.get("HOME") or user_home(), ".cache")

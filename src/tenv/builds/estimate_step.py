@@ -6,9 +6,13 @@ The time follows from the processor time by kind of source, the jobs, and the re
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from tenv.activation.changes import is_own
 from tenv.builds.build_job import BuildJob, BuildWay, DebugKind, Done, build_finding
+from tenv.builds.distribution import refuse_native_commands
+from tenv.builds.extension_plan import job_limits
+from tenv.builds.extension_steps import extension_tasks, refused
 from tenv.builds.ninja_plan import ENOUGH, damage, kind_of_object, measured, remaining
 from tenv.builds.task_costs import (
     DISK,
@@ -27,9 +31,9 @@ from tenv.core.dataclass import dataclass
 from tenv.core.missing import Missing
 from tenv.core.size_text import format_bytes
 from tenv.core.untrusted import whole_number
+from tenv.facts.torch_packages import UNIT_GIB
+from tenv.host.interface import Fact
 from tenv.host.machine import probe
-
-__all__ = ["Forecast", "Tried", "build_targets", "check_estimate", "duration", "forecast"]
 
 _COUNTED = 20
 """How many compilations the cache must have answered before its rate predicts hundreds more."""
@@ -37,6 +41,8 @@ _BUSY = 1.3
 """How many times longer than on a quiet machine a build takes on one that is called busy."""
 _HIT = 0.1
 """Seconds of a core that a hit takes where the canary has none: 267 hits took 13 s on 2 cores, with the links."""
+_WITH_TORCH = 5.0
+"""How many times longer than a file of PyTorch a C++ file takes that includes torch/extension.h."""
 _COMPILES = (TaskKind.C, TaskKind.CXX, TaskKind.CUDA)
 
 
@@ -165,36 +171,42 @@ def build_targets(job: BuildJob) -> tuple[str, ...]:
     """Return the targets that Ninja makes: the files of the package, or the target that the user names."""
     if job.request.only:
         return (job.request.only,)
-    return () if job.found.way is BuildWay.SCIKIT else ("install",)
+    return () if job.found.way in (BuildWay.SCIKIT, BuildWay.LIBTORCH) else ("install",)
 
 
 def check_estimate(job: BuildJob) -> Done:
     """Count the tasks that are left, price them, and compare the result with the disk and the memory."""
+    if job.extension and (against := list(refused(job))):
+        return Done(against)
     if fault := damage(job.folder, job.environ):
         return Done([_damaged(job, fault)])
-    tasks = remaining(job.folder, build_targets(job), job.environ)
+    findings = list(refuse_native_commands(job))
+    tasks = extension_tasks(job) if job.extension else remaining(job.folder, build_targets(job), job.environ)
     if tasks is None:
-        return Done((), {}, lines=("not known: this revision has no plan before it compiles",))
+        return Done(findings, {}, lines=("not known: this revision has no plan before it compiles",))
     machine = probe()
     architectures = len(
         [one for one in job.environ.get("TORCH_CUDA_ARCH_LIST", "").replace(" ", ";").split(";") if one]
     )
     times = measured(job)
+    if job.extension and not architectures and job.installed and isinstance(job.installed.gpu_code, Fact):
+        architectures = len(job.installed.gpu_code.value)
     factor = _factors(times.seconds, architectures)
     memory = None if isinstance(machine.memory, Missing) else machine.memory.value
-    own = job.context.environ["MAX_JOBS"] if is_own(job.context.environ, "MAX_JOBS") else ""
-    wanted = whole_number(own)
+    wanted = whole_number(job.context.environ["MAX_JOBS"] if is_own(job.context.environ, "MAX_JOBS") else "")
     cores = machine.cores.value
-    plan = memory_jobs(tasks, cores, memory, waits=is_used(job), jobs=wanted)
+    plan = _of_extension(job) if job.extension else memory_jobs(tasks, cores, memory, waits=is_used(job), jobs=wanted)
+    plan, cores = _with_servers(job, plan, cores) if wanted is None else (plan, cores)
     job.environ |= {"MAX_JOBS": str(plan.jobs), "CMAKE_BUILD_PARALLEL_LEVEL": str(plan.jobs)}
     if plan.places:
         set_places(job, plan.places)
-    found = forecast(tasks, architectures, factor, jobs=plan.jobs, cores=cores, tried=job.tried)
+    by_kind = ({TaskKind.CXX: _WITH_TORCH} if job.extension else {}) | factor
+    found = forecast(tasks, architectures, by_kind, jobs=plan.jobs, cores=cores, tried=job.tried)
     job.estimate = found.seconds
     need = _disk(tasks, job.request.debug.build_type)
     free = shutil.disk_usage(job.folder).free  # it may be a link, or a disk of its own
-    findings = list(_short(job, need, free))
-    if memory is not None and plan.jobs < cores and wanted is None:
+    findings += _short(job, need, free)
+    if memory is not None and plan.jobs < cores and wanted is None and not _is_serial(job):
         findings.append(_limited(plan.jobs, plan.reason))
     counts = Counter(task.kind for task in tasks)
     facts = {
@@ -208,11 +220,38 @@ def check_estimate(job: BuildJob) -> Done:
         "disk": {"needed": need, "free": free},
         "measured": sorted(kind.value for kind in factor),
     }
-    basis = "by a table" if job.tried else "by a table; the canary corrects it"
+    basis = "by a table" if job.tried or job.extension else "by a table; the canary corrects it"
     if factor:
         basis = f"corrected by the {'elapsed' if times.elapsed else 'processor'} time of compiles on this machine"
     lines = (*_lines(counts, found, plan, basis), *_disk_words(need, free), *_of_debug(job, counts))
     return Done(findings, facts, lines=lines)
+
+
+def _with_servers(job: BuildJob, plan: MemoryPlan, cores: int) -> tuple[MemoryPlan, int]:
+    """Return the jobs and the cores of the servers that compile for a build, where those are more."""
+    offer = job.offer
+    if offer is None or offer.cores <= plan.jobs:
+        return plan, cores
+    return replace(plan, jobs=offer.cores, reason=offer.reason), max(cores, offer.cores)
+
+
+def _is_serial(job: BuildJob) -> bool:
+    """Return whether setuptools compiles the files of an extension, one after another."""
+    without = bool(job.extension and job.extension.facts and not job.extension.facts.ninja)
+    return job.found.way is BuildWay.EXTENSION and (without or not job.record.get("ninja"))
+
+
+def _of_extension(job: BuildJob) -> MemoryPlan:
+    """Return how many units of an extension are compiled at a time, by the memory that one of it is known to take."""
+    assert job.extension is not None  # noqa: S101 (the caller asks for one)
+    facts, machine = job.extension.facts, probe()
+    if _is_serial(job):
+        return MemoryPlan(1, 0, "its setup.py compiles without ninja, one file after another")
+    jobs, threads = job_limits(facts, machine, job.environ, job.context.environ)
+    memory = "" if isinstance(machine.memory, Missing) else f", {format_bytes(machine.memory.value)} of memory"
+    reason = f"{machine.cores.value} cores{memory} at {facts.gib if facts else UNIT_GIB} GiB a unit"
+    reason = "MAX_JOBS of your shell" if is_own(job.context.environ, "MAX_JOBS") else reason
+    return MemoryPlan(jobs, 0, f"{reason}; {threads} threads of nvcc each" if facts and facts.threads else reason)
 
 
 def _of_debug(job: BuildJob, counts: Mapping[TaskKind, int]) -> Iterator[str]:

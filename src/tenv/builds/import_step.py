@@ -1,24 +1,32 @@
-"""Step `import`: the built torch is imported outside the checkout, computes, and fits the target."""
+"""Steps `canary` and `import`: the first and the last trial of a build.
+
+`canary` builds the first libraries and one heavy CUDA file before the hours begin. `import` imports the built torch
+outside the checkout, computes, and compares it with the target.
+"""
 
 import json
 import signal
 import tempfile
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path, PurePath
 from typing import Any
 
 from tenv.builds.build_job import BuildJob, Done, build_finding
+from tenv.builds.compile_cache import CacheUse
+from tenv.builds.estimate_step import Tried, check_estimate
+from tenv.builds.extension_steps import MARK, check_extension_import, fault_of_import
+from tenv.builds.logged_run import look_up, run_step
+from tenv.builds.ninja_plan import CompileWatch, NinjaRun, kind_of_object, remaining, served, targets
 from tenv.builds.provenance import companions
+from tenv.builds.task_costs import TaskKind
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core import process
+from tenv.core.dataclass import dataclass
 from tenv.core.missing import Missing
 from tenv.core.versions import Version
 from tenv.host.machine import current_platform
 
-__all__ = ["check_import"]
-
 _SECONDS = 300.0
-_MARK = "tenv-import:"
 _SCRIPT = """\
 import json, sys
 import torch
@@ -53,11 +61,22 @@ _CUDNN_9 = 90000
 """From here on the number of a cuDNN has two digits for its minor version and two for its patch."""
 _RIGHT = [[2.0, 2.0], [2.0, 2.0]]
 
+_FIRST = ("c10", "c10_cuda")
+_HEAVY = ("FillKernel.cu", "ActivationGeluKernel.cu", "Sort.cu", "Blas.cpp", "SpectralOps.cpp", "BinaryOps.cpp")
+
+_MOST_BEFORE = 60
+"""Tasks that a heavy object may wait for: with protobuf to be built first, it would be no early sign of anything."""
+
+_NOTICED = 1.0
+"""Seconds of processors below which a canary does not show how busy the machine is."""
+
 
 def check_import(job: BuildJob) -> Done:
     """Import torch in an empty folder, and hold it against the checkout, the target and arithmetic."""
     if job.request.wheel is not None:
         return Done((), {}, lines=(f"a wheel was made in {job.request.wheel}: nothing is installed",))
+    if job.extension:
+        return check_extension_import(job)
     assert job.toolchain is not None  # noqa: S101 (the environment is there)
     environ = {name: value for name, value in job.environ.items() if name not in ("PYTHONPATH", "PYTHONSAFEPATH")}
     with tempfile.TemporaryDirectory(prefix="tenv-import-") as folder:
@@ -66,10 +85,10 @@ def check_import(job: BuildJob) -> Done:
     log = job.log("import")
     output = done.reason if isinstance(done, Missing) else f"{done.stdout}\n{done.stderr}"
     log.write_text(output, encoding="utf-8")
-    row = next((line for line in output.splitlines() if line.startswith(_MARK)), None)
+    row = next((line for line in output.splitlines() if line.startswith(MARK)), None)
     if isinstance(done, Missing) or done.status or row is None:
-        return Done([_failed(job, f"{output}\n{_ending(done)}", log)], {}, log)
-    found: dict[str, Any] = json.loads(row.removeprefix(_MARK))
+        return Done([fault_of_import(job, f"{output}\n{_ending(done)}", log)], {}, log)
+    found: dict[str, Any] = json.loads(row.removeprefix(MARK))
     job.torch = {"version": found["version"], "location": found["location"], "device": found["device"]}
     findings = [*_elsewhere(job, found), *_wrong(found), *_other_versions(job, found)]
     shown = f"torch {found['version']} from {found['location']}: torch.ones(2, 2) @ torch.ones(2, 2) is right"
@@ -94,21 +113,6 @@ def _ending(done: process.Completed | Missing) -> str:
         return ""
     name = signal.strsignal(-done.status) or "unknown"
     return f"Python ended by signal {-done.status} ({name})"
-
-
-def _failed(job: BuildJob, output: str, log: Path) -> Finding:
-    from tenv.checks.build_log.diagnose import diagnose
-
-    lines = [line for line in output.splitlines() if line.strip()]
-    cause = diagnose([*lines, "ERROR: import torch"], job.context.facts().build_failures, of="pytorch").cause
-    if cause is not None:
-        return cause.finding()
-    last = lines[-1] if lines else "it printed nothing"
-    module = last.partition("No module named ")[2].strip("'\" ")
-    fix = f"`tenv run {job.target.name} -- python -c 'import torch'` in another folder shows it again"
-    if module and module != "torch":
-        fix = f'add {module} = "*" to [pypi-dependencies] of {job.target.name}, and lock again'
-    return build_finding("TE971", module or "torch", f"does not import: {last}", str(log), "torch/__init__.py", fix)
 
 
 def _elsewhere(job: BuildJob, found: Mapping[str, Any]) -> Iterator[Finding]:
@@ -173,4 +177,84 @@ def _differs(job: BuildJob, what: str, built: str, locked: str, severity: Severi
         f"{job.target.lock_file}",
         "`tenv build --fresh` configures anew: what CMake had found before is another one",
         severity,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Heavy:
+    """A heavy object that is still to be compiled.
+
+    Attributes:
+        output: The object, as Ninja names it.
+        before: How many tasks come before it.
+    """
+
+    output: str
+    before: int
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for too much to be tried first."""
+        return self.before >= _MOST_BEFORE
+
+    @property
+    def words(self) -> str:
+        """Why it is not tried."""
+        return f"not tried: {self.output}, which waits for {self.before} other tasks"
+
+
+def _first(job: BuildJob) -> list[str]:
+    """Return the libraries that are built first; none where one target alone is asked for."""
+    known = frozenset[str]() if job.request.only else targets(job.folder, job.environ)
+    return [name for name in _FIRST if name in known]
+
+
+def _heavy(job: BuildJob) -> Iterator[_Heavy]:
+    """Yield one heavy object of each language that is still to be compiled; none where one target is asked for."""
+    if job.request.only:
+        return
+    tasks = remaining(job.folder, ("all",), job.environ) or ()
+    for kind in (TaskKind.CUDA, TaskKind.CXX):
+        outputs = [task.output for task in tasks if task.kind is kind]
+        named = (output for name in _HEAVY for output in outputs if output.endswith((f"/{name}.o", f"_{name}.o")))
+        found = next(named, None)
+        if found:
+            yield _Heavy(found, len(remaining(job.folder, (found,), job.environ) or ()) - 1)
+
+
+def run_canary(job: BuildJob) -> Done:
+    """Build the canary, and correct the estimate by its time."""
+    heavy = list(_heavy(job))
+    names = [*_first(job), *(one.output for one in heavy if not one.waits)]
+    untried = [one for one in heavy if one.waits]
+    missed = [one.words for one in untried]
+    facts: dict[str, Any] = {"targets": names, "untried": [one.output for one in untried]}
+    if not names:
+        return Done((), facts, lines=("nothing to try first", *missed))
+    log, watch = job.log("canary"), CompileWatch(job)
+    command = ["cmake", "--build", str(job.folder), "--target", *names]
+    ran = run_step(job, command, log, "canary")
+    facts |= {"seconds": round(ran.seconds, 1), "processor": round(ran.processor, 1)}
+    if ran.status:
+        table = job.context.facts().build_failures
+        return Done([look_up(ran, "TE961", f"the canary ({', '.join(names)})", log, table)], facts, log)
+    used = watch.used()
+    job.tried = _tried(watch.keep(ran.processor, used), used, names)
+    after = check_estimate(job)
+    facts |= {"estimate": (after.facts or {}).get("seconds"), "cache": {"hits": used.hits, "misses": used.misses}}
+    return Done((), facts, log, (f"built {', '.join(names)}", *missed, *after.lines))
+
+
+def _tried(run: NinjaRun, used: CacheUse, names: Sequence[str]) -> Tried:
+    """Return the results of the canary."""
+    came = served(run, used)
+    heavy = [name for name in names if name in run.rows]
+    compiled = run.processor >= _NOTICED and used.hits <= used.misses  # hits wait for the disk, and for no processor
+    return Tried(
+        slowdown=run.elapsed / run.processor if compiled else 0.0,
+        hits=used.hits,
+        misses=used.misses,
+        kinds=frozenset(map(kind_of_object, run.objects)),
+        missed=tuple(PurePath(name).stem for name in heavy if name not in came and PurePath(name).stem in used.missed),
+        hit_seconds=run.seconds_of(came) / len(came) if came else 0.0,
     )

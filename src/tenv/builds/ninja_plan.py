@@ -12,32 +12,16 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
-from tenv.builds.build_environ import cache_storage
+from tenv.builds.build_environ import cache_choice
 from tenv.builds.build_job import BuildJob
-from tenv.builds.compile_cache import CacheChoice, CacheUse, choose_cache, hits, use_since
+from tenv.builds.compile_cache import CacheChoice, CacheUse, counts, use_since
 from tenv.builds.task_costs import Task, TaskKind, kind_of
 from tenv.core import process
 from tenv.core.dataclass import dataclass
-from tenv.core.file_content import read_text
+from tenv.core.file_content import noted_json
 from tenv.core.files import write_atomic
 from tenv.core.missing import Missing
 from tenv.core.untrusted import whole_number
-
-__all__ = [
-    "ENOUGH",
-    "CompileWatch",
-    "Measured",
-    "NinjaRun",
-    "compiles_elsewhere",
-    "damage",
-    "keep_times",
-    "kind_of_object",
-    "measured",
-    "read_log",
-    "remaining",
-    "run_of",
-    "targets",
-]
 
 _STATUS = re.compile(r"^\[ *\d+/\d+\] ")
 _SECONDS = 300.0
@@ -75,6 +59,20 @@ def damage(folder: Path, environ: Mapping[str, str]) -> str:
     if isinstance(answer, Missing) or answer.status == 0:
         return ""
     return next((line for line in answer.stderr.splitlines() if line.startswith("ninja: error: ")), "")
+
+
+def compile_commands(folder: Path, environ: Mapping[str, str]) -> dict[Path, str]:
+    """Return the commands of Ninja by their source, after CMake has seen each edit of its files; empty without any."""
+    program = process.find("ninja", environ.get("PATH"))
+    if program is None or not (folder / "build.ninja").is_file():
+        return {}
+    process.run([program, "build.ninja"], environment=environ, folder=folder, timeout=_SECONDS)
+    answer = process.run([program, "-t", "compdb"], environment=environ, folder=folder, timeout=_SECONDS)
+    try:
+        rows = [] if isinstance(answer, Missing) else json.loads(answer.stdout)
+        return {folder / row["file"]: str(row["command"]) for row in rows if is_object(row.get("output", ""))}
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        return {}
 
 
 def _commands(folder: Path) -> tuple[Task, ...] | None:
@@ -266,10 +264,7 @@ def _is_of(entry: Any, row: LogRow) -> bool:
 
 
 def _kept(job: BuildJob) -> dict[str, Any]:
-    try:
-        found = json.loads(read_text(_file(job)))
-    except (OSError, ValueError, RecursionError):
-        return {}
+    found = noted_json(_file(job))
     return found if isinstance(found, dict) else {}
 
 
@@ -278,12 +273,12 @@ class CompileWatch:
 
     Attributes:
         cache: The compile cache of the build.
-        cache_before: Its hits and misses so far; None where they are not known.
+        cache_before: Its counts so far; None where they are not known.
     """
 
     def __init__(self, job: BuildJob) -> None:
-        self.cache: CacheChoice = choose_cache(job.target.manifest.cache, job.environ, cache_storage(job))
-        self.cache_before = hits(self.cache, job.environ)
+        self.cache: CacheChoice = cache_choice(job, job.environ)
+        self.cache_before = counts(self.cache, job.environ)
         job.log("ccache").unlink(missing_ok=True)  # its notes from now on are of this run
         self._job, self._log = job, read_log(job.folder)
 

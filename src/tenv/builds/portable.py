@@ -16,8 +16,7 @@ from tenv.builds.provenance import built_wheel, edit_wheel
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core import process
 from tenv.core.missing import Missing
-
-__all__ = ["make_portable", "missing_editor"]
+from tenv.core.size_text import some_of
 
 _EDITOR = "patchelf"
 _ELF = b"\x7fELF"
@@ -77,7 +76,7 @@ def _lost(job: BuildJob, moved: _Moved) -> Iterator[Finding]:
     if not moved.lost:
         return
     names = sorted(moved.lost)
-    shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    shown = some_of(names, _SHOWN)
     elsewhere = (
         "a wheel finds what lies in other wheels: `--wheel DIR`; the machine" if _in_place(job) else "the machine"
     )

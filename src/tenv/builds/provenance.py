@@ -25,17 +25,6 @@ from tenv.core.prefix import CONSTRAINT
 from tenv.core.versions import Version
 from tenv.environment.built_torch import NOTE
 
-__all__ = [
-    "PROVENANCE",
-    "built_wheel",
-    "companions",
-    "edit_wheel",
-    "installed_torch",
-    "is_built",
-    "provenance",
-    "write_provenance",
-]
-
 PROVENANCE = NOTE
 
 _SCHEMA = 1
@@ -57,7 +46,7 @@ def provenance(job: BuildJob) -> dict[str, Any]:
         "prefix": str(job.environment.prefix),
         "checkout": str(job.checkout),
         "commit": _commit(job),
-        "version": job.tree.version.value,
+        "version": job.version,
         "way": job.found.way.value,
         "switches": switches | ({"TORCH_CUDA_ARCH_LIST": archs} if archs else {}),
         "build": {name: cache[name] for name in _COMPILERS if name in cache},
@@ -67,14 +56,10 @@ def provenance(job: BuildJob) -> dict[str, Any]:
 
 
 def _commit(job: BuildJob) -> str:
-    from tenv.core.errors import UsageError
-    from tenv.core.git import find_repository
+    from tenv.core.git import repository_at
 
-    if not (job.checkout / ".git").exists():
-        return ""
-    try:
-        repository = find_repository(job.checkout, job.context.environ)
-    except UsageError:
+    repository = repository_at(job.checkout, job.context.environ) if (job.checkout / ".git").exists() else None
+    if repository is None:
         return ""
     commit = repository.commit("HEAD") or ""
     changed = repository.ask("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=dirty")
@@ -103,6 +88,8 @@ def write_provenance(job: BuildJob) -> list[Path]:
     text = json.dumps(provenance(job), indent=1, sort_keys=True) + "\n"
     written = [job.notes / PROVENANCE]
     write_atomic(written[0], text)
+    if job.extension:
+        return written
     if job.request.wheel is not None:
         newest = built_wheel(job.request.wheel)
         if newest is None:

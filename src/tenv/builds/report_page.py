@@ -9,8 +9,6 @@ from tenv.core.errors import StorageError
 from tenv.core.files import write_atomic
 from tenv.core.page import render_page
 
-__all__ = ["write_report"]
-
 _PAGE = "report.html"
 """The name of the page in the folder of tenv's notes on a build."""
 _TASKS = 6000

@@ -9,8 +9,6 @@ from pathlib import Path
 from tenv.core.toml_reader import nearest
 from tenv.facts.pytorch_switches import SwitchTable
 
-__all__ = ["DECIDING", "is_off", "is_on", "known_switches", "meant", "set_switches", "similar", "unread"]
-
 _SWITCH = re.compile(r"(?:USE|BUILD|WITH|NO)_[A-Z0-9][A-Z0-9_]*")
 _ANYWHERE = re.compile(rf"(?<![A-Za-z0-9_]){_SWITCH.pattern}(?![A-Za-z0-9_])")
 _FOREIGN = frozenset(

@@ -22,24 +22,6 @@ from tenv.core import process
 from tenv.core.dataclass import dataclass
 from tenv.core.files import write_atomic
 
-__all__ = [
-    "DISK",
-    "VARIABLE",
-    "MemoryPlan",
-    "Task",
-    "TaskKind",
-    "is_used",
-    "kind_of",
-    "launcher_of",
-    "link_memory",
-    "links_at_once",
-    "memory_jobs",
-    "seconds_of",
-    "set_places",
-    "total_seconds",
-    "write_launcher",
-]
-
 _GIB = 1 << 30
 
 

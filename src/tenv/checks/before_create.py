@@ -28,8 +28,6 @@ from tenv.project.context import Context
 from tenv.project.user_facts import user_facts
 from tenv.targets.search import Target
 
-__all__ = ["Surroundings", "allows_compat", "look_around", "require_build", "unfit_pythons", "uses_compat_as_allowed"]
-
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
@@ -79,6 +77,7 @@ def require_build(
     there: frozenset[str] = frozenset(),
     *,
     restoring: bool = False,
+    compiles: bool = True,
 ) -> tuple[Finding, ...]:
     """Return the findings about creating an environment of a target if no rule forbids it.
 
@@ -92,6 +91,7 @@ def require_build(
         lock: The lock to install; None if it is not solved yet.
         there: The digests of the packages that the environment holds already.
         restoring: Whether the environment is repaired or goes back to an earlier lock; a small disk never stops that.
+        compiles: Whether something is compiled here. Else errors about building alone come as warnings.
 
     Raises:
         UnfitHostError: The target can't be built here. The error holds the findings.
@@ -110,7 +110,8 @@ def require_build(
     verdicts = judge(around.host)
     findings = verdicts.about(Scope.BUILD, Scope.BOTH)
     passed = {*OF_CHECKOUT, *((DISK,) if restoring else ())}
-    against = [found for found in findings if found.severity is Severity.ERROR and found.code not in passed]
+    deciding = findings if compiles else verdicts.about(Scope.BOTH)
+    against = [found for found in deciding if found.severity is Severity.ERROR and found.code not in passed]
     if against:
         codes = tuple(dict.fromkeys(found.code for found in against))
         of_lock = set(against) <= _of_lock(target, around, lock)

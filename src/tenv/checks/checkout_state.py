@@ -14,21 +14,12 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from tenv.checks.hipified import Hipified, left_of, read_hipified
 from tenv.core import process
 from tenv.core.dataclass import dataclass
-from tenv.core.file_content import read_text
+from tenv.core.file_content import read_text, text_or_empty
+from tenv.core.files import same_file
 from tenv.core.names import dist_info, dist_infos
-
-__all__ = [
-    "EXPECTED",
-    "BuildCache",
-    "CacheEntry",
-    "CheckoutState",
-    "commit_day",
-    "find_checkout",
-    "is_pytorch",
-    "read_state",
-]
 
 _PROJECT = re.compile(r"^[ \t]*project\(\s*(?:Torch|Caffe2)\b", re.MULTILINE)
 EXPECTED = ("CMakeLists.txt", "Makefile", "setup.py", "LICENSE", "LICENSE.md", "LICENSE.txt")
@@ -97,6 +88,7 @@ class CheckoutState:
         eigen_missing: Whether Eigen is fetched by a pin (``third_party/eigen_pin.txt``) and is not there.
         cache: The cache of an earlier build; None without one.
         built: The version that was built here last (``torch/version.py``); empty if nothing of a build is left.
+        hipified: The files that the conversion for ROCm has changed; None where the sources are as PyTorch has them.
     """
 
     broken: tuple[str, ...] = ()
@@ -104,12 +96,13 @@ class CheckoutState:
     eigen_missing: bool = False
     cache: BuildCache | None = None
     built: str = ""
+    hipified: Hipified | None = None
 
 
 def read_state(root: Path) -> CheckoutState:
     """Read the submodules and the earlier build of a checkout."""
-    checks = "".join(_text(root / name) for name in _CHECKS)
-    listed = [path for path in _PATH.findall(_text(root / ".gitmodules")) if path.isprintable()]
+    checks = "".join(text_or_empty(root / name) for name in _CHECKS)
+    listed = [path for path in _PATH.findall(text_or_empty(root / ".gitmodules")) if path.isprintable()]
     if not listed and "third_party" in checks and ("check_submodules" in checks or "_submodule_folders" in checks):
         listed = list(_UNLISTED)
     broken = [path for path in listed if not _is_whole(root / path)]
@@ -127,6 +120,7 @@ def read_state(root: Path) -> CheckoutState:
         eigen_missing=(root / "third_party/eigen_pin.txt").is_file() and _is_empty(root / "third_party/eigen"),
         cache=_cache(root),
         built=_built(root),
+        hipified=left_of(root, read_hipified(root)),
     )
 
 
@@ -150,16 +144,9 @@ def _is_empty(folder: Path) -> bool:
         return True
 
 
-def _text(path: Path) -> str:
-    try:
-        return read_text(path, errors="replace")
-    except OSError:
-        return ""
-
-
 def _built(root: Path) -> str:
     """Return the version that a build wrote into the tree, if its compiled files are there too."""
-    match = _VERSION.search(_text(root / "torch" / "version.py"))
+    match = _VERSION.search(text_or_empty(root / "torch" / "version.py"))
     return match[1] if match and any(not _is_empty(root / folder) for folder in _BUILT) else ""
 
 
@@ -170,17 +157,10 @@ def _cache(root: Path) -> BuildCache | None:
             return None
     except OSError:
         return None
-    entries = {name: CacheEntry(kind, value) for name, kind, value in _ENTRY.findall(_text(file))}
+    entries = {name: CacheEntry(kind, value) for name, kind, value in _ENTRY.findall(text_or_empty(file))}
     home = entries.get("CMAKE_HOME_DIRECTORY")
-    moved = home.value if home and not _same(Path(home.value), root) else ""
+    moved = home.value if home and not same_file(home.value, root) else ""
     return BuildCache("build/CMakeCache.txt", entries, tuple(_gone(entries)), moved)
-
-
-def _same(one: Path, other: Path) -> bool:
-    try:
-        return one.samefile(other)
-    except OSError:
-        return False
 
 
 def _gone(entries: Mapping[str, CacheEntry]) -> Iterator[str]:
@@ -224,10 +204,7 @@ def commit_day(root: Path, version: str) -> date | None:
 
 def is_pytorch(path: Path) -> bool:
     """Return whether a folder's CMakeLists.txt is PyTorch's, even if other sources are missing."""
-    try:
-        return bool(_PROJECT.search(read_text(path / "CMakeLists.txt", errors="replace")))
-    except OSError:
-        return False
+    return bool(_PROJECT.search(text_or_empty(path / "CMakeLists.txt")))
 
 
 def find_checkout(folder: Path, site_packages: Path | None = None) -> Path | None:
@@ -263,8 +240,5 @@ def _editable(site: Path) -> Iterator[Path]:
         if url.scheme == "file":
             yield Path(unquote(url.path))
     for file in (*sorted(site.glob("torch.egg-link")), *sorted(site.glob("*.pth"))):
-        try:
-            lines = read_text(file, errors="replace").splitlines()
-        except OSError:
-            continue
+        lines = text_or_empty(file).splitlines()
         yield from (Path(line) for line in lines if line.startswith("/") and (Path(line) / "torch").is_dir())

@@ -1,13 +1,12 @@
 """Select the best target for a host and a PyTorch revision, and report why others were rejected."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from tenv.checks.before_create import Surroundings
 from tenv.checks.judge import Judge, Verdicts, platform_of
-from tenv.checks.rules.common import takes_toolkit
 from tenv.checks.rules.driver import Verdict
 from tenv.checks.rules.driver_findings import FORWARD
 from tenv.checks.rules.from_machine import LACKING
@@ -23,22 +22,9 @@ from tenv.host.report import HostReport
 from tenv.locks.lock import Lock
 from tenv.project.context import Context
 from tenv.targets.manifest import Manifest, ToolkitKind, toolkit_kind
+from tenv.targets.order import NO_CUDA, newest_pytorch, takes_toolkit
 from tenv.targets.search import AUTO, Target
 
-__all__ = [
-    "Candidate",
-    "TargetChoice",
-    "choose",
-    "is_stable",
-    "newest_first",
-    "of_other_revisions",
-    "rank",
-    "why_aside",
-    "worst",
-]
-
-_NO_CUDA = Version("0")
-_ANY_REVISION = Version("99")
 _HOW = {
     Verdict.NATIVE: "natively",
     Verdict.MINOR_VERSION: "by minor-version compatibility",
@@ -275,34 +261,11 @@ def rank(found: tuple[Target, Manifest]) -> tuple[bool, Version, bool, bool, Ver
     manifest = found[1]
     return (
         not takes_toolkit(manifest),
-        manifest.requirements.cuda or _NO_CUDA,
+        manifest.requirements.cuda or NO_CUDA,
         toolkit_kind(manifest) is not ToolkitKind.SYSTEM,
         not manifest.dependencies,
-        _newest_pytorch(manifest),
+        newest_pytorch(manifest),
     )
-
-
-def newest_first(targets: Iterable[Target], platform: str) -> tuple[Target, ...]:
-    """Return targets by their CUDA and then by the PyTorch revisions that they are for, the newest first.
-
-    Args:
-        targets: The targets.
-        platform: The platform of the host; a target that is not for it counts as on its own first one.
-    """
-
-    def age(target: Target) -> tuple[Version, Version, bool, bool]:
-        own = target.manifest.platforms
-        manifest = target.manifest.on(platform if platform in own or not own else own[0])
-        cuda = manifest.requirements.cuda or _NO_CUDA
-        return cuda, _newest_pytorch(manifest), not takes_toolkit(manifest), not manifest.dependencies
-
-    return tuple(sorted(targets, key=age, reverse=True))
-
-
-def _newest_pytorch(manifest: Manifest) -> Version:
-    """Return the newest PyTorch version that a manifest names."""
-    numbers = [number for number in map(Version.find, str(manifest.pytorch or "").split(",")) if number]
-    return max(numbers, default=_ANY_REVISION)
 
 
 def _targets(context: Context, host: HostReport, say: Callable[[str], None]) -> Iterator[tuple[Target, Manifest]]:

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -29,11 +30,9 @@ from tenv.core.errors import HostReportError, UsageError
 from tenv.core.file_content import read_given
 from tenv.host.interface import Fact, Missing, ReasonKind, fact_to_json
 from tenv.host.report import HostReport
-from tenv.host.report_json import from_json, is_json, parse
+from tenv.host.report_json import from_json, is_json, parse, standard_input
 from tenv.project.context import Context
 from tenv.project.user_facts import user_facts
-
-__all__ = ["UNSHARED", "MachineVerdicts", "ask_each", "check_fleet", "refuse_host_options"]
 
 T = TypeVar("T")
 
@@ -49,6 +48,19 @@ _MOST = 1 << 30
 """Maximum bytes of a file of reports, which are read one by one."""
 
 _BLANKS = re.compile(r"\s*")
+STDIN = Path("-")
+"""Standard input in place of a file of reports."""
+_LABELLED = re.compile(r'^[^{"\n]{0,300}\{[ \t]*"(schema|tenv)"', re.MULTILINE)
+"""A line with a report behind the label of a program that runs a command on many machines."""
+_SCHEMA = '{"schema":'
+_HEADER = re.compile(r"\S+ \| (CHANGED|SUCCESS) \| rc=0 >>\s*")
+"""Ansible's line before the output of a machine."""
+_LONGEST = 1 << 20
+"""Characters of a report that comes in several lines."""
+_MOST_PIECES = 2 * _LONGEST // 1024
+"""The lines of such a report that are joined; Slurm's have 1,024 characters."""
+_SHOWN = 60
+"""Characters of a line that a message quotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +95,10 @@ class MachineVerdicts(Generic[T]):
         }
 
 
+def _ignore(_name: str) -> None:
+    """Ignore a repeated report."""
+
+
 def refuse_host_options(options: HostOptions) -> None:
     """Reject options that name one host together with a fleet; raises UsageError."""
     if options != HostOptions():
@@ -93,7 +109,12 @@ def refuse_host_options(options: HostOptions) -> None:
 
 
 def check_fleet(
-    context: Context, name: str | None, pytorch: str, path: Path, options: HostOptions
+    context: Context,
+    name: str | None,
+    pytorch: str,
+    path: Path,
+    options: HostOptions,
+    repeated: Callable[[str], None] = _ignore,
 ) -> Iterator[MachineVerdicts[Verdicts]]:
     """Yield the verdicts for each host of a fleet, on a target or on every readable target.
 
@@ -101,8 +122,9 @@ def check_fleet(
         context: Where things are found.
         name: The target.
         pytorch: The PyTorch to build, as `find_source` takes it.
-        path: A file or a folder of host reports.
+        path: A file or a folder of host reports, or `STDIN`.
         options: Host options, which must name no other host.
+        repeated: As in `ask_each`.
 
     Raises:
         UsageError: There is no such target, PyTorch or report, or the options name another host.
@@ -112,7 +134,8 @@ def check_fleet(
     source = find_source(pytorch, facts)
     archs = context.environ.get(VARIABLE, "")
     switches, targets = exported_switches(facts, context.environ), find_targets(context, name)
-    return ask_each(path, _Judges([Judge(one, source, facts, arch_list=archs, exported=switches) for one in targets]))
+    judges = [Judge(one, source, facts, arch_list=archs, exported=switches) for one in targets]
+    return ask_each(path, _Judges(judges), repeated)
 
 
 class _Judges:
@@ -138,20 +161,46 @@ class _Judges:
         return judge.conclude(replace(asked, found={**asked.found, **own})) if own else verdicts
 
 
-def ask_each(path: Path, question: Callable[[HostReport], Sequence[T]]) -> Iterator[MachineVerdicts[T]]:
+def ask_each(
+    path: Path, question: Callable[[HostReport], Sequence[T]], repeated: Callable[[str], None] = _ignore
+) -> Iterator[MachineVerdicts[T]]:
     """Yield the answers about each host, in the order of the files.
 
     Args:
         path: A folder with one file per host, or a file with one report, a list of reports or one report per line. A
-            report is what ``tenv host --json`` prints, or one pasted text per file. A ``.txt`` in a folder that is not
-            a report is skipped.
+            report is the output of ``tenv host --json`` or ``--compact``, or one pasted text per file. A ``.txt`` in a
+            folder that is not a report is skipped. `STDIN` is a file, too.
         question: Answers the questions about a host.
+        repeated: Receives the name of a host for each further equal report of it in one file, which is left out: a
+            program that starts tenv in several places of a machine gathers several.
 
     Raises:
         UsageError: There is no such file or folder, or it has no report.
     """
     folder, names = _find_files(path)
-    return (_about(source, item, question) for name in names for source, item in _read_items(folder, name))
+    items = (row for name in names for row in _read_items(folder, name))
+    return (_about(source, item, question) for source, item in (items if folder else _once(items, repeated)))
+
+
+def _once(
+    items: "Iterator[tuple[str, object | HostReportError]]", repeated: Callable[[str], None]
+) -> "Iterator[tuple[str, object | HostReportError]]":
+    """Yield the reports of a file without those that equal an earlier one of the same host."""
+    seen = set[int]()
+    for source, item in items:
+        host = item
+        if not isinstance(item, HostReport | HostReportError):
+            try:
+                host = from_json(item, source)
+            except HostReportError as error:
+                host = error
+        if isinstance(host, HostReport) and isinstance(host.hostname, Fact):
+            digest = hash(replace(host, memory=_UNASKED, disk=_UNASKED))  # memory and disk change meanwhile
+            if digest in seen:
+                repeated(host.hostname.value)
+                continue
+            seen.add(digest)
+        yield source, host
 
 
 def _about(
@@ -164,9 +213,14 @@ def _about(
         host = item if isinstance(item, HostReport) else from_json(item, source)
     except HostReportError as error:
         return MachineVerdicts(source, source, {}, (), (), problem=error.message.removeprefix(f"{source}: "))
-    gpus = () if isinstance(host.gpus, Missing) else tuple(gpu.name or gpu.pci_id for gpu in host.gpus.value)
-    name = host.hostname.value if isinstance(host.hostname, Fact) else source
+    gpus = () if isinstance(host.gpus, Missing) else tuple(_line(gpu.name or gpu.pci_id) for gpu in host.gpus.value)
+    name = _line(host.hostname.value) if isinstance(host.hostname, Fact) else source
     return MachineVerdicts(name, source, fact_to_json(host.driver), gpus, tuple(question(host)))
+
+
+def _line(text: str) -> str:
+    """Return a text of a report on one line, so that it adds none to a table."""
+    return text if text.isprintable() else " ".join(text.split())  # machines share the text of a GPU
 
 
 def _find_files(path: Path) -> tuple[str, list[str]]:
@@ -176,6 +230,8 @@ def _find_files(path: Path) -> tuple[str, list[str]]:
         UsageError: There is no such file or folder, or it has no report.
     """
     try:
+        if path == STDIN:
+            return "", [str(path)]
         if not path.is_dir():
             _require_size(path)
             return "", [str(path)]
@@ -206,7 +262,8 @@ def _read_items(folder: str, name: str) -> Iterator[tuple[str, "object | HostRep
         A JSON value, the `HostReport` of a pasted text, or the error in its place.
     """
     if not folder:
-        return _every(name, _suffix(Path(name).name), name)
+        shown = "standard input" if Path(name) == STDIN else name
+        return _every(name, _suffix(Path(name).name), shown)
     suffix = _suffix(name)
     found = _every(f"{folder}{os.sep}{name}", suffix, name)
     return (row for row in found if not isinstance(row[1], HostReportError)) if suffix == _TEXT else found
@@ -216,7 +273,10 @@ def _every(file: str, suffix: str, shown: str) -> Iterator[tuple[str, "object | 
     """Yield the content of each report of a file, or the error in its place."""
     try:
         with _opened(file) as text:
-            if suffix not in (".json", ".jsonl", ".ndjson") and not is_json(_first(text, 1)):
+            named = suffix in (".json", ".jsonl", ".ndjson")
+            if _is_labelled(text):
+                yield from _lines(text, shown)
+            elif not named and not is_json(_first(text, 1)):
                 yield shown, _pasted(Path(file), text, shown)
             elif _is_lines(suffix, text):
                 yield from _lines(text, shown)
@@ -230,6 +290,8 @@ def _every(file: str, suffix: str, shown: str) -> Iterator[tuple[str, "object | 
 
 def _opened(file: str) -> TextIO:
     """Return a file as text that can be rewound; a small one is read at once."""
+    if Path(file) == STDIN:
+        return io.StringIO(standard_input(), newline=None)
     info = os.stat(file)  # noqa: PTH116 (no object for each file)
     if stat.S_ISFIFO(info.st_mode):  # it is read once
         return io.StringIO(read_given(Path(file), _MOST).decode("utf-8-sig", "replace"))
@@ -289,11 +351,87 @@ def _parsed(text: str, source: str) -> "object | HostReportError":
         return HostReportError(f"{source}: not JSON: {error}")
 
 
+def _is_labelled(text: TextIO) -> bool:
+    """Return whether a line has a label before its report, or a report follows other words; rewinds the file."""
+    labels = [match.group().partition("{")[0].strip(" \t,[]}") for match in _LABELLED.finditer(text.read(_CHUNK))]
+    text.seek(0)
+    return any(labels) or (bool(labels) and not is_json(_first(text, 1)))
+
+
+class _Pieces:
+    """Reports that come in several lines with one label.
+
+    Slurm passes a line on in pieces of 1,024 characters (22.05); with `srun -l`, each is a line with the label.
+    """
+
+    def __init__(self, shown: str) -> None:
+        self._shown = shown
+        self._begun: dict[str, tuple[int, str]] = {}
+        self._counts: Counter[str] = Counter()
+        self._lengths: set[int] = set()  # of all labels so far: thousands of nodes have labels of a few lengths
+
+    def begin(self, label: str, number: int, text: str) -> Iterator[tuple[str, "object | HostReportError"]]:
+        """Yield the report that begins in a line, or the unfinished one of this label that it ends."""
+        yield from self._broken(label)
+        source = f"{self._shown}:{number}"
+        found = _parsed(text, source)
+        if isinstance(found, HostReportError) and text.count(_SCHEMA) > 1:
+            yield source, HostReportError(f"{source}: pieces of several reports are mixed: `srun -l` labels each piece")
+        elif label.strip() and isinstance(found, HostReportError):
+            self._begun[label] = (number, text)
+            self._counts[label] = 0
+            self._lengths.add(len(label))
+        else:
+            yield source, found
+
+    def go_on(self, line: str) -> "tuple[str, object] | str":
+        """Return the report that a line completes, else the label whose report it continues; empty for none."""
+        label = next((line[:length] for length in self._lengths if line[:length] in self._begun), "")
+        if not label:
+            return ""
+        number, before = self._begun[label]
+        self._counts[label] += 1
+        if self._counts[label] > _MOST_PIECES or len(before) >= _LONGEST:
+            return label
+        whole = before + line.removeprefix(label)
+        self._begun[label] = (number, whole[:_LONGEST])
+        found = _parsed(whole, label) if whole.endswith("}") and len(whole) < _LONGEST else HostReportError(label)
+        if isinstance(found, HostReportError):
+            return label
+        del self._begun[label]
+        return f"{self._shown}:{number}", found
+
+    def end(self) -> Iterator[tuple[str, "object | HostReportError"]]:
+        """Yield the errors of the reports that no line completed."""
+        for label in list(self._begun):
+            yield from self._broken(label)
+
+    def _broken(self, label: str) -> Iterator[tuple[str, "object | HostReportError"]]:
+        if label in self._begun:
+            number, text = self._begun.pop(label)
+            yield (source := f"{self._shown}:{number}"), _parsed(text, source)
+
+
 def _lines(text: TextIO, shown: str) -> Iterator[tuple[str, "object | HostReportError"]]:
-    for number, line in enumerate(text, start=1):
-        if not line.isspace():
-            source = f"{shown}:{number}"
+    """Yield the report of each line, without the label that `srun -l`, pdsh, mpirun, Ansible or kubectl put there."""
+    pieces = _Pieces(shown)
+    for number, row in enumerate(text, start=1):
+        line = row.rstrip("\r\n")
+        if not line.strip() or _HEADER.fullmatch(line):
+            continue
+        source = f"{shown}:{number}"
+        if found := _LABELLED.match(line):
+            at = line.index("{", 0, found.end())
+            yield from pieces.begin(line[:at], number, line[at:])
+        elif line.lstrip().startswith(("{", "[{")):
             yield source, _parsed(line, source)
+        elif found_rest := pieces.go_on(line):
+            if isinstance(found_rest, tuple):
+                yield found_rest
+        else:
+            quoted = line if len(line) <= _SHOWN else f"{line[:_SHOWN]} …"
+            yield source, HostReportError(f"{source}: no report: `{quoted}`")
+    yield from pieces.end()
 
 
 def _list(text: TextIO, shown: str) -> Iterator[tuple[str, "object | HostReportError"]]:

@@ -12,12 +12,10 @@ from tenv.host.interface import Fact, Missing
 from tenv.targets.nearest_cuda import HostDriver
 
 if TYPE_CHECKING:
-    from tenv.host.assume import Lookup
+    from tenv.host.collect import Lookup
     from tenv.host.report import Gpu, HostReport
     from tenv.host.report_json import Given
     from tenv.project.context import Context
-
-__all__ = ["HostOptions", "find_gpu", "name_gpus", "read", "report", "with_driver"]
 
 # Late imports: `create` takes the options where it has nothing to judge
 
@@ -61,8 +59,7 @@ def report(context: "Context", options: HostOptions, lookup: "Lookup | None" = N
         HostReportError: The report can't be read.
         UsageError: A value can't be assumed.
     """
-    from tenv.host.assume import assume_cuda, assume_driver, assume_gpu
-    from tenv.host.collect import collect
+    from tenv.host.collect import assume_cuda, assume_driver, assume_gpu, collect
     from tenv.host.cuda_api import override
     from tenv.host.places import Places
 

@@ -32,21 +32,6 @@ from tenv.targets.search import Target
 if TYPE_CHECKING:
     from tenv.targets.manifest import Manifest
 
-__all__ = [
-    "Answers",
-    "GpuFindings",
-    "GpuVerdict",
-    "Judge",
-    "Verdicts",
-    "about_gpus",
-    "ask",
-    "conclude",
-    "find_lock",
-    "per_gpu",
-    "platform_of",
-    "settled",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class GpuVerdict:

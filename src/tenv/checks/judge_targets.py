@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tenv.activation.changes import ACTIVATION, is_own, read_activation
 from tenv.checks.before_create import Surroundings, look_around
-from tenv.checks.choose_target import TargetChoice, choose, newest_first, of_other_revisions, worst
+from tenv.checks.choose_target import TargetChoice, choose, of_other_revisions, worst
 from tenv.checks.host_options import HostOptions, read, with_driver
 from tenv.checks.judge import Judge, Verdicts, ask, conclude, find_lock, platform_of
 from tenv.checks.rules.catalogue import DRIVER_RULES
@@ -23,21 +23,9 @@ from tenv.host.toolkit_content import compiler_limits, patched
 from tenv.locks.lock import Lock
 from tenv.project.context import Context
 from tenv.targets.manifest import Manifest, Requirements
+from tenv.targets.order import newest_first
 from tenv.targets.search import Target
 from tenv.toolchain.discover import discover
-
-__all__ = [
-    "DriverReport",
-    "FitsHere",
-    "Judged",
-    "check",
-    "check_auto",
-    "check_driver",
-    "check_here",
-    "find_targets",
-    "newest_toolkits",
-    "with_environment",
-]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,6 @@ from tenv.sources.interface import differences
 from tenv.targets.manifest import with_features
 from tenv.targets.search import Target
 
-__all__ = ["JudgedLock", "judge_lock"]
-
 
 @dataclass(frozen=True, slots=True)
 class JudgedLock:

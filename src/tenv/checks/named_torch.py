@@ -9,14 +9,12 @@ from tenv.checks.host_options import HostOptions
 from tenv.core.errors import TenvError, UsageError
 from tenv.core.versions import Version
 from tenv.facts.tables import Facts
-from tenv.facts.torch_wheels import TorchWheel
+from tenv.facts.torch_headers import TorchWheel
 from tenv.host.installed_torch import InstalledTorch, TorchKind, read_torch, torch_from_label
 from tenv.host.interface import Fact, Missing
 from tenv.host.report import HostReport
 from tenv.host.torch_files import TorchPlace
 from tenv.project.context import Context
-
-__all__ = ["REPORT", "named_torch", "targets_of", "torch_of_report"]
 
 REPORT = "report"
 """The word for the torch of the host report, in place of a path or a version."""

@@ -18,23 +18,11 @@ from typing import Any, Generic, TypeVar
 from tenv.checks.checkout_state import CheckoutState, commit_day, is_pytorch, read_state
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import FactsError, UsageError
-from tenv.core.file_content import read_text
+from tenv.core.file_content import text_or_empty
 from tenv.core.process import Missing
 from tenv.core.versions import Range, Version
 from tenv.facts.pytorch_tried import nightly_day
 from tenv.facts.tables import Facts
-
-__all__ = [
-    "AbiChoice",
-    "CiBuilds",
-    "RocmPart",
-    "SourceRequirement",
-    "SourceTree",
-    "find_source",
-    "from_release",
-    "read_source",
-    "read_tested",
-]
 
 T = TypeVar("T")
 
@@ -126,11 +114,7 @@ def _rocm_parts(text: str) -> Iterator[RocmPart]:
 
 def read_tested(root: Path) -> CiBuilds | None:
     """Return the versions in the CI of a checkout; None if its files do not list them."""
-    try:
-        text = read_text(root / _FILE, errors="replace")
-    except OSError:
-        return None
-    plain = re.sub(r"#.*", "", text)
+    plain = re.sub(r"#.*", "", text_or_empty(root / _FILE))
     cudas, pythons = (_listed(plain, name) for name in ("CUDA_ARCHES", "FULL_PYTHON_VERSIONS"))
     return CiBuilds(cudas, pythons) if cudas and pythons else None
 
@@ -235,10 +219,7 @@ class _Files:
     root: Path
 
     def text(self, name: str) -> str:
-        try:
-            return read_text(self.root / name, errors="replace")
-        except OSError:
-            return ""
+        return text_or_empty(self.root / name)
 
     def find(self, name: str, pattern: str) -> list[SourceRequirement[str]]:
         """Return the matches of a pattern's only group in a file, each with its line."""

@@ -21,8 +21,6 @@ from tenv.project.user_facts import user_facts
 from tenv.targets.manifest import Manifest, ToolkitKind, toolkit_kind
 from tenv.targets.search import Target
 
-__all__ = ["FromReport", "from_report"]
-
 _WITHOUT_CUDA = re.compile(r"\+cpu\b")
 
 

@@ -32,8 +32,6 @@ from tenv.project.user_facts import user_facts
 from tenv.targets.manifest import Manifest, Requirements
 from tenv.targets.torch_beside import OLDEST_CUDA
 
-__all__ = ["MISMATCH", "NOT_FOUND", "NO_HEADER", "NO_LIST", "TorchFit", "check_torch"]
-
 MISMATCH = "TE816"
 NOT_FOUND = "TE808"
 NO_LIST = "TE811"

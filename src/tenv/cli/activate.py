@@ -9,11 +9,9 @@ import click
 from tenv.activation.shells.interface import Shell, StoredShell, find_shell, known_shells, running_shell
 from tenv.cli.command import command, locked_option, prefix_option, target_argument
 from tenv.cli.output import Result, Voice, is_terminal
-from tenv.cli.start import program_words
+from tenv.cli.run import program_words
 from tenv.core.errors import UsageError
 from tenv.core.other_programs import note_on_other
-
-__all__ = ["activate", "deactivate", "failing_script", "hook"]
 
 _shell_option = click.option(
     "--shell", "shell_name", metavar="SHELL", help="The shell to write for; default: the one that runs tenv."

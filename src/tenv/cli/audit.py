@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from tenv.audits.against_torch import TorchAudit
     from tenv.verbs.audit import Audit
 
-__all__ = ["audit"]
-
 _MOST_ROWS = 60
 
 

@@ -12,8 +12,6 @@ from tenv.cli.output import Result, Voice
 from tenv.cli.progress_bar import Terminal
 from tenv.core.errors import Exit, TenvError
 
-__all__ = ["bisect_env"]
-
 _SKIP = 125
 
 
@@ -53,7 +51,7 @@ def bisect_env(
     with Terminal(voice) as progress:
         context = Context(progress=progress, offline=True) if offline else Context(progress=progress)
         try:
-            checkout = pytorch.absolute() if pytorch else find_checkout(Path.cwd())
+            checkout = pytorch.absolute() if pytorch else find_checkout(Path.cwd(), "bisect-env")
             request = BuildRequest(checkout, None, frozenset(allow), only=only)
             found = work(context, request, names, arguments, lambda step: tell_step(step, progress.say, sys.stderr))
         except TenvError as error:

@@ -19,13 +19,11 @@ if TYPE_CHECKING:
     from tenv.project.context import Context
     from tenv.verbs.build import Built
 
-__all__ = ["build", "plan", "tell_step"]
-
 _pytorch = click.option(
     "--pytorch",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="The PyTorch checkout; default: that of the working folder.",
+    help="The checkout of PyTorch or of an extension; default: that of the working folder.",
 )
 _allow = click.option(
     "--allow", multiple=True, metavar="NAME", help="Continue despite the finding NAME, a switch or a code (repeatable)."
@@ -57,7 +55,7 @@ def _kind_options(function: "Callable[..., Any]") -> "Callable[..., Any]":
     return function
 
 
-@command("plan", short_help="Print the plan of a PyTorch build.")
+@command("plan", short_help="Print the plan of a build of PyTorch or an extension.")
 @click.argument("target", required=False)
 @_pytorch
 @click.option("--configure", "configured", is_flag=True, help="Create the environment, configure, and estimate.")
@@ -78,7 +76,7 @@ def plan(
     return _run(voice, offline, lambda context, say: work(context, request, say, configured=configured), printed=True)
 
 
-@command("build", short_help="Build a PyTorch checkout, up to `import torch`.")
+@command("build", short_help="Build a checkout of PyTorch or an extension, up to its import.")
 @click.argument("target", required=False)
 @_pytorch
 @_allow
@@ -87,12 +85,13 @@ def plan(
 @_kind_options
 @offline_option
 def build(voice: Voice, *, target: str | None, pytorch: Path | None, offline: bool, **settings: Any) -> Result:
-    """Build the PyTorch checkout with TARGET, by named steps.
+    """Build a checkout of PyTorch, or of a package that compiles against torch, with TARGET, by named steps.
 
-    The steps are checkout, target, create, probe, configure, summary, estimate, canary, build, import. A failed step
-    reports a finding with the command that fixes it.
+    The steps are checkout, target, create, probe, configure, summary, estimate, canary, build, import, audit; summary
+    and canary are for PyTorch, audit is for extensions. A failed step reports a finding with the command that fixes it.
 
-    Without TARGET, it is the default of `tenv.toml`, else the best one for this machine. A folder in place of TARGET is
+    Without TARGET, it is the default of `tenv.toml`, else the best one for this machine; for an extension, the only one
+    with a torch. A folder in place of TARGET is
     the checkout. An interrupted build continues; configured and compiled files are reused. Status 1 if a step failed;
     if the environment can't be created, the status of `tenv create`.
     """
@@ -201,7 +200,7 @@ def tell_step(step: "StepReport", write: "Callable[[str], None]", stream: TextIO
 def _print(found: "Built", *, whole: bool) -> None:
     for step in found.steps if whole else ():
         tell_step(step, out, sys.stdout)
-    if found.torch:
+    if found.torch and not found.extension:
         out(f"torch {found.torch['version']}  {found.torch['location']}")
     if found.report:
         out(f"report {found.report}")

@@ -19,21 +19,11 @@ if TYPE_CHECKING:
     from tenv.checks.torch_fit import TorchFit
     from tenv.project.context import Context
 
-__all__ = [
-    "against_option",
-    "build_only_option",
-    "cell",
-    "check",
-    "left_out",
-    "show_gpus",
-    "torch_option",
-]
-
 against_option = click.option(
     "--against",
     type=click.Path(path_type=Path),
     metavar="FILE|DIR",
-    help="Judge every machine that has a host report there, in place of this one.",
+    help="Judge every machine that has a host report there, in place of this one; `-` for stdin.",
 )
 """A fleet in place of one host."""
 
@@ -83,6 +73,8 @@ def _is_fine(found: "Verdicts", build_only: bool) -> bool:
     return found.build is True and (build_only or found.run is True)
 
 
+_FROM_REPORT = "--target-from-report"
+
 torch_option = click.option(
     "--torch",
     default="",
@@ -107,6 +99,11 @@ torch_option = click.option(
     metavar="FILE",
     help="With --against: write the answers and their findings as a page to look at.",
 )
+@click.option(
+    "--slurm",
+    is_flag=True,
+    help="With --against: print the targets of each machine as features of Slurm, for `--constraint`.",
+)
 @from_report_option
 @host_options
 def check(
@@ -120,6 +117,7 @@ def check(
     every: bool,
     against: Path | None,
     html: Path | None,
+    slurm: bool,
     target_from_report: bool,
     **options: Any,
 ) -> Result:
@@ -143,17 +141,14 @@ def check(
     from tenv.targets.search import AUTO
 
     host, here = HostOptions(**options), here or every
-    _refuse_together(
-        {"--torch": torch, "--here": here, "--against": against, "--target-from-report": target_from_report}
-    )
+    _refuse_together({"--torch": torch, "--here": here, "--against": against, _FROM_REPORT: target_from_report})
     _refuse_together({"--torch": torch, "--pytorch": pytorch})
     _refuse_together({"--torch": torch, "--here": here, "TARGET": target})
-    if html and against is None:
-        raise click.UsageError("--html is for the machines of --against")
+    _refuse_alone({"--html": html, "--slurm": slurm}, against)
     if torch:
         return _torch(Context(), torch, host, build_only=build_only)
     if against is not None:
-        return _fleet(voice, target, pytorch, against, host, build_only=build_only, html=html)
+        return _fleet(voice, target, pytorch, against, host, build_only=build_only, html=html, slurm=slurm)
     context = Context()
     if target == AUTO:
         return _auto(context, pytorch, host, voice, build_only=build_only)
@@ -180,6 +175,14 @@ def _refuse_together(given: dict[str, object]) -> None:
     first, second = [*[name for name, value in given.items() if value], "", ""][:2]
     if second:
         raise click.UsageError(f"{first} and {second} exclude each other")
+
+
+def _refuse_alone(given: dict[str, object], against: Path | None) -> None:
+    """Raise a usage error for a way to show a fleet without one, and for two of them."""
+    _refuse_together(given)
+    for name in filter(given.get, given):
+        if against is None:
+            raise click.UsageError(f"{name} is for the machines of --against")
 
 
 def _here(
@@ -265,16 +268,22 @@ def _fleet(
     *,
     build_only: bool,
     html: Path | None,
+    slurm: bool,
 ) -> Result:
     from tenv.checks.fleet import check_fleet
-    from tenv.cli.fleet_page import FleetPage
-    from tenv.cli.machines import Machines
+    from tenv.cli.machines import FleetPage, Machines
     from tenv.project.context import Context
 
-    context = Context()
-    rows = check_fleet(context, target, pytorch, against, host)
+    context, repeats = Context(), list[str]()
+    rows = check_fleet(context, target, pytorch, against, host, repeats.append)
     page = FleetPage(html, cell) if html else None
-    machines = Machines(voice, rows, lambda found: _is_fine(found, build_only), page)
+    machines = Machines(voice, rows, lambda found: _is_fine(found, build_only), page, repeats, slurm=slurm)
+    if slurm:
+
+        def feature(found: "Verdicts") -> str:
+            return f"tenv-{found.target}" if (found.build if build_only else found.run) else ""
+
+        return machines.result(context, _in_fleet, feature, decides=False)
     return machines.result(context, _in_fleet, _cell, decides=target is not None)
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from tenv.checks.judge_targets import DriverReport
     from tenv.checks.rules.interface import Finding
 
-__all__ = ["check_driver"]
-
 
 @command("check-driver", short_help="Report whether this machine's driver runs what a target builds.")
 @click.argument("target", required=False)
@@ -41,7 +39,7 @@ def check_driver(
 ) -> Result:
     """Compare this machine's NVIDIA driver with what TARGET needs, or with every target and CUDA toolkit.
 
-    BUILD and RUN are the answers of `tenv check` about each target, VERDICT is about the driver's version alone. Status
+    BUILD and RUN are the answers of `tenv check` about each target, DRIVER is about the driver's version alone. Status
     0 if RUN of TARGET is yes, or with --build-only if BUILD is yes; else 1.
     """
     from tenv.checks.host_options import HostOptions
@@ -84,9 +82,9 @@ def _fleet(voice: Voice, target: str | None, build_only: bool, against: Path, ho
     from tenv.cli.machines import Machines
     from tenv.project.context import Context
 
-    context = Context()
-    rows = check_fleet(context, target, "", against, host)
-    machines = Machines(voice, rows, lambda found: _is_fine(found, build_only))
+    context, repeats = Context(), list[str]()
+    rows = check_fleet(context, target, "", against, host, repeats.append)
+    machines = Machines(voice, rows, lambda found: _is_fine(found, build_only), repeats=repeats)
     return machines.result(context, _row, _cell, decides=target is not None)
 
 
@@ -131,9 +129,9 @@ def _cell(found: "Verdicts") -> str:
 def _show(report: "DriverReport") -> None:
     prose(f"driver: {_driver_text(report)}")
     print_table(
-        ("TARGET", "CUDA", "MINIMUM DRIVER", "BUILD", "RUN", "VERDICT"),
+        ("TARGET", "CUDA", "MINIMUM DRIVER", "BUILD", "RUN", "DRIVER"),
         [
-            (row.target, row.cuda or "none", _minimum(row) or "none", yes(row.build), yes(row.run), _verdict(row))
+            (row.target, row.cuda or "none", _minimum(row) or "none", yes(row.build), yes(row.run), _of_driver(row))
             for row in report.targets
         ],
     )
@@ -141,7 +139,7 @@ def _show(report: "DriverReport") -> None:
     if report.toolkits:
         out()
         print_table(
-            ("CUDA TOOLKIT", "MINIMUM DRIVER", "RUN", "VERDICT"),
+            ("CUDA TOOLKIT", "MINIMUM DRIVER", "RUN", "DRIVER"),
             [(row.cuda, _minimum(row) or "none", yes(row.run), _verdict(row)) for row in report.toolkits],
         )
         _name_errors(report)
@@ -172,8 +170,13 @@ def _verdict(row: "Verdicts") -> str:
     return row.driver.verdict.value
 
 
+def _of_driver(row: "Verdicts") -> str:
+    """Return the verdict on the driver alone; a target without CUDA needs none."""
+    return "none" if not row.cuda and row.driver.verdict == "native" else _verdict(row)
+
+
 def _name_errors(report: "DriverReport") -> None:
-    """Print by code the errors that VERDICT does not imply."""
+    """Print by code the errors that the verdict on the driver does not imply."""
     from tenv.checks.rules.driver_findings import CODES
 
     names: dict[str, tuple[list[str], list[str]]] = {}

@@ -14,28 +14,13 @@ from tenv.cli.examples import EXAMPLES
 from tenv.cli.output import Result, Voice
 from tenv.core.errors import BugError, CancelledError, Exit, StorageError, TenvError
 
-__all__ = [
-    "JSON_HELP",
-    "SplitCommand",
-    "command",
-    "hush",
-    "leave",
-    "locked_option",
-    "named_features",
-    "not_empty",
-    "of_part",
-    "offline_option",
-    "prefix_option",
-    "target_argument",
-    "unusable",
-]
-
 JSON_HELP = "Print one JSON envelope to standard output."
 
 
 def not_empty(context: click.Context, option: click.Parameter, value: Any) -> Any:
     """Refuse an option whose value is empty: most likely an unset variable of the shell."""
-    if value == "" and context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
+    values = value if isinstance(value, tuple) else (value,)
+    if "" in values and context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
         raise click.BadParameter("the value is empty", param=option)
     return value
 

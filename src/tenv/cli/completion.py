@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from tenv.activation.shells.tab_words import Grammar, Option, Subcommand, WordKind
     from tenv.project.context import Context
 
-__all__ = ["completion"]
-
 
 @command("completion", short_help="Print the completion script for your shell.")
 @click.argument("shell_name", metavar="SHELL")
@@ -86,7 +84,7 @@ def _words(part: click.Parameter) -> tuple[str, ...]:
     """Return the values of a parameter that is a choice; else nothing."""
     from tenv.activation.shells.interface import known_shells
     from tenv.facts.table_files import LAYOUTS
-    from tenv.interop.formats import FORMATS
+    from tenv.interop.formats import FORMATS, ONLY_READ, ONLY_WRITTEN
     from tenv.targets.manifest import PLATFORMS
     from tenv.verbs.explain import codes
 
@@ -94,8 +92,8 @@ def _words(part: click.Parameter) -> tuple[str, ...]:
         return tuple(map(str, part.type.choices))
     known = {
         "platforms": PLATFORMS,
-        "format": tuple(FORMATS),
-        "format_": tuple(FORMATS),
+        "format": tuple(name for name in FORMATS if name not in ONLY_READ),
+        "format_": tuple(name for name in FORMATS if name not in ONLY_WRITTEN),
         "shell_name": known_shells(),
         "code": codes(),
         "table": tuple(LAYOUTS),

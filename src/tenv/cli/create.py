@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from tenv.verbs.beside import Beside
     from tenv.verbs.create import Created, CreateRequest, LockMode, Preview
 
-__all__ = ["create"]
-
 
 _BUNDLE_OPTIONS = (
     click.option(
@@ -71,11 +69,19 @@ class GivenBundle:
     bundle_digest: str
 
     def opened(
-        self, context: "Context", target: str | None, python: str | None
+        self,
+        context: "Context",
+        target: str | None,
+        python: str | None,
+        features: tuple[str, ...] | None,
+        *,
+        dry_run: bool,
+        prefix: Path | None,
+        anew: bool,
     ) -> "contextlib.AbstractContextManager[tuple[Context, str, str | None]]":
         """Return how to create its environment; options that choose a target or a lock in another way are refused."""
         from tenv.targets.search import AUTO  # late: as above
-        from tenv.verbs.bundle import opened  # late: few environments come from a bundle
+        from tenv.verbs.bundle import BundleRequest, opened  # late: few environments come from a bundle
         from tenv.verbs.bundle_trust import Trust
 
         _require_without("--bundle", "--for", "--target-from-report", "--lock-file")
@@ -84,11 +90,12 @@ class GivenBundle:
 
         def ask(lines: "Sequence[str]") -> bool:
             context.progress.say("\n".join(lines))
-            return click.confirm("Trust it, write its manifest and its lock to your folder, and create it?", err=True)
+            write = "" if dry_run else ", write its manifest and its lock to your folder, and create it"
+            return click.confirm(f"Trust it{write}?", err=True)
 
         on_terminal = sys.stdin is not None and sys.stdin.isatty() and is_terminal(sys.stderr)
         trust = Trust(self.lock_digest, self.bundle_digest, ask if on_terminal else None)
-        return opened(context, self.place, target, python, trust)
+        return opened(context, BundleRequest(self.place, target, python, features, trust, dry_run, prefix, anew))
 
 
 def bundle_options(function: "Callable[..., Result]") -> "Callable[..., Result]":
@@ -127,6 +134,11 @@ def bundle_options(function: "Callable[..., Result]") -> "Callable[..., Result]"
 @click.option(
     "--python", metavar="VERSION|PROGRAM", help="The Python to use, such as 3.12 or python3.11d, or its path."
 )
+@click.option(
+    "--for-others",
+    is_flag=True,
+    help="With --prefix: set the rights for other users to use it, with a Python that they can run.",
+)
 @click.option("--exact", is_flag=True, help="Also remove unmanaged files.")
 @click.option("--repair", is_flag=True, help="Verify every file, and reinstall packages with changed or missing files.")
 @click.option("--anew", is_flag=True, help="Put aside the environment that is there, and make it anew.")
@@ -160,6 +172,7 @@ def create(
     frozen: bool,
     lock_file: Path | None,
     python: str | None,
+    for_others: bool,
     exact: bool,
     repair: bool,
     anew: bool,
@@ -195,27 +208,35 @@ def create(
 
     mode, named = _mode(locked=locked or (given is not None and not frozen), frozen=frozen), named_features(features)
     with Terminal(voice) as progress, contextlib.ExitStack() as held:
-        context, begun, taken, options = Context(progress=progress, offline=offline), None, None, HostOptions(**host)
+        context, begun, options = Context(progress=progress, offline=offline), None, HostOptions(**host)
         if given is not None:
-            context, target, python = held.enter_context(given.opened(context, target, python))
+            asked = given.opened(context, target, python, named, dry_run=dry_run, prefix=prefix, anew=anew)
+            context, target, python = held.enter_context(asked)
         if beside is not None:
-            context, begun = _begin(context, beside, target, progress, write=not dry_run)
-            target = begun.target
+            context, begun, target = _begin(context, beside, target, progress, write=not dry_run)
             if dry_run and begun.text:
                 return Result({"target": target, "for": begun.to_json(), "changed": True}, summary=_next(begun))
-        if target_from_report:
-            taken = taken_from_report(context, target, options, progress.say)
-        elif target is None:
-            target = context.default_target()
+        taken, target = _from_report(context, target, options, progress, wanted=target_from_report)
         context, around, choice = _judged(context, target, pytorch, taken.options if taken else options, progress)
         name = choice.target if choice else taken.target if taken else str(target)
         request = workflow.CreateRequest(
-            name, prefix, mode, lock_file, python, exact, not no_wait, not no_check, around, repair, anew, named
+            *(name, prefix, mode, lock_file, python, exact, not no_wait, not no_check),
+            *(around, repair, anew, named, for_others),
         )
         if dry_run:
-            return _previewed(workflow.preview(context, request, _reporter(progress)))
+            previewed = workflow.preview(context, request, _reporter(progress))
+            return _previewed(previewed, "a cache" if given is None else "the bundle")
         made, choice = _first_that_is_served(context, request, choice, progress)
     return _result(made, prefix, _data(made, choice, taken) | ({"for": begun.to_json()} if begun else {}))
+
+
+def _from_report(
+    context: "Context", target: str | None, options: "HostOptions", progress: Terminal, *, wanted: bool
+) -> "tuple[FromReport | None, str | None]":
+    """Return the target that a pasted report leads to, and else the named or the default one."""
+    if wanted:
+        return taken_from_report(context, target, options, progress.say), target
+    return None, target or context.default_target()
 
 
 def _result(made: "Created", prefix: Path | None, data: dict[str, Any]) -> Result:
@@ -250,15 +271,16 @@ def _require_without(option: str, *others: str) -> None:
 
 def _begin(
     context: "Context", path: Path, name: str | None, progress: Terminal, *, write: bool
-) -> "tuple[Context, Beside]":
-    """Return the target beside an environment, and the context with the project that its manifest makes."""
+) -> "tuple[Context, Beside, str]":
+    """Return the context with the project that the manifest beside an environment makes, its target and its name."""
     from tenv.project.context import Context
     from tenv.verbs.beside import begin  # late: as the verb
 
     _require_without("--for", "--target-from-report", "--pytorch")
     begun = begin(context, path, name, write=write)
     progress.say("\n".join(begun.lines()))
-    return (Context(progress=progress, offline=context.offline) if begun.written else context), begun
+    made = Context(progress=progress, offline=context.offline) if begun.written else context
+    return made, begun, begun.target
 
 
 def _next(begun: "Beside") -> list[str]:
@@ -273,12 +295,12 @@ def _read_host(context: "Context", options: "HostOptions") -> "tuple[Context, Ho
     return with_driver(context, options), options
 
 
-def _previewed(found: "Preview") -> Result:
+def _previewed(found: "Preview", kept: str) -> Result:
     """Return the files that `create` would install, and the download in a line."""
     from tenv.cli.table import print_table  # late: as the verb
 
     rows = [
-        (need.name, need.version, need.kind, format_bytes(need.size or 0), "a cache" if need.cached else need.server)
+        (need.name, need.version, need.kind, format_bytes(need.size or 0), kept if need.cached else need.server)
         for need in found.needs
     ]
     new = [need for need in found.needs if not need.cached]

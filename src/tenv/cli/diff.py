@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from tenv.locks.package_changes import PackageChange
     from tenv.verbs.diff import Compared
 
-__all__ = ["change_text", "diff", "outline", "print_difference"]
-
 _SHOWN = 20
 _DIGITS = 12
 _INDENT = "      "

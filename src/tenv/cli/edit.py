@@ -3,7 +3,7 @@
 import re
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,10 +18,17 @@ if TYPE_CHECKING:
     from tenv.verbs.edit_manifest import Edited
     from tenv.verbs.edited_target import EditedTarget
 
-__all__ = ["add", "drop"]
-
 _LINE = re.compile(r'set (?P<name>[\w.-]+) = "(?P<version>[^"]+)"(?! in \[)')
 """A line of a manifest in a hint; one for another section has the section behind it."""
+_REQUIRES = re.compile(r"`(?P<name>[\w.-]+) = \{ [^`]*, requires = (?P<rows>\[[^`]*\]) \}` in the manifest")
+"""The line in a hint that names the requirements of a package."""
+_UNKNOWN = re.compile(
+    r"(did you mean (?P<meant>`[\w.\[\]-]+`(?: or `[\w.-]+`)*)\? Else )?remove (?P<name>[\w.-]+), or correct its name"
+    r"(?P<index> or its index)?"
+)
+"""The hint for a package that no index has: an edit of a manifest."""
+_REMOVE = re.compile(r"(?:, or )?remove (?P<name>[\w.-]+)(?: from \[dependencies\])?(?=, or |$)")
+_NO_CHANNEL = "correct the name, or add a channel that has the package to `channels`"
 _NAME = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*)(?P<extras> *\[[^\]]*\])?")
 """The beginning of a typed package."""
 
@@ -51,6 +58,14 @@ def _source_options(function: Callable[..., Result]) -> Callable[..., Result]:
 @click.option("--tag", default="", callback=not_empty, help="The tag of a git repository.")
 @click.option("--rev", default="", callback=not_empty, help="The commit of a git repository.")
 @click.option("--index", default="", metavar="INDEX", help="Their only index: NAME, NAME=URL (added) or URL.")
+@click.option("--build", is_flag=True, help="Build them from source archives where no wheel fits; runs their code.")
+@click.option("--no-isolation", "isolation", flag_value="no", help="Compile them against the torch of the target.")
+@click.option("--no-build-isolation", "isolation", flag_value="no", hidden=True)  # its name in pip and uv
+@click.option(
+    "--requires", multiple=True, metavar="REQUIREMENT", help="One of their requirements; '' for none, repeatable."
+)
+@click.option("--cxx", type=click.Choice(["14", "17", "20", "23"]), help="The C++ standard to compile with.")
+@click.option("--archs", default="", callback=not_empty, help="The GPU architectures to compile for, as 8.0;9.0.")
 @no_create_option
 @offline_option
 def add(
@@ -59,6 +74,7 @@ def add(
     target: str | None,
     specs: tuple[str, ...],
     key: str | None,
+    isolation: str | None,
     no_create: bool,
     offline: bool,
     **placement: Any,
@@ -74,9 +90,10 @@ def add(
     from tenv.core.errors import NoSolutionError
     from tenv.targets.sections import SECTIONS
     from tenv.verbs.edit_manifest import add as edit  # late: heavy
+    from tenv.verbs.edited_target import names_of
     from tenv.verbs.requests import AddOptions
 
-    given = AddOptions(**placement)
+    given = AddOptions(**placement, no_isolation=isolation is not None)
 
     def work(context: "Context", tell: _Tell) -> "Edited":
         chosen = _chosen(context, "add", (target, *specs), voice.say)
@@ -86,7 +103,11 @@ def add(
             options = [f"--{section.option}" for section in SECTIONS if key == section.key]
             named = [] if chosen.packages == (target, *specs) else [chosen.name]
             start = ["tenv", "add", *named, *options, *given.words(), *(["--no-create"] if no_create else [])]
-            error.hint = _as_words(error.hint, start, chosen.packages)
+            error.hint = _as_words(error.hint, start, chosen.packages, names_of(context, chosen.name))
+            if not error.hint:
+                error.hint = (
+                    f"`{shlex.join(['tenv', 'search', _name(chosen.packages[0]), chosen.name])}` lists versions"
+                )
             raise
 
     return _edited(voice, work, offline=offline, feature=given.feature)
@@ -108,27 +129,55 @@ def drop(
 
     `PACKAGE = false` drops a request of a parent. `tenv remove TARGET` removes an environment.
     """
+    return drop_packages(voice, (target, *packages), made=not no_create, offline=offline, **placement)
+
+
+def drop_packages(
+    voice: Voice, words: Sequence[str | None], *, made: bool = True, offline: bool = False, **placement: Any
+) -> Result:
+    """Remove packages from the manifest of a target; the first word is the target if one has that name.
+
+    Args:
+        voice: The voice of the command.
+        words: The target and the packages; None for a word that is not given.
+        made: Whether to update an existing environment.
+        offline: Whether to use the cache alone.
+        placement: The feature and the platform.
+    """
     from tenv.verbs.edit_manifest import drop as edit  # late: heavy
     from tenv.verbs.requests import AddOptions
 
     given = AddOptions(**placement)
 
     def work(context: "Context", tell: _Tell) -> "Edited":
-        chosen = _chosen(context, "drop", (target, *packages), voice.say)
-        return edit(context, chosen.name, chosen.packages, tell, made=not no_create, options=given)
+        chosen = _chosen(context, "drop", words, voice.say)
+        return edit(context, chosen.name, chosen.packages, tell, made=made, options=given)
 
     return _edited(voice, work, offline=offline)
 
 
-def _as_words(hint: str, start: Sequence[str], specs: Sequence[str]) -> str:
+def _name(spec: str) -> str:
+    """Return the normalized name of a typed package."""
+    from tenv.core.names import normalize
+
+    typed = _NAME.match(spec.rpartition("::")[2])
+    return normalize(typed["name"]) if typed else ""
+
+
+def _as_words(hint: str, start: Sequence[str], specs: Sequence[str], held: Collection[str]) -> str:
     """Return a hint with the command to type in place of the line of a manifest, for a package of the command line.
+
+    A package that the target does not ask for is not to remove.
 
     Args:
         hint: The hint, such as ``set numpy = "2.4.6", or remove scipy``.
         start: The command up to its packages.
         specs: The packages as typed.
+        held: The normalized names of the packages that the target asks for.
     """
-    from tenv.core.names import normalize  # late: only for errors
+    import tomli  # late: only for errors
+
+    from tenv.core.names import normalize
 
     def command(match: re.Match[str]) -> str:
         version = match["version"] if match["version"][0] in "<>=!~" else f"=={match['version']}"
@@ -139,7 +188,33 @@ def _as_words(hint: str, start: Sequence[str], specs: Sequence[str]) -> str:
             words.append(f"{typed[0]}{version}" if typed and named else spec)
         return f"`{shlex.join([*start, *words])}`" if words != [*specs] else match[0]
 
-    return _LINE.sub(command, hint)
+    def required(match: re.Match[str]) -> str:
+        rows = [
+            words for text in tomli.loads(f"rows = {match['rows']}")["rows"] or [""] for words in ("--requires", text)
+        ]
+        return f"`{shlex.join([*start, *rows, *specs])}`"
+
+    def unknown(match: re.Match[str]) -> str:
+        name = normalize(match["name"])
+        if name in held or name not in map(_name, specs):
+            return match[0]
+        lines = []
+        for meant in re.findall(r"`([^`]+)`", match["meant"] or ""):
+            words = [spec.replace(match["name"], meant) if _name(spec) == name else spec for spec in specs]
+            lines.append(f"`{shlex.join([*start, *words])}`")
+        did = f"did you mean {' or '.join(lines)}? " if lines else ""
+        index = "another `--index` may have it" if match["index"] else "`--index URL` asks another index"
+        return f"{did}{index}, `--conda` the channels"
+
+    def removal(match: re.Match[str]) -> str:
+        name = normalize(match["name"])
+        return match[0] if name in held or name not in map(_name, specs) else ""
+
+    hint = _REMOVE.sub(removal, _UNKNOWN.sub(unknown, hint)).removeprefix(", or ")
+    if _NO_CHANNEL in hint and specs and (name := _name(specs[0])):
+        line = shlex.join([*start, *(["--conda"] if "--conda" not in start else []), f"CHANNEL::{name}"])
+        hint = hint.replace(_NO_CHANNEL, f"`{line}` takes it from another channel")
+    return _LINE.sub(command, _REQUIRES.sub(required, hint) if len(specs) == 1 else hint)
 
 
 def _chosen(context: "Context", verb: str, words: Sequence[str | None], say: Callable[[str], None]) -> "EditedTarget":

@@ -11,8 +11,6 @@ from tenv.cli.command import command, prefix_option, target_argument
 from tenv.cli.output import Result, Voice, out, prose
 from tenv.core.errors import UsageError
 
-__all__ = ["env"]
-
 
 @command("env", short_help="Print the variables that activation sets, and why.")
 @target_argument

@@ -1,12 +1,14 @@
 """Two examples for the help of each command, the most common use first."""
 
-__all__ = ["EXAMPLES"]
-
-EXAMPLES: dict[str, tuple[str, str]] = {
+EXAMPLES: dict[str, tuple[str, ...]] = {
     "targets": ("tenv targets", "tenv targets --here"),
     "show": ("tenv show cuda130", "tenv show cuda130 --json"),
     "init": ("tenv init mine --extends cuda130", "tenv init"),
-    "add": ("tenv add numpy 'scipy>=1.14,<2'", "tenv add mine --conda conda-forge::cmake=3.31"),
+    "add": (
+        "tenv add numpy 'scipy>=1.14,<2'",
+        "tenv add mine --conda conda-forge::cmake=3.31",
+        "tenv add mine ./folder",
+    ),
     "drop": ("tenv drop numpy", "tenv drop mine numpy scipy --no-create"),
     "default": ("tenv default cuda130", "tenv default"),
     "lock": ("tenv lock cuda130", "tenv lock --check"),
@@ -19,6 +21,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "merge-driver": ("tenv merge-driver --install", "tenv merge-driver locks/mine.lock"),
     "export": ("tenv export pixi cuda121 -o workspace", "tenv export requirements.txt cuda130 -o wheels.txt"),
     "bundle": ("tenv bundle cuda130 --platform linux-64", "tenv bundle mine --python 3.12 -o mine.tenv"),
+    "mirror": ("tenv mirror cuda130 /srv/tenv", "tenv mirror mine /srv/tenv --url https://mirror.example.com/tenv"),
     "import": ("tenv import environment.yml", "tenv import pixi.lock --environment cuda --name mine"),
     "create": ("tenv create auto", "tenv create cuda130 --dry-run"),
     "verify": ("tenv verify cuda130", "tenv verify cuda130 --no-probes"),
@@ -34,10 +37,10 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "env": ("tenv env cuda130", "tenv env cuda130 --explain CUDA_HOME"),
     "check": ("tenv check --here", "tenv check cuda130 --pytorch ."),
     "check-driver": ("tenv check-driver", "tenv check-driver cuda130 --build-only"),
-    "explain": ("tenv explain TE101", "tenv explain --log build.log"),
+    "explain": ("tenv explain TE101", "tenv explain build.log"),
     "host": ("tenv host", "tenv host --json"),
     "facts": ("tenv facts", "tenv facts cuda-driver"),
-    "remove": ("tenv remove cuda130", "tenv remove --dry-run"),
+    "remove": ("tenv remove cuda130", "tenv remove mine numpy"),
     "clean": ("tenv clean", "tenv clean --wheels"),
     "plan": ("tenv plan cuda130 --pytorch .", "tenv plan --json"),
     "build": ("tenv build cuda130 --pytorch .", "tenv build"),

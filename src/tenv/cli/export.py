@@ -14,8 +14,6 @@ from tenv.core.errors import UsageError
 if TYPE_CHECKING:
     from tenv.verbs.export import Written
 
-__all__ = ["export"]
-
 
 @command("export", short_help="Write a target's lock for another tool.")
 @click.argument("format")
@@ -41,6 +39,12 @@ __all__ = ["export"]
 @click.option(
     "--prefix", type=click.Path(path_type=Path), help="The environment's folder, if it is not the default one."
 )
+@click.option(
+    "--at",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="squashfs: the mount point, which is the folder in which the environment was made.",
+)
 @click.option("--base", default="", metavar="IMAGE", help="The image of a container; the one that fits when left out.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @offline_option
@@ -56,20 +60,26 @@ def export(
     requests: bool,
     md5: bool,
     prefix: Path | None,
+    at: Path | None,
     base: str,
     force: bool,
     offline: bool,
 ) -> Result:
-    """Write the lock of TARGET in FORMAT: pixi, conda-lock, explicit, environment.yml, requirements.txt, pylock.toml.
+    """Write the lock of TARGET in FORMAT: pixi, conda-lock, explicit, environment.yml, requirements.txt or pylock.toml.
 
-    tenv lists on standard error what the format can't hold. The formats vscode, direnv, clangd, write files that use
-    the environment on this machine. They extend existing files and keep your values, unless --force is given. The
-    formats dockerfile, devcontainer, apptainer, github-actions, write files that create the environment elsewhere.
-    Without TARGET, schema, writes the JSON schema of manifests for editors.
+    tenv lists on standard error what the format can't hold. conda-lock.yml needs tenv's extra
+    `conda-lock`; without it, an error has the line that installs it. vscode, direnv and clangd write files that use the
+    environment on this machine. They extend existing files and keep your values, unless --force is given. dockerfile,
+    devcontainer, apptainer and github-actions write files that create the environment elsewhere. For clusters,
+    modulefile is the environment for `module load`, squashfs is its image in one file, and slurm is a prolog that
+    drains nodes on which the target does not run. schema takes no TARGET and writes the JSON schema of manifests for
+    editors.
     """
     from tenv.project.context import Context
     from tenv.verbs import export as workflow  # late: heavy
 
+    if at and (prefix or format != "squashfs"):
+        raise click.UsageError("--at is the mount point of squashfs, in place of --prefix")
     with Terminal(voice) as progress:
         context = Context(progress=progress, offline=offline)
         request = workflow.ExportRequest(
@@ -81,7 +91,7 @@ def export(
             requests=requests,
             md5=md5,
             folder=Path() if str(output) == "-" else output,
-            prefix=prefix,
+            prefix=prefix or at,
             base=base,
         )
         written = workflow.export(context, request)
@@ -101,6 +111,8 @@ def _lost(written: "Written") -> list[str]:
 def _printed(written: "Written", format: str) -> Result:  # noqa: A002
     """Return the only file of an export, to be printed."""
     files = written.exported.files
+    if written.exported.write:
+        raise click.UsageError(f"{format} is no text: `--output FILE` writes it")
     if len(files) != 1:
         raise click.UsageError(f"{format} is {len(files)} files ({', '.join(files)}): `--output` must be a folder")
     text = next(iter(files.values())).decode()

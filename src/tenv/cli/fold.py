@@ -10,8 +10,6 @@ from typing import TextIO
 
 from tenv.core.untrusted import whole_number
 
-__all__ = ["cells_of", "fold_beside", "fold_line", "fold_pieces", "fold_table", "terminal_width"]
-
 _GAP = 2
 _NARROWEST = 20
 """Columns below which a width is not believed: some programs report 0 or 1."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from tenv.targets.manifest import Manifest
     from tenv.targets.search import Target
 
-__all__ = ["fits_here", "row_of", "yes"]
-
 _WIDTH = 10
 """The columns of a label and the blank after it."""
 

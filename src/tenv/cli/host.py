@@ -1,5 +1,6 @@
 """``tenv host``."""
 
+import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -8,6 +9,7 @@ import click
 from tenv.cli.command import command, not_empty
 from tenv.cli.output import Result, Voice
 from tenv.cli.table import print_labelled
+from tenv.core.untrusted import without_login
 
 if TYPE_CHECKING:
     from tenv.checks.host_options import HostOptions
@@ -15,8 +17,6 @@ if TYPE_CHECKING:
     from tenv.host.interface import Fact, Missing
     from tenv.host.report import HostReport
     from tenv.project.context import Context
-
-__all__ = ["from_report_option", "host", "host_options", "pytorch_option", "taken_from_report"]
 
 T = TypeVar("T")
 
@@ -97,12 +97,17 @@ def host_options(function: Callable[..., Result]) -> Callable[..., Result]:
 
 
 @command("host", short_help="Print the host report: each value with its origin.")
+@click.option(
+    "--compact",
+    is_flag=True,
+    help="Print it as JSON on one line, for srun, pdsh and other programs that gather the lines of many machines.",
+)
 @host_options
-def host(voice: Voice, **options: Any) -> Result:  # noqa: ARG001
+def host(voice: Voice, *, compact: bool, **options: Any) -> Result:
     """Print the host report: each value with its origin, and each missing value with the reason.
 
-    `--host-report` reads the output of `--json`. CONDA_OVERRIDE_CUDA replaces the CUDA version of the driver; an empty
-    value means no CUDA.
+    `--host-report` reads the output of `--json`, `tenv check --against -` the lines of `--compact`. CONDA_OVERRIDE_CUDA
+    replaces the CUDA version of the driver; an empty value means no CUDA.
     """
     from tenv.checks.host_options import HostOptions, read, report
     from tenv.host.report_json import to_json
@@ -113,6 +118,9 @@ def host(voice: Voice, **options: Any) -> Result:  # noqa: ARG001
     pasted = asked.given.pasted if asked.given else {}
     notes = [f"note: {clash['item']}: {clash['taken']} counts, not {clash['left']}" for clash in _clashes(pasted)]
     data = {**to_json(found), "pasted": pasted} if pasted else to_json(found)
+    if compact:
+        voice.json = False  # the line is JSON already
+        return Result(data, text=without_login(json.dumps(data, separators=(",", ":"))), summary=notes)
     return Result(data, text=lambda: _print(found, pasted), summary=notes)
 
 

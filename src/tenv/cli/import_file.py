@@ -8,8 +8,6 @@ from tenv.cli.command import command, offline_option
 from tenv.cli.lock import user_option
 from tenv.cli.output import Result, Voice, count
 
-__all__ = ["import_file"]
-
 
 @command("import", short_help="Make a target from another tool's file.")
 @click.argument("file", type=click.Path(path_type=Path))
@@ -37,10 +35,12 @@ def import_file(
     """Make a target from FILE of another tool.
 
     tenv reads pixi.lock, pixi.toml, conda-lock.yml, environment.yml, explicit lists, requirements.txt, pylock.toml,
-    uv.lock, pyproject.toml (also of Poetry), Pipfile and setup.cfg.
+    uv.lock, pyproject.toml (also of Poetry), Pipfile and setup.cfg. conda-lock.yml needs tenv's
+    extra `conda-lock`; without it, an error has the line that installs it.
 
-    tenv writes manifests/NAME.toml and, if the file has hashes, locks/NAME.lock. It lists on standard error what a
-    target can't hold. It asks the indexes for source archives and their build, and runs no code of them.
+    tenv writes manifests/NAME.toml and, if the file has hashes, locks/NAME.lock in the project, or in the working
+    folder, which becomes a project. It lists on standard error what a target can't hold. It asks the indexes for source
+    archives and their build, and runs no code of them.
     """
     from tenv.project.context import Context
     from tenv.verbs import import_file as workflow  # late: heavy
@@ -64,5 +64,6 @@ def import_file(
     )
     written = [f"{made.manifest} written"]
     written += [f"{made.lock} written: {held}"] if made.lock else [f"`tenv lock {made.target}` locks it"]
+    written += [f"{made.begun} is a project now"] if made.begun else []
     noted = [f"note: {line}" for line in made.notes]
     return Result(data, summary=[*written, *(f"not imported: {line}" for line in made.lost), *noted])

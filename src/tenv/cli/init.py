@@ -5,8 +5,6 @@ import click
 from tenv.cli.command import command, not_empty
 from tenv.cli.output import Result, Voice
 
-__all__ = ["init"]
-
 
 @command("init", short_help="Write the manifest of a new target.")
 @click.argument("name", required=False)
@@ -16,8 +14,8 @@ __all__ = ["init"]
     is_flag=False,
     flag_value="newest",
     metavar="[TORCH]",
-    help="A target for extensions of torch: a version such as 2.14 or 2.9+cu126, or an environment such as .venv. "
-    "Without one, the newest that the driver of this machine runs.",
+    help="A target for extensions of torch: a version such as 2.14, 2.9+cu126 or 2.9+cpu, an environment such as "
+    ".venv, or cpu for the newest without CUDA. Without one, the newest that the driver of this machine runs.",
 )
 @click.option(
     "--pytorch",
@@ -43,7 +41,8 @@ def init(
 
     With --pytorch, `tenv lock NAME` selects the triton of that PyTorch and keeps the other files of the parent.
 
-    With --torch, the target has torch, CMake, Ninja, setuptools, and the CUDA toolkit that torch was compiled with.
+    With --torch, the target has torch, CMake, Ninja, setuptools, and the CUDA toolkit that torch was compiled with;
+    a torch for CPUs has none.
     """
     from tenv.core.errors import UsageError
     from tenv.project.context import Context
@@ -73,6 +72,7 @@ def init(
             f"note: there is another target `{begun.target}` ({begun.hidden}), which this one hides in the project; "
             f"`tenv init NAME --extends {begun.target}` adds to that one under a name of its own"
         )
+    lines += [f"note: {begun.torch}"] if begun.torch else []
     lines += [f"{begun.ignore} now has the line `.tenv/`"] if begun.ignore else []
     add = f"`tenv add {begun.target} PACKAGE`, " if torch is None else ""
     lines.append(f"next: {add}`tenv lock {begun.target}`, `tenv create {begun.target}`")

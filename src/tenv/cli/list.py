@@ -12,8 +12,6 @@ from tenv.core.errors import Exit
 if TYPE_CHECKING:
     from tenv.verbs.list import ListedEnvironment
 
-__all__ = ["list_environments"]
-
 
 @command("list", short_help="List the environments.")
 @click.option("--check", is_flag=True, help="End with status 1 if an environment is stale, broken or incomplete.")

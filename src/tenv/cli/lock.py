@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from tenv.verbs.lock import Locked
     from tenv.verbs.lock_place import LockHome
 
-__all__ = ["each", "home_of", "lock", "locked_result", "project_option", "user_option"]
-
 user_option = click.option(
     "--user", is_flag=True, help="Write to your configuration folder, which counts outside projects."
 )

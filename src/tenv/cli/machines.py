@@ -1,9 +1,11 @@
-"""The machines of a fleet with the answers about them, as a table or as JSON."""
+"""The machines of a fleet with the answers about them, as a table, as JSON or as a page."""
 
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
@@ -12,18 +14,22 @@ from tenv.cli.fold import terminal_width
 from tenv.cli.output import Pieces, Result, Voice, count, out
 from tenv.cli.table import print_table
 from tenv.core.errors import Exit
+from tenv.core.files import write_atomic
+from tenv.core.page import render_page
+from tenv.core.size_text import some_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tenv.checks.fleet import MachineVerdicts
     from tenv.checks.judge import Verdicts
-    from tenv.cli.fleet_page import FleetPage
     from tenv.project.context import Context
-
-__all__ = ["Machines"]
 
 _INDENT = " " * 6
 _NAMES = 8
 """Machines of one kind that the legend names."""
+
+_NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 _Column = tuple[str, Sequence[str], list[str]]
 """A column of the table: its letters, its cells after the driver and the GPU, and its machines."""
@@ -38,6 +44,9 @@ class Machines:
         machines: "Iterable[MachineVerdicts[Verdicts]]",
         is_fine: "Callable[[Verdicts], bool]",
         page: "FleetPage | None" = None,
+        repeats: Sequence[str] = (),
+        *,
+        slurm: bool = False,
     ) -> None:
         """Prepare to read machines.
 
@@ -46,7 +55,11 @@ class Machines:
             machines: The machines.
             is_fine: Returns whether an answer is fine.
             page: The page that gets the machines too, instead of the table.
+            repeats: The hosts whose reports came again, which reading the machines fills.
+            slurm: Print lines of `slurm.conf` instead of the table; a cell is a feature of a machine, or empty.
         """
+        self._repeats = repeats
+        self._slurm = slurm
         self._page = page
         self._json = voice.json
         self._machines = machines
@@ -69,7 +82,8 @@ class Machines:
             context: Where targets are found: those that can't be read have no column.
             to_json: Returns an answer as JSON values.
             to_cell: Returns an answer as a cell of the table.
-            decides: Whether the answers decide the exit status, as for a named target.
+            decides: Whether the answers decide the exit status, as for a named target. Else only a fleet of which no
+                report can be read ends with status 1.
         """
         fine, known = True, dict[object, object]()
         for machine in self._machines:
@@ -87,12 +101,15 @@ class Machines:
             self._page.write()
         return Result(
             Pieces(self._pieces()) if self._json else [],
-            text="" if self._page else self._show,
+            text="" if self._page else self._features if self._slurm else self._show,
             summary=(
+                *(self._without_line() if self._slurm else ()),
                 f"{count(len(self._rows), 'machine')}{broken}",
+                *([f"{self._page.file} written"] if self._page else ()),
+                *self._repeated(),
                 *(() if judged is None or len(judged) == 1 else left_out(context, judged)),
             ),
-            status=Exit.DONE if fine or not decides else Exit.CHECK,
+            status=Exit.CHECK if not fine and (decides or judged is None) else Exit.DONE,
         )
 
     def _pieces(self) -> Iterator[str]:
@@ -104,6 +121,35 @@ class Machines:
             yield f"{between}\n{_INDENT}{{{first},{text},{_indented({'problem': problem})}\n{_INDENT}}}"
             between = ","
         yield "\n    ]\n  }" if between else "]\n  }"
+
+    def _repeated(self) -> Iterator[str]:
+        """Yield the sentence about reports that came again."""
+        if self._repeats:
+            names = some_of([*dict.fromkeys(self._repeats)], _NAMES)
+            yield f"{count(len(self._repeats), 'equal report')} more of {names}: each machine counts once"
+
+    def _features(self) -> None:
+        """Print a line for each group of machines with equal features; machines without any have none.
+
+        A machine of several reports has the features of all of them.
+        """
+        found: dict[str, list[str]] = {}
+        for machine, source, problem, cells in self._rows:
+            if not problem and _is_node(machine, source):
+                features = list(filter(None, cells[2:]))
+                found[machine] = [one for one in found.get(machine, features) if one in features]
+        groups: dict[str, list[str]] = {}
+        for machine, features in found.items():
+            groups.setdefault(",".join(features), []).append(machine)
+        for text, machines in groups.items():
+            if text:
+                out(f"NodeName={','.join(machines)} Feature={text}")
+
+    def _without_line(self) -> Iterator[str]:
+        """Yield the machines that get no line of Slurm, each with the reason."""
+        for machine, source, problem, _ in self._rows:
+            if problem or not _is_node(machine, source):
+                yield f"{source}: {problem or 'its report has no name of a node: ' + repr(machine)}"
 
     def _show(self) -> None:
         """Print one row per target, with one column per kind of equal machines, and a legend of the columns."""
@@ -120,12 +166,17 @@ class Machines:
             ]
             print_table(("TARGET", *(letters for letters, _, _ in some)), rows)
             out()
-        legend = [(letters, *cells[:2], _listed(names)) for letters, cells, names in columns]
+        legend = [(letters, *cells[:2], some_of(names, _NAMES)) for letters, cells, names in columns]
         if legend:
             print_table(("", "DRIVER", "GPU", "MACHINES"), legend)
         for machine, _, problem, _ in self._rows:
             if problem:
                 out(f"{machine}: {problem}")
+
+
+def _is_node(machine: str, source: str) -> bool:
+    """Return whether a machine has a name that a line of `slurm.conf` can have: others can write the reports."""
+    return machine != source and _NODE.fullmatch(machine) is not None
 
 
 def _letters(number: int) -> str:
@@ -149,11 +200,6 @@ def _fitting(columns: list[_Column], targets: Sequence[str], width: int | None) 
         yield some
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
-    return f"{', '.join(names[:_NAMES])}{more}"
-
-
 def _json_text(machine: "MachineVerdicts[Verdicts]", to_json: "Callable[[Verdicts], dict[str, Any]]") -> str:
     """Return the members of a machine that several may share."""
     whole = machine.to_json(to_json)
@@ -171,3 +217,70 @@ def _cells(machine: "MachineVerdicts[Verdicts]", to_cell: "Callable[[Verdicts], 
         return ()
     driver, gpus = machine.driver.get("value", "none"), ", ".join(dict.fromkeys(machine.gpus))
     return (driver or "?", gpus or "-", *map(to_cell, machine.answers))
+
+
+class FleetPage:
+    """The machines of a page; equal answers, findings and machines are in it once."""
+
+    def __init__(self, file: Path, word: "Callable[[Verdicts], str]") -> None:
+        """Begin a page.
+
+        Args:
+            file: The file to write.
+            word: Returns an answer as one word.
+        """
+        self.file = file
+        self._word = word
+        self._targets: list[str] = []
+        self._findings: dict[str, int] = {}
+        self._cells: dict[str, int] = {}
+        self._columns: dict[tuple[Any, ...], list[str]] = {}
+        self._broken: list[tuple[str, str]] = []
+
+    def add(self, machine: "MachineVerdicts[Verdicts]") -> None:
+        """Add a machine to the column of its equals."""
+        if machine.problem:
+            self._broken.append((machine.source, machine.problem))
+            return
+        self._targets = self._targets or [answer.target for answer in machine.answers]
+        driver = machine.driver.get("value", "none") or "unknown"
+        key = (driver, tuple(dict.fromkeys(machine.gpus)), tuple(map(self._cell, machine.answers)))
+        self._columns.setdefault(key, []).append(machine.machine)
+
+    def _cell(self, answer: "Verdicts") -> int:
+        """Return the number of an answer with its findings."""
+        numbers = [
+            self._findings.setdefault(json.dumps(finding.to_json()), len(self._findings)) for finding in answer.findings
+        ]
+        codes = [*dict.fromkeys(finding.code for finding in answer.findings if finding.severity != "note")]
+        cell = {"word": self._word(answer), "kind": _kind(answer), "codes": codes, "findings": numbers}
+        return self._cells.setdefault(json.dumps(cell), len(self._cells))
+
+    def write(self) -> None:
+        """Write the page.
+
+        Raises:
+            StorageError: The file can't be written.
+        """
+        machines = sum(map(len, self._columns.values()))
+        broken = f", {count(len(self._broken), 'broken report')}" if self._broken else ""
+        data = {
+            "summary": f"{count(machines, 'machine')}, {count(len(self._targets), 'target')}{broken}",
+            "targets": self._targets,
+            "findings": [json.loads(text) for text in self._findings],
+            "cells": [json.loads(text) for text in self._cells],
+            "columns": [
+                {"machines": names, "driver": driver, "gpus": gpus, "cells": cells}
+                for (driver, gpus, cells), names in self._columns.items()
+            ],
+            "broken": self._broken,
+        }
+        text = render_page("fleet", "tenv: machines and targets", data)
+        write_atomic(self.file, text)
+
+
+def _kind(answer: "Verdicts") -> str:
+    """Return the color of an answer."""
+    if answer.build is None or answer.run is None:
+        return "bad" if answer.build is False else "unknown"
+    return ("bad", "part", "good")[answer.build + answer.run]

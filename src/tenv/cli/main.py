@@ -6,8 +6,6 @@ import os
 import sys
 from typing import Any
 
-__all__ = ["main"]
-
 GROUPS = {
     "Targets and locks": {
         "targets": ("targets", "targets"),
@@ -29,7 +27,7 @@ GROUPS = {
         "check-driver": ("check_driver", "check_driver"),
         "host": ("host", "host"),
         "explain": ("explain", "explain"),
-        "facts": ("facts", "facts"),
+        "facts": ("explain", "facts"),
     },
     "Environments": {
         "create": ("create", "create"),
@@ -37,7 +35,7 @@ GROUPS = {
         "rollback": ("rollback", "rollback"),
         "list": ("list", "list_environments"),
         "remove": ("remove", "remove"),
-        "clean": ("clean", "clean"),
+        "clean": ("remove", "clean"),
     },
     "Activation": {
         "activate": ("activate", "activate"),
@@ -47,7 +45,7 @@ GROUPS = {
         "run": ("run", "run_program"),
         "shell": ("run", "shell"),
         "env": ("env", "env"),
-        "gdb": ("gdb", "gdb"),
+        "gdb": ("run", "gdb"),
     },
     "Builds": {
         "plan": ("build", "plan"),
@@ -58,6 +56,7 @@ GROUPS = {
     "Other tools and settings": {
         "export": ("export", "export"),
         "bundle": ("bundle", "bundle"),
+        "mirror": ("bundle", "mirror"),
         "import": ("import_file", "import_file"),
         "merge-driver": ("merge_driver", "merge_driver"),
         "config": ("settings", "config"),
@@ -133,7 +132,7 @@ def _main(arguments: list[str]) -> None:
             leave(voice.fail(name, fault))
         from tenv.cli.usage_errors import form_fault  # late: only for errors
 
-        message, hint = form_fault(error) or (_message_of(error), "")
+        message, hint = form_fault(error) or _of_another_tool(error, name, arguments) or (_message_of(error), "")
         leave(voice.fail(name, UsageError(message, hint=_hint_for(name, arguments, hint))))
     except OSError as error:  # the help could not be written
         hush()
@@ -158,6 +157,18 @@ def _message_of(error: Any) -> str:
     meant = f". Did you mean {similar[0]}?" if len(similar) == 1 else ""
     meant = meant or (f". (Did you mean one of: {', '.join(similar)}?)" if similar else "")
     return f"No such option '{error.option_name}'{meant}"
+
+
+def _of_another_tool(error: Any, name: str, arguments: list[str]) -> tuple[str, str] | None:
+    """Return the message and the hint for an option of another tool; None for another fault."""
+    from click import NoSuchOption  # late: as in the caller
+
+    from tenv.cli.other_words import way_of_option
+
+    if not name or not isinstance(error, NoSuchOption):
+        return None
+    way = way_of_option(name, error.option_name, arguments[arguments.index(name) + 1 :])
+    return (f"`tenv {name}` has no option `{error.option_name}`", way) if way else None
 
 
 def _hint_for(name: str, arguments: list[str], form: str) -> str:
@@ -206,6 +217,8 @@ def _in_folder(arguments: list[str]) -> list[str]:
             at += 1
             continue
         folder = arguments[at + 1] if at + 1 < len(arguments) else ""
+        if not folder:
+            raise UsageError("-C lacks DIR", hint="`tenv -C DIR COMMAND` works in DIR")
         if os.sep in sys.argv[0]:
             sys.argv[0] = os.path.abspath(sys.argv[0])  # noqa: PTH100 (a link must stay a link)
         try:
@@ -269,10 +282,10 @@ def _program(*, whole: bool = False) -> Any:
                 if is_pair(args):
                     ctx.fail(f"there is no command `{' '.join(args[:2])}`")
             if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-                from tenv.cli.other_words import OTHER_WORDS
+                from tenv.cli.other_words import way_of
                 from tenv.core.toml_reader import nearest
 
-                suggestion = "" if args[0] in OTHER_WORDS else nearest(args[0], COMMANDS)
+                suggestion = "" if way_of(args[0], ()) else nearest(args[0], COMMANDS)
                 ctx.fail(f"there is no command `{args[0]}`" + (f": {suggestion}" if suggestion else ""))
             return super().resolve_command(ctx, args)
 

@@ -13,8 +13,6 @@ from tenv.cli.progress_bar import Terminal
 if TYPE_CHECKING:
     from tenv.verbs.merge import Installed
 
-__all__ = ["merge_driver"]
-
 _OF_GIT = 4
 
 

@@ -15,23 +15,7 @@ from tenv.core.errors import Exit, TenvError
 from tenv.core.size_text import format_bytes
 from tenv.core.untrusted import printable, without_login
 
-__all__ = [
-    "Pieces",
-    "Result",
-    "Voice",
-    "cleaned",
-    "count",
-    "folded",
-    "format_bytes",
-    "format_seconds",
-    "is_terminal",
-    "out",
-    "paint",
-    "paint_verdict",
-    "print_findings",
-    "prose",
-    "tell",
-]
+__all__ = ["format_bytes"]
 
 
 _HANG = 2
@@ -238,8 +222,10 @@ def format_seconds(seconds: float) -> str:
     """Return a duration as text."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
-    minutes, rest = divmod(seconds, 60)
-    return f"{minutes:.0f} min {rest:.0f} s" if minutes else f"{rest:.1f} s"
+    if round(seconds, 1) < 60:  # noqa: PLR2004 (seconds of a minute)
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s"
 
 
 def count(number: int, noun: str) -> str:

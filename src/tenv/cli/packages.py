@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tenv.cli.command import command, of_part, prefix_option, target_argument
+from tenv.cli.command import command, not_empty, of_part, prefix_option, target_argument
 from tenv.cli.output import Result, Voice, count, format_bytes, out
 from tenv.cli.table import print_table
 from tenv.core.errors import UnknownTargetError
@@ -16,8 +16,6 @@ from tenv.core.errors import UnknownTargetError
 if TYPE_CHECKING:
     from tenv.project.context import Context
     from tenv.verbs.packages import PackageRow, PackageSet
-
-__all__ = ["packages", "tree"]
 
 
 @contextmanager
@@ -38,6 +36,7 @@ def _pointing_to(context: "Context", word: str | None, form: str, does: str) -> 
 @click.argument("regex", required=False)
 @click.option("--sort", type=click.Choice(["name", "size", "kind"]), default="name", help="The order (name).")
 @of_part
+@click.option("--python", default="", callback=not_empty, help="Those of the lock for this Python, such as 3.12.")
 @prefix_option
 def packages(
     voice: Voice,  # noqa: ARG001
@@ -47,6 +46,7 @@ def packages(
     sort: str,
     platform: str,
     feature: str,
+    python: str,
     prefix: Path | None,
 ) -> Result:
     """List the packages of the environment of TARGET whose name matches REGEX, or those of the lock.
@@ -59,7 +59,7 @@ def packages(
 
     context = Context()
     with _pointing_to(context, target, "tenv packages {} {}", "lists the packages of that name"):
-        found = find_packages(context, target, prefix, platform, feature)
+        found = find_packages(context, target, prefix, platform, feature, python)
     rows = matching([row for row in found.rows if not feature or feature in row.features], regex)
     if sort == "size":
         rows.sort(key=lambda row: (-(row.bytes or 0), row.name))
@@ -83,6 +83,7 @@ def _print(rows: "Sequence[PackageRow]", *, installed: bool) -> None:
 @target_argument
 @click.option("--invert", metavar="PACKAGE", help="Print the packages that require PACKAGE.")
 @of_part
+@click.option("--python", default="", callback=not_empty, help="Those of the lock for this Python, such as 3.12.")
 @prefix_option
 def tree(
     voice: Voice,  # noqa: ARG001
@@ -91,6 +92,7 @@ def tree(
     invert: str | None,
     platform: str,
     feature: str,
+    python: str,
     prefix: Path | None,
 ) -> Result:
     """Print the requests of the manifest of TARGET, and below each package its requirements.
@@ -102,7 +104,7 @@ def tree(
 
     context = Context()
     with _pointing_to(context, target, "tenv tree {} --invert {}", "prints what requires a package"):
-        found = find_packages(context, target, prefix, platform, feature)
+        found = find_packages(context, target, prefix, platform, feature, python)
     below: Mapping[str, Sequence[str]]
     if invert:
         below, tops = requirers(found), [find_row(found, invert).name]

@@ -11,14 +11,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from tenv.cli.output import Voice, cleaned, folded, format_bytes, format_seconds, is_terminal
-from tenv.core.progress import Bytes, Transfer
+from tenv.core.progress import Bytes, Progress, Transfer
 from tenv.core.untrusted import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
     from rich.progress import ProgressColumn, TaskID
-
-__all__ = ["Terminal"]
 
 _SHOWN = 5
 _BAR, _WIDEST_BAR = 8, 30
@@ -36,7 +34,7 @@ _SECONDS = 30.0
 """The time between two lines about one step in a log."""
 
 
-class Terminal:
+class Terminal(Progress):
     """Draws progress on standard error; without a terminal, prints the name of each step, and how far a long one is."""
 
     def __init__(self, voice: Voice) -> None:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from tenv.verbs.published import Outdated, Published
 
-__all__ = ["outdated", "search"]
-
 _SHOWN = 10
 """The versions of a package of an index or a channel that are printed."""
 
@@ -31,7 +29,8 @@ def search(voice: Voice, *, name: str, target: str | None, channels: tuple[str, 
     """Ask the indexes and the channels of TARGET for the versions of package NAME, the newest first.
 
     FITS is `yes` for a version with files for every platform and Python of TARGET that its manifest accepts, else the
-    platforms that it has. Without TARGET, it is the default target; where there is none, conda-forge is the channel.
+    platforms that it has. NAME may have a range: 'numpy<2'. Without TARGET, it is the default target; where there is
+    none, conda-forge is the channel.
     `tenv add TARGET NAME` adds the package.
     """
     from tenv.core.errors import TenvError

@@ -9,8 +9,6 @@ from tenv.cli.diff import outline
 from tenv.cli.output import Result, Voice, format_seconds
 from tenv.cli.progress_bar import Terminal
 
-__all__ = ["rollback"]
-
 
 @command("rollback", short_help="Restore the previous lock of an environment.")
 @target_argument

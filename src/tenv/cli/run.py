@@ -1,7 +1,8 @@
-"""``tenv run`` and ``tenv shell``."""
+"""``tenv run``, ``tenv shell`` and ``tenv gdb``."""
 
 import os
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -9,16 +10,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tenv.cli.command import command, locked_option, named_features, not_empty, prefix_option, target_argument
+from tenv.cli.command import (
+    SplitCommand,
+    command,
+    locked_option,
+    named_features,
+    not_empty,
+    prefix_option,
+    target_argument,
+)
 from tenv.cli.output import Result, Voice, print_findings
-from tenv.cli.start import begin, program_words
-from tenv.core.errors import UnknownTargetError, UsageError
+from tenv.core.errors import Exit, UnknownTargetError, UsageError
 
 if TYPE_CHECKING:
     from tenv.checks.rules.interface import Finding
     from tenv.project.context import Context
-
-__all__ = ["run_program", "shell"]
+    from tenv.verbs.run import StartPlan
 
 FEATURE_OPTIONS = ("--with", "--features", "--feature", "--extra", "--group")
 """The option of `tenv create` for features, and the words of other tools for it."""
@@ -104,6 +111,8 @@ def run_program(
 
 def _no_option(context: "Context", option: str, words: Sequence[str]) -> UsageError:
     """Return the error for an option that `tenv run` does not have; features are installed by `tenv create`."""
+    from tenv.cli.other_words import way_of_option  # late: only for an error
+
     name, _, value = option.partition("=")
     rest = [word for word in (words if value or name not in FEATURE_OPTIONS else words[1:]) if word != _DEFAULT]
     target = rest.pop(0) if rest and rest[0] in context.places.names() else context.default_word()
@@ -113,7 +122,8 @@ def _no_option(context: "Context", option: str, words: Sequence[str]) -> UsageEr
         features = shlex.quote(value or (words[0] if words else "FEATURES"))
         hint = f"`tenv create {target} --with {features}` installs features, then {run} has them"
     else:
-        hint = f"{run} starts a command; `tenv run --help` shows its options"
+        way = way_of_option("run", name, [option, *words])
+        hint = way or f"{run} starts a command; `tenv run --help` shows its options"
     return UsageError(f"`tenv run` has no option `{name}`", hint=hint)
 
 
@@ -164,3 +174,61 @@ def shell(voice: Voice, *, target: str | None, prefix: Path | None, locked: bool
     context = Context(locked=locked)
     say: Callable[[str], None] = (lambda _: None) if voice.json else voice.say
     return begin(voice, context, plan_shell(context, target, prefix, say, program_words()))
+
+
+def program_words() -> list[str]:
+    """Return the words that start this tenv from anywhere."""
+    program = os.path.abspath(sys.argv[0])  # noqa: PTH100 (a link must stay a link)
+    return [sys.executable, "-P", "-m", "tenv"] if program.endswith("__main__.py") else [program]
+
+
+def begin(voice: Voice, context: "Context", plan: "StartPlan") -> Result:
+    """Replace this process by the program of a plan; with ``--json``, return the plan."""
+    if not voice.json:
+        return Result(status=_status(plan.start()))
+    for folder in {Path(file).parent for file in plan.files}:
+        shutil.rmtree(folder, ignore_errors=True)
+    return Result(plan.to_data(context.environ))
+
+
+def _status(status: int) -> Exit:
+    """Return the exit status of the program (only on Windows, where exec is not available)."""
+    return status  # type: ignore[return-value]
+
+
+@command(
+    "gdb",
+    short_help="Debug a program in an environment with gdb: tenv gdb TARGET -- COMMAND.",
+    cls=SplitCommand,
+)
+@click.argument("target", required=False)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
+@click.option("--attach", metavar="PID|NAME", help="Attach to a process, by its id or a part of its command line.")
+@click.option("--cuda", is_flag=True, help="Use cuda-gdb, which also stops in kernels.")
+@click.option("--gdb-arg", "extra", multiple=True, metavar="ARG", help="An argument of gdb itself, such as -tui.")
+@prefix_option
+@locked_option
+def gdb(
+    voice: Voice,
+    *,
+    target: str | None,
+    arguments: tuple[str, ...],
+    attach: str | None,
+    cuda: bool,
+    extra: tuple[str, ...],
+    prefix: Path | None,
+    locked: bool,
+) -> Result:
+    """Start COMMAND under gdb in the environment of TARGET; the status is gdb's.
+
+    `py-bt` shows the Python frames. `os.kill(os.getpid(), signal.SIGTRAP)` in a script is a breakpoint. Without
+    COMMAND, it is the environment's Python. With --json, print the command and its variables, and start nothing.
+    """
+    from tenv.project.context import Context
+    from tenv.verbs.gdb import GdbRequest, plan_gdb
+
+    if attach and arguments:
+        raise UsageError("`--attach` and a COMMAND exclude each other", hint="remove the words after `--`")
+    context = Context(locked=locked)
+    plan = plan_gdb(context, GdbRequest(target, prefix, arguments, attach, cuda, extra), voice.say)
+    return begin(voice, context, plan)

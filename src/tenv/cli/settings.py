@@ -1,6 +1,7 @@
 """``tenv default``, ``tenv config`` and ``tenv info``."""
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,10 +11,7 @@ from tenv.cli.output import Result, Voice
 from tenv.cli.table import print_labelled, print_table
 
 if TYPE_CHECKING:
-    from tenv.verbs.info import About
-    from tenv.verbs.settings import Setting
-
-__all__ = ["config", "default", "info"]
+    from tenv.verbs.settings import About, Setting
 
 
 @command("default", short_help="Print or set the default target.")
@@ -46,15 +44,19 @@ def default(voice: Voice, *, target: str | None, unset: bool) -> Result:  # noqa
 def config(voice: Voice, *, key: str | None, value: str | None, unset: bool, project: bool) -> Result:  # noqa: ARG001
     """Print every setting with its origin, or that of KEY. With VALUE, write it to your config.toml.
 
-    KEY is sync, default (of the project) or mirrors.URL. Commas separate several mirrors of one URL.
+    KEY is a name that `tenv config` lists, or mirrors.URL. Commas separate several mirrors of one URL. A VALUE of `-`
+    is read from a line of standard input, such as a token. `UV_DEFAULT_INDEX` or pip's `index-url` sets the index of
+    wheels.
     """
     from tenv.project.context import Context
-    from tenv.verbs.settings import change_setting, settings_in_use
+    from tenv.verbs.settings import HIDDEN, WITHHELD, change_setting, settings_in_use
 
     context = Context()
     if key and (value is not None or unset):
-        file = change_setting(context, key, None if unset else value, project=project)
-        return Result({"key": key, "value": value, "file": str(file)}, summary=[f"{file} written"])
+        text = None if unset else sys.stdin.readline().strip() if value == "-" else value
+        file = change_setting(context, key, text, project=project)
+        shown = HIDDEN if key == WITHHELD and text else text
+        return Result({"key": key, "value": shown, "file": str(file)}, summary=[f"{file} written"])
     if unset or project:
         raise click.UsageError("--unset and --project need the KEY of a setting")
     found = settings_in_use(context)
@@ -81,7 +83,7 @@ def info(voice: Voice) -> Result:
     """Print the versions, folders and settings of tenv. It connects to no server."""
     from tenv.core.source_commit import source_commit
     from tenv.project.context import Context
-    from tenv.verbs.info import describe_installation
+    from tenv.verbs.settings import describe_installation
 
     about = describe_installation(Context(), source_commit())
     for other in about.others:

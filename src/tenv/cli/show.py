@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from tenv.targets.manifest import Manifest, Requirements
     from tenv.verbs.show import Shown
 
-__all__ = ["show"]
-
 
 @command("show", short_help="Print a target: manifest, lock and environment.")
 @target_argument

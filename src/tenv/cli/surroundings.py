@@ -13,8 +13,6 @@ from typing import Any
 
 from tenv.core.errors import Exit
 
-__all__ = ["ended_by_signals", "endure_texts"]
-
 _AGAIN = 0.005
 """Seconds after which an interrupt that Python dropped comes again: the callback that dropped it has ended by then."""
 

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from tenv.cli.fold import fold_beside, fold_table, terminal_width
 from tenv.cli.output import out, paint_verdict
 
-__all__ = ["print_labelled", "print_table"]
-
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print rows under a header. Each column is as wide as its widest cell; the last column is not padded."""

@@ -12,8 +12,6 @@ from tenv.cli.table import print_table
 if TYPE_CHECKING:
     from tenv.targets.search import SearchPath, Target
 
-__all__ = ["targets"]
-
 
 @command("targets", short_help="List the targets and their origins.")
 @click.option("--here", is_flag=True, help="Add whether each target builds and runs on this machine, as `tenv check`.")
@@ -25,10 +23,10 @@ def targets(voice: Voice, *, here: bool) -> Result:
     for the others the files are locked, and no environment was created. Last come the targets whose manifest or lock
     is not the built-in one: of the project, or yours (in your configuration folder).
     """
-    from tenv.checks.choose_target import newest_first
     from tenv.core.errors import ManifestError
     from tenv.host.machine import current_platform
     from tenv.project.context import Context
+    from tenv.targets.order import newest_first
 
     context = Context()
     found: list[Target] = []

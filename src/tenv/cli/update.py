@@ -11,8 +11,6 @@ from tenv.cli.output import Result, Voice
 from tenv.cli.progress_bar import Terminal
 from tenv.core.errors import UnknownTargetError
 
-__all__ = ["update"]
-
 
 @command("update", short_help="Update the lock of a target to newer versions.")
 @target_argument

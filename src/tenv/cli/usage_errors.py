@@ -2,12 +2,11 @@
 
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
 from tenv.cli.examples import EXAMPLES
-
-__all__ = ["form_fault"]
 
 _EXTRA = "Got unexpected extra argument"
 
@@ -25,7 +24,8 @@ def form_fault(error: click.ClickException) -> tuple[str, str] | None:
         hint = "`tenv create TARGET --with FEATURES` installs features, and every command of the environment has them"
         return f"`{context.command_path}` has no option `--with`", hint
     if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Argument):
-        return f"`{context.command_path}` lacks {error.param.human_readable_name}", _form(context)
+        here = _files() if context.info_name == "import" else ""
+        return f"`{context.command_path}` lacks {error.param.human_readable_name}", here or _form(context)
     if not error.message.startswith(_EXTRA):
         return None
     # The parser keeps the words nowhere but in its message.
@@ -36,18 +36,15 @@ def form_fault(error: click.ClickException) -> tuple[str, str] | None:
     return message, _way(context, words) or _form(context)
 
 
-_OF_PACKAGES = {
-    "remove": ("tenv drop", "takes it out of the target"),
-    "create": ("tenv add", "asks for it in the target"),
-}
-"""Commands that take packages in other tools, each with tenv's for packages."""
-
-
 def _way(context: click.Context, words: Sequence[str]) -> str:
     """Return the command for words after a target; empty where their meaning is unknown."""
-    from tenv.cli.other_words import target_names  # late: reads the folders of manifests
+    from tenv.cli.other_words import default_word, target_names  # late: reads the folders of manifests
 
     target = context.params.get("target")
+    if context.info_name == "list" and len(words) == 1:
+        name = words[0]
+        line = shlex.quote(name) if name in target_names() else f"{default_word()} {shlex.quote(name)}"
+        return f"`tenv packages {line}` lists packages; `tenv list` lists the environments"
     if not isinstance(target, str):
         return ""
     command = context.command_path
@@ -55,13 +52,25 @@ def _way(context: click.Context, words: Sequence[str]) -> str:
         line = f"{command} {shlex.quote(target)} --invert {shlex.quote(words[0])}"
         return f"`{line}` prints what requires {words[0]}"
     names = target_names()
-    if context.info_name in _OF_PACKAGES and target in names and names.isdisjoint(words):
-        command, effect = _OF_PACKAGES[context.info_name]
-        return f"`{command} {shlex.quote(target)} {shlex.join(words)}` {effect}"
+    if context.info_name == "create" and target in names and names.isdisjoint(words):
+        return f"`tenv add {shlex.quote(target)} {shlex.join(words)}` asks for it in the target"
     if names.issuperset((target, *words)):
         lines = [f"`{command} {one}`" for one in (target, *words)]
         return f"it takes one target: {', then '.join(lines)}"
     return ""
+
+
+def _files() -> str:
+    """Return the commands that import the files of the working folder; empty if it has none of a known format."""
+    from tenv.interop.formats import importable  # late: reads the folder
+
+    try:
+        lines = [f"`tenv import {shlex.quote(name)}`" for name in importable(Path.cwd())]
+    except OSError:
+        return ""
+    if len(lines) > 1:
+        return f"{', '.join(lines[:-1])} and {lines[-1]} read the files that are here"
+    return f"{lines[0]} reads the file that is here" if lines else ""
 
 
 def _form(context: click.Context) -> str:

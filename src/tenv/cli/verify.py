@@ -14,8 +14,6 @@ from tenv.core.errors import Exit
 if TYPE_CHECKING:
     from tenv.verbs.verify import Verified
 
-__all__ = ["verify"]
-
 _SHOWN = 20
 
 
@@ -74,8 +72,9 @@ def _summary(found: "Verified", prefix: Path | None) -> list[str]:
     files = f"{count(bad, 'file')} changed or missing" if bad else "all files are intact"
     extra = f", {count(len(found.extra), 'unmanaged file')}" if found.extra else ""
     failed = [outcome.name for outcome in found.outcomes or () if not outcome.ok]
+    notes = [f"note: {note}" for outcome in found.outcomes or () for note in outcome.notes]
     tried = f"; failed: {', '.join(failed)}" if failed else f"; {count(len(found.outcomes or ()), 'probe')} passed"
-    lines = [f"{found.target} ({found.prefix}): {files}{extra}{tried if found.outcomes else ''}"]
+    lines = [f"{found.target} ({found.prefix}): {files}{extra}{tried if found.outcomes else ''}", *notes]
     if found.machine:
         where = f" --prefix {prefix}" if prefix else ""
         files = count(len(found.machine), "file")

@@ -1,10 +1,10 @@
 """Files of known digests that lie in a folder, such as the unpacked files of a bundle: no server is asked for them."""
 
+from collections.abc import Collection
 from pathlib import Path
 
 from tenv.core.dataclass import dataclass
-
-__all__ = ["CarriedFiles"]
+from tenv.core.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,9 +13,33 @@ class CarriedFiles:
 
     Attributes:
         folder: The folder.
+        shown: The name of their bundle in messages.
+        target: The target that they are of.
+        minor: The only Python minor whose wheels they have; empty for all of the lock.
+        features: The only features whose files they have; None for all of the lock.
     """
 
     folder: Path
+    shown: str = ""
+    target: str = ""
+    minor: str = ""
+    features: tuple[str, ...] | None = None
+
+    def require(self, minor: str, features: Collection[str]) -> None:
+        """Raise UsageError unless the files of a Python minor (empty for none) and of some features are there."""
+        if self.minor and minor not in ("", self.minor):
+            raise UsageError(
+                f"{self.shown} has the wheels of Python {self.minor} alone, not of {minor}",
+                hint=f"`--python {self.minor}`; or `tenv bundle {self.target} --python {minor}` makes another bundle",
+            )
+        absent = [] if self.features is None else sorted({*features} - {*self.features})
+        if absent:
+            has = ",".join(self.features or ()) or "none"
+            raise UsageError(
+                f"{self.shown} has no files of the feature {absent[0]}: it was made with `--with {has}`",
+                hint=f"`tenv create {self.target} --with {has}` leaves it out; "
+                f"or `tenv bundle {self.target} --with {','.join(sorted(features))}` makes another bundle",
+            )
 
     @property
     def wheels(self) -> Path:
@@ -26,6 +50,16 @@ class CarriedFiles:
     def files(self) -> Path:
         """The folder of all other files, each with its sha256 as its name."""
         return self.folder / "files"
+
+    @property
+    def pythons(self) -> Path:
+        """The folder of uv's Pythons, with the layout of uv's server."""
+        return self.folder / "pythons"
+
+    @property
+    def python_table(self) -> Path:
+        """The table of these Pythons for uv; only there if the user vouches for more than the lock names."""
+        return self.folder / "pythons.json"
 
     def find(self, sha256: str) -> Path | None:
         """Return the file of a digest; None for one that is not there."""

@@ -24,8 +24,6 @@ from tenv.core.errors import CertificateError
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["Authorities", "find_authorities"]
-
 _BUNDLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 _REFUSED = re.compile(
     r"(?:certificate verify failed|invalid peer certificate): (?P<reason>.+?)\.?"

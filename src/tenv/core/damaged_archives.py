@@ -5,8 +5,6 @@ import struct
 import zipfile
 import zlib
 
-__all__ = ["DAMAGED_ZIP"]
-
 DAMAGED_ZIP: tuple[type[Exception], ...] = (
     *(zipfile.BadZipFile, zipfile.LargeZipFile, lzma.LZMAError, zlib.error, struct.error, EOFError),
     *(ValueError, LookupError, OverflowError, MemoryError),

@@ -18,9 +18,6 @@ from typing import NamedTuple
 from tenv.core.dataclass import dataclass
 from tenv.core.files import open_regular
 
-__all__ = ["MAGIC", "CxxAbi", "DynamicSymbol", "Elf", "ElfFaultError", "ElfFile", "ElfSection", "open_elf", "read_elf"]
-
-
 MAGIC = b"\x7fELF"
 
 _MOST_SECTIONS = 1 << 16

@@ -8,41 +8,6 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any, ClassVar
 
-__all__ = [
-    "ArchiveRefusedError",
-    "BugError",
-    "CancelledError",
-    "EnvironmentBrokenError",
-    "EnvironmentBusyError",
-    "EnvironmentMissingError",
-    "EnvironmentStaleError",
-    "Exit",
-    "FactsError",
-    "FileExistsAlreadyError",
-    "ForeignFolderError",
-    "FormatError",
-    "HashMismatchError",
-    "HostError",
-    "HostReportError",
-    "LockConflictError",
-    "LockCorruptError",
-    "LockMissingError",
-    "LockStaleError",
-    "ManifestError",
-    "NetworkError",
-    "NoSolutionError",
-    "NoTargetError",
-    "ProgramError",
-    "StorageError",
-    "TenvError",
-    "TorchError",
-    "UnbuildableLockError",
-    "UnfitHostError",
-    "UnknownTargetError",
-    "UnsafePackageError",
-    "UsageError",
-]
-
 
 class Exit(IntEnum):
     """The exit statuses. Each has one meaning."""

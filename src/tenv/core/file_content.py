@@ -4,15 +4,15 @@ A named pipe or a device would block a command forever or fill the memory.
 """
 
 import errno
+import json
 import os
 import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from tenv.core.files import MOST, open_regular, read_regular
-
-__all__ = ["given_pieces", "read_given", "read_text"]
 
 _PIECE = 1 << 20
 
@@ -33,6 +33,22 @@ def read_text(path: Path, most: int = MOST, errors: str = "strict") -> str:
         UnicodeDecodeError: It is not UTF-8 and `errors` is ``strict``.
     """
     return read_regular(path, most).decode("utf-8", errors).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def text_or_empty(path: Path) -> str:
+    """Return the text of a file, as `read_text`, with a sign for bytes that are not UTF-8; empty if unreadable."""
+    try:
+        return read_text(path, errors="replace")
+    except OSError:
+        return ""
+
+
+def noted_json(path: Path) -> Any:
+    """Return the values of a file of notes in JSON; None if it is missing or damaged."""
+    try:
+        return json.loads(read_text(path))
+    except (OSError, ValueError, RecursionError):
+        return None
 
 
 def read_given(path: Path, most: int = MOST) -> bytes:

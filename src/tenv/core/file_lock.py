@@ -11,8 +11,6 @@ import sys
 import time
 from pathlib import Path
 
-__all__ = ["FileLock", "LockTakenError"]
-
 _PAUSE = 0.05
 """Seconds between two tries. A process that waits in flock itself would not hear Python's handlers of signals."""
 
@@ -77,8 +75,11 @@ class FileLock:
     def _open(self) -> int:
         try:
             return os.open(self._file, _FLAGS, 0o644)
-        except PermissionError:  # in a folder such as /tmp, O_CREAT fails for a file of another user
-            return os.open(self._file, _FLAGS & ~os.O_CREAT)
+        except PermissionError as error:  # in a folder such as /tmp, O_CREAT fails for a file of another user
+            try:
+                return os.open(self._file, _FLAGS & ~os.O_CREAT)
+            except FileNotFoundError:
+                raise error from None
 
 
 if sys.platform == "win32":

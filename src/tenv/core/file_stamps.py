@@ -16,8 +16,6 @@ from tenv.core.errors import StorageError
 from tenv.core.files import read_regular, write_atomic
 from tenv.core.user_folders import user_cache
 
-__all__ = ["Stamp", "is_note", "note_stamps", "noted_stamps", "set_executable", "stamp", "stamps_folder"]
-
 Stamp = tuple[int, int, int]
 """The size of a file in bytes, the time of its last change in nanoseconds, and 1 for a program, else 0."""
 

@@ -9,27 +9,12 @@ import sys
 from collections.abc import Callable, Iterator
 from io import BufferedReader
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from tenv.core.errors import EnvironmentBusyError, ForeignFolderError, StorageError
 
-__all__ = [
-    "MOST",
-    "device_of",
-    "digest",
-    "digest_bytes",
-    "exclusive",
-    "flush",
-    "make_folder",
-    "open_regular",
-    "read_regular",
-    "refuse_link",
-    "regular_handle",
-    "relative_link",
-    "remove_tree",
-    "storage_errors",
-    "write_atomic",
-]
+if TYPE_CHECKING:
+    from tenv.core.file_lock import FileLock
 
 MOST = 64 * 1024 * 1024
 """Maximum bytes of a manifest, a lock or a record; the largest lock in public repositories has 10 MB."""
@@ -176,6 +161,19 @@ def write_atomic(
             sync_names(path.parent)
 
 
+def make_private(path: Path) -> None:
+    """Make a file that only this user reads and writes, empty if there is none; `write_atomic` keeps its mode.
+
+    Raises:
+        StorageError: The folder is not writable, or the path has a link.
+    """
+    with storage_errors(f"can't write {path}"):
+        refuse_link(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(0o600)
+        path.chmod(0o600)
+
+
 def sync_names(folder: Path) -> None:
     """Wait until the disk has the names in a folder: a rename alone may be lost while later writes are kept."""
     if sys.platform == "win32":  # a folder can't be opened there
@@ -229,6 +227,10 @@ def exclusive(
 
     beside = not folder.exists() or os.access(folder.parent, os.W_OK)
     stem = folder.parent / f".{folder.name}" if beside else folder / ".tenv"
+    if stem.parent.exists() and not os.access(stem.parent, os.W_OK):
+        if hasattr(os, "statvfs") and os.statvfs(stem.parent).f_flag & os.ST_RDONLY:
+            raise_storage_error(OSError(errno.EROFS, os.strerror(errno.EROFS), str(stem.parent)), purpose)
+        raise StorageError(f"{purpose}: this user may not write {stem.parent}")
     owner = stem.with_name(stem.name + ".owner")
     lock = stem.with_name(stem.name + ".lock")
     for file in (lock, owner):
@@ -237,7 +239,7 @@ def exclusive(
         stem.parent.mkdir(parents=True, exist_ok=True)
         held = FileLock(lock)
         try:
-            held.acquire(0)
+            _first_try(held, folder)
         except LockTakenError:
             if timeout != 0:
                 on_wait(_busy(folder, owner))
@@ -253,6 +255,37 @@ def exclusive(
         with contextlib.suppress(OSError):
             owner.unlink(missing_ok=True)
         held.release()
+
+
+_LOCKLESS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
+"""What `flock` reports where a network file system offers no locks: NFS without a lock service, Lustre and other
+parallel file systems without the mount option `flock` (flock(2), mount.lustre(8))."""
+
+
+def _first_try(lock: "FileLock", folder: Path) -> None:
+    """Take the lock on a folder, if no other process has it.
+
+    Raises:
+        LockTakenError: Another process has it.
+        StorageError: The file system has no locks, or its server has replaced the folder.
+        OSError: Any other fault.
+    """
+    try:
+        lock.acquire(0)
+    except OSError as error:
+        if error.errno in _LOCKLESS:
+            raise StorageError(
+                f"can't lock {folder}: its file system gives no locks ({error.strerror}), "
+                "so two commands could change it at once",
+                hint="`--prefix FOLDER` on a disk of this machine; or mount it with locks (Lustre: `-o flock`, NFS: "
+                "NFSv4 or a running rpc.statd), or `tenv export squashfs` packs an environment into a file for it",
+            ) from error
+        if error.errno == errno.ESTALE:
+            raise StorageError(
+                f"can't lock {folder}: the server of its file system has replaced or removed it ({error.strerror})",
+                hint="run the same command again, from a folder that you entered anew (`cd .`)",
+            ) from error
+        raise
 
 
 def _busy(folder: Path, owner: Path) -> str:
@@ -356,3 +389,67 @@ def flush(folder: Path) -> None:
             raise_storage_error(OSError(number, os.strerror(number), str(folder)), f"can't write {folder}")
     finally:
         os.close(handle)
+
+
+def same_file(one: str | Path, other: str | Path) -> bool:
+    """Return whether two paths lead to the same file or folder; False if one leads nowhere."""
+    try:
+        return Path(one).samefile(other)
+    except OSError:
+        return False
+
+
+def entries_of(folder: Path) -> list[Path]:
+    """Return the files and folders in a folder, sorted; none of one that can't be read."""
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def folder_size(folder: Path) -> int:
+    """Return the bytes of a folder's files; hard links to the same file count once, and vanished files not at all."""
+    inodes: set[tuple[int, int]] = set()
+    total, stack = 0, [os.fspath(folder)]
+    while stack:
+        with contextlib.suppress(OSError), os.scandir(stack.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    stack.append(entry.path)
+                    continue
+                info = entry.stat(follow_symlinks=False)
+                if info.st_nlink > 1:
+                    if (info.st_dev, info.st_ino) in inodes:
+                        continue
+                    inodes.add((info.st_dev, info.st_ino))
+                total += info.st_size
+    return total
+
+
+def hash_regular(path: str | Path, hasher: Any, room: memoryview) -> str:
+    """Return the digest of a regular file's bytes in hex.
+
+    Args:
+        path: The file.
+        hasher: A hash object that has seen nothing yet.
+        room: Where the bytes are read to; `hashlib.file_digest` makes room anew for each file.
+
+    Raises:
+        OSError: As in `open_regular`.
+    """
+    handle = regular_handle(path)
+    try:
+        while count := _read_into(handle, room):
+            hasher.update(room[:count])
+    finally:
+        os.close(handle)
+    return str(hasher.hexdigest())
+
+
+def _read_into(handle: int, room: memoryview) -> int:
+    """Read the next bytes into the room, and return how many bytes; 0 at the end."""
+    if sys.platform != "win32":
+        return os.readv(handle, (room,))
+    data = os.read(handle, len(room))
+    room[: len(data)] = data
+    return len(data)

@@ -7,8 +7,6 @@ from pathlib import Path
 from tenv.core import process
 from tenv.core.errors import UsageError
 
-__all__ = ["Repository", "find_repository"]
-
 _SECONDS = 60.0
 _SAFE = ("-c", "core.fsmonitor=false", "-c", "safe.bareRepository=explicit")
 """A folder within a clone may look like a bare repository, whose configuration names programs that git would run."""
@@ -33,6 +31,10 @@ class Repository:
         """
         done = _git(self.folder, self._environment, arguments, text)
         return None if done.status else done.stdout
+
+    def within(self, path: str) -> "Repository":
+        """Return the repository of a submodule, by its path from the top."""
+        return Repository(self.folder / path, self._environment)
 
     def read(self, revision: str, path: str) -> bytes | None:
         """Return a file of a revision; None if the revision or the file does not exist.
@@ -105,3 +107,11 @@ def _git(folder: Path, environment: Mapping[str, str], words: Sequence[str], tex
     if isinstance(done, process.Missing):
         raise UsageError(f"git failed: {done.reason}")
     return done
+
+
+def repository_at(folder: Path, environ: Mapping[str, str]) -> Repository | None:
+    """Return the repository of a folder; None where git has none, does not answer or is not installed."""
+    try:
+        return find_repository(folder, environ)
+    except UsageError:
+        return None

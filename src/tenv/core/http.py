@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from requests.adapters import HTTPAdapter
     from urllib3.util.retry import Retry
 
-__all__ = ["LATER", "Http", "HttpResponse", "Interrupted", "Unanswered"]
-
 LATER = (408, 425, 429, 500, 502, 503, 504)
 """Statuses of transient server errors, which are retried."""
 

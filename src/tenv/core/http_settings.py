@@ -7,8 +7,6 @@ from urllib.parse import urlsplit, urlunsplit
 from tenv.core.certificates import Authorities
 from tenv.core.dataclass import dataclass
 
-__all__ = ["HttpSettings", "Login", "Patience", "origin_of", "shown"]
-
 _PORTS = {"http": 80, "https": 443}
 
 Login = tuple[str, str]

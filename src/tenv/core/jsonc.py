@@ -12,8 +12,6 @@ from typing import Any
 
 from tenv.core.dataclass import dataclass
 
-__all__ = ["JsonEdit", "JsonNode", "merge", "read", "value_of"]
-
 _BLANK = re.compile(r"(?:[\s\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
 _LITERAL = re.compile(r"true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?")

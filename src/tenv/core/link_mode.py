@@ -2,8 +2,6 @@
 
 from enum import StrEnum
 
-__all__ = ["LINK_MODE", "LinkMode"]
-
 LINK_MODE = "TENV_LINK_MODE"
 """The variable that sets it; it wins over ``link-mode`` of ``config.toml``."""
 

@@ -8,8 +8,6 @@ from tenv.core.worded import Worded
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Missing", "ReasonKind"]
-
 
 class ReasonKind(Worded):
     """Why a value is missing."""

@@ -16,34 +16,6 @@ from tenv.core.dataclass import dataclass
 if TYPE_CHECKING:
     from packaging.tags import Tag
 
-__all__ = [
-    "CHANNEL_PATTERN",
-    "CONDA_NAME",
-    "METADATA",
-    "SHA256_PATTERN",
-    "CondaFile",
-    "Digest",
-    "WheelFile",
-    "channel_of",
-    "channel_url",
-    "channel_urls",
-    "channel_word",
-    "conda_address",
-    "dist_info",
-    "dist_infos",
-    "entry_in_cache",
-    "file_at",
-    "info_of",
-    "infos_of",
-    "is_channel",
-    "is_dist_info",
-    "is_sha256",
-    "is_wheel",
-    "normalize",
-    "platform_tags",
-    "pure_wheel",
-]
-
 CONDA_NAME = re.compile(r"[a-z0-9_]([a-z0-9._-]*[a-z0-9_])?")
 """The name of a conda package."""
 
@@ -343,7 +315,7 @@ class Digest:
             OSError: The file is unreadable.
             ValueError: The kind of digest is unknown.
         """
-        from tenv.core.hashing import hash_regular  # late: only here
+        from tenv.core.files import hash_regular  # late: only here
 
         return hash_regular(path, self.hasher(), room or memoryview(bytearray(_ROOM))) == self.value
 

@@ -7,8 +7,6 @@ import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["note_on_other", "other_programs"]
-
 
 def other_programs(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the programs called tenv on PATH that do not start this one, in their order."""

@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-__all__ = ["DISTRIBUTION", "extra_hint", "own_distribution"]
-
 DISTRIBUTION = "torch-tenv"
 
 _BEFORE = "tenv"

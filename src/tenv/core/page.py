@@ -10,8 +10,6 @@ import json
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["render_page"]
-
 
 def render_page(name: str, title: str, data: Any) -> str:
     """Return a page as HTML.

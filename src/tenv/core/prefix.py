@@ -9,29 +9,6 @@ from pathlib import Path
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.core.files import storage_errors
 
-__all__ = [
-    "ARCHIVES",
-    "CONSTRAINT",
-    "ID_FILE",
-    "LOCK_NOTE",
-    "MARKER",
-    "MARKS",
-    "META",
-    "OWN",
-    "READY",
-    "STATE_SCHEMA",
-    "TOOLS",
-    "clear",
-    "files_in",
-    "has_conda_packages",
-    "leads_out",
-    "prune",
-    "python_program",
-    "require_inside",
-    "site_packages",
-    "spelled",
-]
-
 META = "tenv-meta"
 """The folder in a prefix with tenv's records."""
 

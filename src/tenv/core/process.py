@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,9 +14,8 @@ from typing import IO, Any, cast
 
 from tenv.core.dataclass import dataclass
 from tenv.core.missing import Missing, ReasonKind
-from tenv.core.pseudo_terminal import ESCAPES, open_terminal, read_terminal
 
-__all__ = ["Completed", "Missing", "end_all", "find", "run", "spawn", "stream", "watch"]
+__all__ = ["Missing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ def stream(
         try:
             for raw in child.stdout or ():
                 file.write(raw)
-                on_line(ESCAPES.sub("", raw.decode("utf-8", "replace")).rstrip("\r\n"))
+                on_line(_ESCAPES.sub("", raw.decode("utf-8", "replace")).rstrip("\r\n"))
             return child.wait()
         except BaseException:
             _send(child, signal.SIGTERM)  # Ninja ends its compilers and removes half-written files
@@ -238,7 +238,7 @@ def watch(
         text: Its standard input.
         on_tick: Called several times a second with the process id (POSIX). An error of it ends the program.
     """
-    ours, theirs = (-1, subprocess.PIPE) if sys.platform == "win32" else open_terminal()
+    ours, theirs = (-1, subprocess.PIPE) if sys.platform == "win32" else _open_terminal()
     quiet: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": theirs}
     try:
         with _binding() as changes:
@@ -254,7 +254,7 @@ def watch(
             streams.push(functools.partial(_close, stream))
         try:
             _feed(child, text)
-            for piece in read_terminal(ours) if child.stderr is None else _lines(child.stderr):
+            for piece in _read_terminal(ours) if child.stderr is None else _lines(child.stderr):
                 on_tick(child.pid)
                 if piece:
                     pieces.append(piece)
@@ -297,3 +297,44 @@ def spawn(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
                 return child.wait()
             except KeyboardInterrupt:  # the child received it too; its status counts
                 continue
+
+
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07")
+"""Control sequences of terminals: colors, movements, titles."""
+
+
+def _open_terminal() -> tuple[int, int]:
+    """Return both ends of a wide terminal, in which names and sizes are not truncated.
+
+    A pipe stands in where there is no terminal to have, as in a bare chroot without ``/dev/pts``: its program reports
+    less progress.
+    """
+    import fcntl  # not on Windows
+    import pty  # not on Windows
+    import struct
+    import termios  # not on Windows
+
+    try:
+        ours, theirs = pty.openpty()
+    except OSError:
+        return os.pipe()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 60, 200, 0, 0))
+    return ours, theirs
+
+
+def _read_terminal(handle: int) -> Iterator[str]:
+    """Yield the output of a terminal without escape sequences until its last writer ends; empty while there is none."""
+    import select  # not on Windows
+
+    (waiting := select.poll()).register(handle, select.POLLIN)
+    while True:
+        if not waiting.poll(200):  # milliseconds
+            yield ""
+            continue
+        try:
+            chunk = os.read(handle, 65536)
+        except OSError:  # Linux returns EIO after the last writer has ended
+            return
+        if not chunk:
+            return
+        yield _ESCAPES.sub("", chunk.decode("utf-8", "replace"))

@@ -2,11 +2,8 @@
 
 import threading
 from collections.abc import Mapping
-from typing import Protocol
 
 from tenv.core.dataclass import dataclass
-
-__all__ = ["Bytes", "Joined", "Progress", "Silent", "Transfer"]
 
 
 class Bytes(int):
@@ -30,8 +27,8 @@ class Transfer:
     total: int
 
 
-class Progress(Protocol):
-    """Receives the progress of a long command; the command line draws it."""
+class Progress:
+    """Receives the progress of a long command and shows nothing; the command line draws it."""
 
     def phase(self, name: str) -> None:
         """Begin a named step of the command; its long parts are steps with a size."""
@@ -52,29 +49,11 @@ class Progress(Protocol):
         """Report a message to the user."""
 
 
-class Silent:
-    """Progress that is not shown."""
-
-    def phase(self, name: str) -> None:
-        """Ignore the named step."""
-
-    def step(self, title: str, total: int | None = None) -> None:
-        """Ignore the step."""
-
-    def resize(self, total: int) -> None:
-        """Ignore the number of items."""
-
-    def advance(self, count: int = 1) -> None:
-        """Ignore the items."""
-
-    def transfers(self, running: Mapping[str, Transfer]) -> None:
-        """Ignore the downloads."""
-
-    def say(self, sentence: str) -> None:
-        """Ignore the message."""
+Silent = Progress
+"""Progress that is not shown."""
 
 
-class Joined:
+class Joined(Progress):
     """Progress of the current step that includes background downloads.
 
     Attributes:

@@ -1,6 +1,6 @@
-"""Sizes for people."""
+"""Sizes and lists for people."""
 
-__all__ = ["format_bytes", "parse_bytes"]
+from collections.abc import Sequence
 
 _UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
 _UNITS |= {"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
@@ -31,3 +31,8 @@ def parse_bytes(text: str) -> int:
     ):
         raise ValueError(f"`{text}` is not a size")
     return count
+
+
+def some_of(names: Sequence[str], most: int) -> str:
+    """Return the first names of a list, and the number of the others: ``a, b and 3 more``."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

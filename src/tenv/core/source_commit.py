@@ -5,8 +5,6 @@
 
 import os
 
-__all__ = ["source_commit"]
-
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _MOST = 1 << 20
 _DIGITS = frozenset("0123456789abcdef")

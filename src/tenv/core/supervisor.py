@@ -14,14 +14,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-__all__ = ["is_supervised", "supervised"]
-
 _SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36  # prctl(2)
 _GRACE = 3.0
 """Seconds that programs have between SIGTERM and SIGKILL."""
 _GRACE_OF_BUILD = 10.0
 """The same for an interrupted build: Ninja ends its compilers and removes their partial files."""
 _STARTED_NOT = 127
+_EMPTY_LOOKS = 2
+_LONG = 3600.0
+"""Seconds to wait for a signal that comes in any case."""
 
 
 def supervised(arguments: Sequence[str], *, daemons: bool = False) -> list[str]:
@@ -49,6 +50,8 @@ class _Supervisor:
         self._daemons = daemons
         self._child = 0
         self._ends_at = 0.0
+        hangup_counts = signal.getsignal(signal.SIGHUP) != signal.SIG_IGN  # ignored, it would wait where it is blocked
+        self._ending = (signal.SIGTERM, signal.SIGHUP) if hangup_counts else (signal.SIGTERM,)
 
     def run(self, words: Sequence[str]) -> int:
         """Run a program to its end, and return its status as `os.waitpid` has it."""
@@ -56,51 +59,61 @@ class _Supervisor:
 
         prctl = ctypes.CDLL(None).prctl
         prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
-        # None is handled before the child's id is known: id 0 is the whole process group, its caller's script too.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
-        for number in numbers:
-            signal.signal(number, self._end)
+        # Waited for rather than handled: a handler runs late when its signal comes just before a call that waits.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, (*self._ending, signal.SIGCHLD))
+        # Ignored signals stay so for the program: `nohup`, a job in the background of a script.
+        reset = [number for number in (*self._ending, signal.SIGINT) if signal.getsignal(number) != signal.SIG_IGN]
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the program hears it too
         self._child = os.fork()
         if self._child == 0:
-            for number in (*numbers, signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
+            for number in (*reset, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
                 signal.signal(number, signal.SIG_DFL)
             prctl(_SET_PARENT_DEATH_SIGNAL, int(signal.SIGKILL), 0, 0, 0)
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             _become(words)
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         prctl(_SET_PARENT_DEATH_SIGNAL, int(signal.SIGTERM), 0, 0, 0)
         if self._is_orphan():  # since before that call
-            self._end()
+            self._begin_to_end()
+        return self._wait()
+
+    def _wait(self) -> int:
+        """Wait for the program, and once it is to end, for all below it; return its status."""
+        status, empty = None, 0
         while True:
-            ended, status = os.waitpid(-1, 0)
-            if ended == self._child:
-                break
-        while self._ends_at and any(self._below()):
-            self._end()
-            _reap()
-            time.sleep(0.02)
-        return status
+            for pid, code in _reaped():
+                status = code if pid == self._child else status
+            if status is not None:
+                if signal.sigpending() & {*self._ending}:  # came before the program's end was read
+                    self._begin_to_end()
+                # One look at /proc misses a process whose parent ends meanwhile; this one is its parent afterwards.
+                empty = 0 if self._ends_at and any(self._below()) else empty + 1
+                if empty == _EMPTY_LOOKS or not self._ends_at:
+                    return status
+            came = signal.sigtimedwait((*self._ending, signal.SIGCHLD), self._pause(ended=status is not None))
+            if came and came.si_signo != signal.SIGCHLD:
+                self._begin_to_end()
+            if self._ends_at and time.monotonic() >= self._ends_at:
+                for pid in self._below():
+                    _send(pid, signal.SIGKILL)
+
+    def _pause(self, *, ended: bool) -> float:
+        """Return the seconds to wait for a signal, after the end of the program or before."""
+        if not self._ends_at:
+            return _LONG
+        return 0.02 if ended else max(0.1, self._ends_at - time.monotonic())
 
     def _is_orphan(self) -> bool:
         return os.getppid() != self._parent
 
-    def _end(self, *_: object) -> None:
-        """End all processes below: by SIGTERM at first, by SIGKILL once their time is up."""
-        if not self._ends_at:
-            orphan = self._is_orphan()
-            grace = _GRACE_OF_BUILD if self._daemons and not orphan else _GRACE
-            self._ends_at = time.monotonic() + grace
-            signal.setitimer(signal.ITIMER_REAL, grace)
-            for pid in self._below() if orphan else (self._child,):
-                _send(pid, signal.SIGTERM)
+    def _begin_to_end(self) -> None:
+        """Send SIGTERM to all processes below, or to the program alone where its parent still waits for it."""
+        if self._ends_at:
             return
-        if time.monotonic() >= self._ends_at:
-            for pid in self._below():
-                _send(pid, signal.SIGKILL)
-        # An interval would interrupt this look by the next one, on a busy machine without end.
-        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        orphan = self._is_orphan()
+        self._ends_at = time.monotonic() + (_GRACE_OF_BUILD if self._daemons and not orphan else _GRACE)
+        for pid in self._below() if orphan else (self._child,):
+            _send(pid, signal.SIGTERM)
 
     def _below(self) -> Iterator[int]:
         """Yield the processes below this one, those that were left by their parents among them."""
@@ -110,12 +123,14 @@ class _Supervisor:
                 with contextlib.suppress(OSError, ValueError, IndexError):
                     text = Path(f"/proc/{name}/stat").read_text(encoding="utf-8", errors="replace")
                     state, above, _, leader = text.rpartition(")")[2].split()[:4]
-                    if state not in "ZX":
-                        children.setdefault(int(above), []).append((int(name), int(leader)))
+                    # A session that began outside of this PID namespace is 0.
+                    children.setdefault(int(above), []).append((int(name), -1 if state in "ZX" else int(leader)))
         own, waiting = os.getsid(0), [os.getpid()]
         while waiting:
             for pid, session in children.get(waiting.pop(), ()):
-                if session == own or not self._daemons:
+                if session < 0:  # ended, and perhaps since its children were read
+                    waiting.append(pid)
+                elif session == own or not self._daemons:
                     waiting.append(pid)
                     yield pid
 
@@ -125,17 +140,18 @@ def _send(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
-def _reap() -> None:
+def _reaped() -> Iterator[tuple[int, int]]:
+    """Yield the id and the status of each child that has ended."""
     with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            yield ended
 
 
 def _become(words: Sequence[str]) -> NoReturn:
     try:
         os.execvp(words[0], list(words))  # noqa: S606 (the point of this function)
     except OSError as error:
-        os.write(2, f"{words[0]} can't be started: {error.strerror}\n".encode())
+        os.write(2, os.fsencode(f"{words[0]} can't be started: {error.strerror}\n"))
     os._exit(_STARTED_NOT)
 
 
@@ -148,6 +164,7 @@ def _main(parent: str, kind: str, *words: str) -> NoReturn:
         number = os.WTERMSIG(status)
         if number != signal.SIGKILL:
             signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
         os.kill(os.getpid(), number)
     os._exit(os.waitstatus_to_exitcode(status))
 

@@ -5,8 +5,6 @@ from functools import partial
 from threading import Semaphore, Thread
 from typing import TypeVar
 
-__all__ = ["ahead", "each"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

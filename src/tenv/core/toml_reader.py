@@ -22,8 +22,6 @@ from tenv.core.worded import Worded
 T = TypeVar("T")
 Getter = Callable[["Table", str], Any]
 
-__all__ = ["Column", "OptionalText", "Table", "getter_of", "locate", "most_similar", "nearest", "read_toml"]
-
 _MOST = 16 * 1024 * 1024
 """Maximum bytes of a handwritten file."""
 _HIGHEST = 2**63 - 1

@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-__all__ = ["TRUTH_WORDS", "is_true"]
-
 TRUTH_WORDS: Mapping[str, bool] = {
     **dict.fromkeys(("1", "true", "t", "yes", "y", "on"), True),
     **dict.fromkeys(("", "0", "false", "f", "no", "n", "off"), False),

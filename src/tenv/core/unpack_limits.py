@@ -4,8 +4,6 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import ArchiveRefusedError
 from tenv.core.size_text import format_bytes
 
-__all__ = ["UNPACK_LIMIT", "UnpackLimits"]
-
 UNPACK_LIMIT = "TENV_UNPACK_LIMIT"
 """The variable that sets the size that one package may unpack to; it wins over ``unpack-limit`` of ``config.toml``."""
 

@@ -10,22 +10,6 @@ from urllib.parse import unquote, urlsplit
 
 from tenv.core.prefix import META
 
-__all__ = [
-    "NAME_PATTERN",
-    "STORAGE_EXAMPLE",
-    "STORAGE_PATTERN",
-    "address_fault",
-    "conda_file_fault",
-    "is_storage",
-    "login_fault",
-    "name_fault",
-    "place_fault",
-    "printable",
-    "text_fault",
-    "whole_number",
-    "without_login",
-]
-
 NAME_PATTERN = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
 """The name of a package, an archive or a feature."""
 

@@ -6,8 +6,6 @@ from pathlib import Path
 
 from tenv.core.errors import HostError
 
-__all__ = ["user_cache", "user_config", "user_data", "user_home"]
-
 
 def user_cache(program: str = "tenv") -> Path:
     """Return the folder of a program's caches; raises HostError if the user has no home folder."""

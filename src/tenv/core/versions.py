@@ -17,18 +17,6 @@ if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
     from packaging.version import Version as Release
 
-__all__ = [
-    "CONDA_RANGE_PATTERN",
-    "RANGE_PATTERN",
-    "VERSION_PATTERN",
-    "CondaRange",
-    "Range",
-    "Version",
-    "fits",
-    "is_release",
-    "same_release",
-]
-
 VERSION_PATTERN = r"[0-9]+(\.[0-9]+)*"
 """A dotted version, for JSON schemas too: a pattern without named groups."""
 
@@ -257,6 +245,12 @@ def same_release(one: str, other: str) -> bool:
         return True
     release = _release(one)
     return release is not None and release == _release(other)
+
+
+def is_newer(one: str, other: str) -> bool:
+    """Return whether a text is a newer PEP 440 version than another; where one of them is none, whether they differ."""
+    new, old = _release(one), _release(other)
+    return new > old if new and old else one != other
 
 
 def _release(text: str) -> "Release | None":

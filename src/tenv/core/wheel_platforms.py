@@ -12,8 +12,6 @@ from tenv.core.versions import Version
 if TYPE_CHECKING:
     from packaging.markers import Marker
 
-__all__ = ["DEFAULT_GLIBC", "MACHINES", "accepted_tags", "evaluated", "glibc_of", "marker_values", "platforms_of"]
-
 MACHINES = {"linux-64": "x86_64", "linux-aarch64": "aarch64", "win-64": "amd64"}
 DEFAULT_GLIBC = Version("2.28")
 """The glibc to assume if a manifest names none: that of RHEL 8, the default of conda-forge since 2025 and of pixi, and
@@ -70,7 +68,9 @@ def evaluated(marker: "Marker", values: Mapping[str, str]) -> bool:
 
     try:
         return marker.evaluate(dict(values))
-    except (UndefinedComparison, UndefinedEnvironmentName, ValueError):  # ValueError: a number of over 4,300 digits
+    except (UndefinedComparison, UndefinedEnvironmentName, KeyError):  # KeyError: `extras` in packaging 26.1
+        return True
+    except ValueError:  # a number of over 4,300 digits
         return True
 
 

@@ -6,8 +6,6 @@ No code reads the text of a kind. A text may be reworded; a kind stays.
 from enum import StrEnum
 from typing import Self
 
-__all__ = ["Worded"]
-
 
 class Worded(StrEnum):
     """Base of kinds; each enumeration has a member `OTHER` with the value ``other``.

@@ -9,8 +9,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["load"]
-
 _MAX_DEPTH = 50
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _WORDS = {"": None, "~": None, "null": None, "true": True, "false": False}
@@ -41,34 +39,34 @@ def load(text: str | bytes) -> Any:
 
 
 def _document(events: Iterator[Any]) -> Any:
-    """Build the only document of a text."""
+    """Build the only document of a text; by exact types, since a lock has 10,000 events."""
     import yaml
 
     whole: list[Any] = []
-    stack: list[Any] = [whole]
-    keys: list[str | None] = [None]
+    holder: Any = whole
+    key: str | None = None
+    stack: list[Any] = []
     for event in events:
-        if isinstance(event, yaml.DocumentStartEvent) and whole:
+        kind = type(event)
+        if isinstance(event, yaml.NodeEvent):
+            if key is None and type(holder) is dict:
+                key = _key(event, holder)
+                continue
+            node = _node(event)
+            if key is None:
+                holder.append(node)
+            else:
+                holder[key] = node
+                key = None
+            if kind is not yaml.ScalarEvent:
+                stack.append(holder)
+                holder = node
+                if len(stack) >= _MAX_DEPTH:
+                    raise _fault("nested too deep", event)
+        elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+            holder = stack.pop()
+        elif kind is yaml.DocumentStartEvent and whole:
             raise _fault("a second document", event)
-        if isinstance(event, yaml.CollectionEndEvent):
-            stack.pop()
-            keys.pop()
-        if not isinstance(event, yaml.NodeEvent):
-            continue
-        if isinstance(stack[-1], dict) and keys[-1] is None:
-            keys[-1] = _key(event, stack[-1])
-            continue
-        node = _node(event)
-        if isinstance(stack[-1], dict):
-            stack[-1][keys[-1]] = node
-            keys[-1] = None
-        else:
-            stack[-1].append(node)
-        if isinstance(event, yaml.CollectionStartEvent):
-            stack.append(node)
-            keys.append(None)
-            if len(stack) > _MAX_DEPTH:
-                raise _fault("nested too deep", event)
     return whole[0] if whole else None
 
 
@@ -76,9 +74,9 @@ def _key(event: Any, mapping: dict[str, Any]) -> str:
     """Return the key of an event."""
     import yaml
 
-    if isinstance(event, yaml.AliasEvent):
+    if type(event) is yaml.AliasEvent:
         raise _fault(f"uses a YAML alias (`*{event.anchor}`)", event)
-    if not isinstance(event, yaml.ScalarEvent):
+    if type(event) is not yaml.ScalarEvent:
         raise _fault("a key is not a text", event)
     if event.value == "<<" and not event.style:
         raise _fault("uses a merge key (`<<`)", event)
@@ -91,19 +89,18 @@ def _node(event: Any) -> Any:
     """Return the value of an event, or the one that it begins."""
     import yaml
 
-    if isinstance(event, yaml.AliasEvent):
+    if type(event) is yaml.AliasEvent:
         raise _fault(f"uses a YAML alias (`*{event.anchor}`)", event)
     if event.tag not in _PLAIN_TAGS:
         raise _fault(f"uses the tag `{event.tag}`", event)
-    if isinstance(event, yaml.MappingStartEvent):
-        return {}
-    if isinstance(event, yaml.SequenceStartEvent):
-        return []
+    if type(event) is not yaml.ScalarEvent:
+        return {} if type(event) is yaml.MappingStartEvent else []
+    value: str = event.value
     if event.style or event.tag is not None:  # libyaml gives "" for a plain one
-        return event.value
-    if event.value.lower() in _WORDS:
-        return _WORDS[event.value.lower()]
-    return int(event.value) if _INTEGER.fullmatch(event.value) else event.value
+        return value
+    if value.lower() in _WORDS:
+        return _WORDS[value.lower()]
+    return int(value) if _INTEGER.fullmatch(value) else value
 
 
 def _fault(problem: str, event: Any) -> ValueError:

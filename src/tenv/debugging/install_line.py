@@ -6,8 +6,6 @@ from pathlib import Path
 
 from tenv.core import process
 
-__all__ = ["has_pip", "install_line"]
-
 
 def install_line(target: str, words: str, site_packages: Path) -> str:
     """Return the command that installs packages from the index into an environment.

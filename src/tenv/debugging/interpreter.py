@@ -12,16 +12,6 @@ from pathlib import Path
 from tenv.core.dataclass import dataclass
 from tenv.core.elf import ElfFaultError, open_elf
 
-__all__ = [
-    "DebuggedPython",
-    "describe_interpreter",
-    "first_folder",
-    "interpreter_of",
-    "shadowed_torch",
-    "strange_venv",
-    "symbols_of",
-]
-
 _PYTHON = re.compile(r"(?:lib)?python(?P<minor>\d+\.\d+)?[dt]*(?:\.so[.\d]*)?")
 _DEBUG_BYTES = 1 << 16
 """Debug information of an interpreter has megabytes; the start files of the C library bring hundreds of bytes."""

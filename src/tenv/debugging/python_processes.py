@@ -17,19 +17,6 @@ from tenv.host.interface import Fact
 from tenv.host.places import Places, read
 from tenv.host.system import container, ptrace_scope
 
-__all__ = [
-    "Obstacle",
-    "PythonProcess",
-    "Role",
-    "TracingRights",
-    "attaching",
-    "choose",
-    "matching",
-    "python_processes",
-    "read_rights",
-    "starting",
-]
-
 
 class Role(StrEnum):
     """The role of a Python process."""

@@ -8,8 +8,6 @@ from tenv.core.dataclass import dataclass
 from tenv.core.names import infos_of
 from tenv.core.prefix import site_packages
 
-__all__ = ["NOTE", "BuiltTorch", "built_torch", "read_built_torch"]
-
 NOTE = "tenv-build.json"
 """The file's name, in ``CHECKOUT/.tenv/builds/TARGET`` and in the metadata of the package."""
 

@@ -15,10 +15,6 @@ from typing import Any, ClassVar, NamedTuple
 from tenv.core.dataclass import dataclass
 from tenv.core.files import read_regular
 
-__all__ = ["BYTECODE", "FOLDER", "LINK", "POINTER", "TEXT", "Expected", "NothingInstalled", "Records", "listed"]
-__all__ += ["read_note"]
-
-
 LINK = "link:"
 """The prefix of the digest of a symbolic link to an existing path; the target follows."""
 

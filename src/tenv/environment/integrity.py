@@ -20,8 +20,6 @@ from tenv.core.names import Digest
 from tenv.core.threads import each
 from tenv.environment.installed_files import FOLDER, LINK, POINTER, TEXT, Expected
 
-__all__ = ["Defect", "Faults", "check", "describe_made", "expect_made"]
-
 _ROOM = 1 << 18
 """The bytes that a thread reads at once."""
 

@@ -17,8 +17,6 @@ from tenv.core.files import read_regular, write_atomic
 from tenv.core.prefix import LOCK_NOTE
 from tenv.environment.state import Environment
 
-__all__ = ["LockNote", "LockStamp", "drop_lock_note", "read_lock_note", "write_lock_note"]
-
 _MOST = 64 * 1024
 _TICK = 20_000_000
 """Nanoseconds within which two changes of a file may leave it the same time: file systems take it from a clock that

@@ -8,16 +8,14 @@ from collections.abc import Collection, Iterable, Iterator
 
 from tenv.activation.changes import ACTIVATION, Activation
 from tenv.activation.shells.interface import STORED
-from tenv.core.files import digest_bytes, read_regular, write_atomic
+from tenv.core.file_content import noted_json
+from tenv.core.files import digest_bytes, write_atomic
 from tenv.core.prefix import META, TOOLS, files_in
 from tenv.environment.installed_files import Expected, read_note
 from tenv.environment.integrity import describe_made, expect_made
 from tenv.environment.state import Environment, State
 from tenv.environment.trust import MADE, needed_names
 from tenv.toolchain.discover import TOOLKIT
-
-__all__ = ["expected_of_tenv", "is_of_environment", "note_made", "read_programs", "store_scripts"]
-
 
 _PROGRAMS = "programs.json"
 """The file in `META` with the names of all executable files of the prefix, without the files in tenv's own folder."""
@@ -79,10 +77,7 @@ def _is_executable(path: str) -> bool:
 
 def read_programs(environment: Environment) -> frozenset[str] | None:
     """Return the names of the files that are to be executable; None where they are not noted."""
-    try:
-        names = json.loads(read_regular(environment.meta / _PROGRAMS))
-    except (OSError, ValueError, RecursionError):
-        return None
+    names = noted_json(environment.meta / _PROGRAMS)
     return frozenset(map(str, names)) if isinstance(names, list) else None
 
 

@@ -19,24 +19,21 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import StorageError
-from tenv.core.files import make_folder, read_regular, write_atomic
+from tenv.core.files import make_folder, read_regular, same_file, write_atomic
+from tenv.core.other_users import closed_below, is_own
 from tenv.core.prefix import ID_FILE, MARKS, META
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = ["Mark", "Registry"]
+    from collections.abc import Callable, Iterable
 
 _ID = re.compile(r"[0-9a-f]{32}")
 _LINES = 3
 _MOST = 65536
-_OTHERS_WRITE = 0o022
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +52,7 @@ class Mark:
 
     def is_at(self, prefix: Path) -> bool:
         """Tell whether a prefix is the folder that was marked, where it was marked."""
-        try:
-            return self.real.samefile(prefix)
-        except OSError:
-            return False
+        return same_file(self.real, prefix)
 
     def is_moved_to(self, prefix: Path) -> bool:
         """Tell whether a prefix is the marked folder under another name: it was renamed and not copied."""
@@ -75,17 +69,12 @@ class Registry:
     """
 
     data: Path
-    named: "Callable[[], Sequence[Path]]"
+    named: "Callable[[], Iterable[Path]]"
 
     @property
     def folder(self) -> Path:
         """The folder of marks."""
         return self.data / MARKS
-
-    @cached_property
-    def safe(self) -> tuple[Path, ...]:
-        """The folders whose environments count without a mark, all links resolved."""
-        return tuple(Path(os.path.realpath(folder)) for folder in self.named())
 
     def read_id(self, prefix: Path) -> str:
         """Return the id in a prefix; an empty text where there is none."""
@@ -101,7 +90,7 @@ class Registry:
             return None
         path = self.folder / name
         with contextlib.suppress(OSError, ValueError):
-            if not _is_own(path):
+            if not is_own(path):
                 return None
             lines = read_regular(path, _MOST).decode("utf-8", "surrogateescape").split("\n")
             if len(lines) > _LINES and "\0" not in lines[0]:
@@ -120,15 +109,15 @@ class Registry:
         the folders above the named one.
         """
         real = Path(os.path.realpath(prefix))
-        for folder in self.safe:
+        for named in self.named():
+            folder = Path(os.path.realpath(named))
             if real.is_relative_to(folder):
-                chain = [real / META, real, *(parent for parent in real.parents if parent.is_relative_to(folder))]
-                return not any(_others_write(part) for part in chain)
+                return closed_below(real / META, folder)
         return False
 
     def is_shared(self, prefix: Path) -> bool:
         """Tell whether a prefix is another user's, or can't be written, so that no id is put there."""
-        return not _is_own(prefix) or not os.access(prefix / META, os.W_OK)
+        return not is_own(prefix) or not os.access(prefix / META, os.W_OK)
 
     def mark(self, prefix: Path, needs: Sequence[str] = ()) -> None:
         """Mark a prefix as made by this user.
@@ -176,12 +165,3 @@ class Registry:
         if name:
             with contextlib.suppress(OSError):
                 (self.folder / name).unlink()
-
-
-def _is_own(path: Path) -> bool:
-    """Tell whether a file or folder is this user's; on Windows, the rights of the folder decide."""
-    return not hasattr(os, "geteuid") or path.stat().st_uid == os.geteuid()
-
-
-def _others_write(path: Path) -> bool:
-    return hasattr(os, "geteuid") and bool(path.stat().st_mode & _OTHERS_WRITE)

@@ -22,8 +22,6 @@ from tenv.core.prefix import ARCHIVES, MARKER, META, OWN, STATE_SCHEMA, spelled
 from tenv.core.toml_reader import Table
 from tenv.targets.sections import SECTIONS
 
-__all__ = ["Environment", "State", "Status", "digests_of", "environments_in", "put_aside"]
-
 _KEPT_LOCKS = 3
 _KEYS = {section.key: {"wheels": "packages"}.get(section.key, section.key) for section in SECTIONS if section.noun}
 """The key in the file for the packages of each source; for wheels it is ``packages``."""
@@ -60,6 +58,7 @@ class State:
         made: The sha256 of ``made.json``; empty while creating.
         written_by: The tenv version that made it.
         features: The features of the target that it holds, sorted.
+        compiled: The packages that were compiled against its torch, each with a digest of the manifest's values for it.
     """
 
     status: Status
@@ -75,6 +74,7 @@ class State:
     made: str = ""
     written_by: str = __version__
     features: tuple[str, ...] = ()
+    compiled: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """Return the text of ``state.json``: one line that starts with status and schema, since shells compare them."""
@@ -113,6 +113,7 @@ class State:
             made=table.text("made"),
             written_by=table.text("written_by"),
             features=table.strings("features"),
+            compiled=table.strings("compiled"),
         )
 
 
@@ -192,21 +193,25 @@ class Environment:
                 hint="`--prefix FOLDER` names an empty or new folder",
             )
 
-    def require_ready(self, target: str) -> State:
+    def require_ready(self, target: str, command: str = "") -> State:
         """Return the state of a ready environment.
+
+        Args:
+            target: Its target.
+            command: The command that creates it, for the hint; empty for that of the default folder.
 
         Raises:
             EnvironmentMissingError: There is no environment.
             EnvironmentBrokenError: It is not ready.
         """
-        state = self.state()
+        state, command = self.state(), command or f"tenv create {target}"
         if state is None:
-            hint = f"`tenv create {target}` creates it"  # the name is a target's, so a similar one is not meant
+            hint = f"`{command}` creates it"  # the name is a target's, so a similar one is not meant
             raise EnvironmentMissingError(f"there is no environment `{target}` ({self.prefix})", hint=hint)
         if state.status is not Status.READY:
             raise EnvironmentBrokenError(
                 f"the environment `{target}` is not ready (its state is `{state.status}`)",
-                hint=f"`tenv create {target}` repairs it",
+                hint=f"`{command}` repairs it",
             )
         return state
 

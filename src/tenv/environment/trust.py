@@ -16,13 +16,12 @@ from pathlib import Path
 from tenv.activation.changes import ACTIVATION
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBrokenError
-from tenv.core.files import digest_bytes, read_regular
+from tenv.core.files import digest_bytes, read_regular, same_file
+from tenv.core.other_users import other_owner
 from tenv.core.prefix import META, python_program, spelled
 from tenv.environment.installed_files import LINK
 from tenv.environment.marks import Registry
 from tenv.environment.state import Environment, State, Status
-
-__all__ = ["MADE", "Fault", "Reason", "find_fault", "made_names", "needed_names"]
 
 MADE = "made.json"
 """The file with the digests of the files that tenv itself made, among its notes in an environment."""
@@ -111,7 +110,7 @@ def _fault_now(environment: Environment, registry: Registry, command: str) -> Fa
 
 def _unreadable(prefix: Path) -> Fault | None:
     """Return the folder whose rights hide an environment; None where none does."""
-    from tenv.core.unreadable import unreadable_part  # late: a rare fault
+    from tenv.core.other_users import unreadable_part  # late: a rare fault
 
     folder = unreadable_part(prefix / META)
     if folder is None:
@@ -132,11 +131,20 @@ def _of_place(environment: Environment, state: State | None, registry: Registry,
             return _moved(prefix, mark.real, command)
         return Fault(Reason.COPIED, f"{prefix} is a copy of {mark.real}, whose path its files hold", anew)
     if registry.is_safe(prefix):
-        stays = not state or not state.prefix or _is_same(Path(state.prefix), prefix)
+        stays = not state or not state.prefix or same_file(state.prefix, prefix)
         return None if stays else _moved(prefix, Path(state.prefix if state else ""), command)
     if state is None and not registry.read_id(prefix) and not environment.kept_locks():
         return None  # no environment: left to `Environment.check_ours`
-    accept = f"`TENV_SAFE_FOLDERS={shlex.quote(str(prefix))} {command}` accepts it if you made it yourself"
+    quoted = shlex.quote(str(prefix))
+    if owner := other_owner(prefix):
+        instead = f"; {anew}" if os.access(prefix.parent, os.W_OK) else ""
+        return Fault(
+            Reason.FOREIGN,
+            f"{prefix} was not created by this user: it belongs to {owner}, so it is not used",
+            f"if you trust {owner}: `export TENV_SAFE_FOLDERS={quoted}` accepts it, and so does `safe-folders` in your "
+            f"config.toml, or in root's /etc/tenv/config.toml for all users{instead}",
+        )
+    accept = f"`TENV_SAFE_FOLDERS={quoted} {command}` accepts it if you made it yourself"
     return Fault(
         Reason.FOREIGN,
         f"{prefix} was not created by this user (a clone, an image, a cache, another user's?), so it is not used",
@@ -146,13 +154,6 @@ def _of_place(environment: Environment, state: State | None, registry: Registry,
 
 def _moved(prefix: Path, made: Path, command: str) -> Fault:
     return Fault(Reason.MOVED, f"{prefix} was moved: it was made as {made}", f"`{command}` repairs it in its place")
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    try:
-        return one.samefile(other)
-    except OSError:
-        return False
 
 
 def made_names(environment: Environment) -> dict[str, str]:
@@ -193,7 +194,7 @@ def _out_of_reach(environment: Environment, state: State | None, command: str) -
     program = python_program(environment.prefix)
     if not (state and state.python and state.status is Status.READY) or _is_there(program):
         return None
-    from tenv.core.unreadable import unreadable_part  # late: a rare fault
+    from tenv.core.other_users import unreadable_part  # late: a rare fault
 
     real = Path(os.path.realpath(program))
     if (folder := unreadable_part(real)) is None:

@@ -10,8 +10,6 @@ from tenv.core.toml_reader import Column, OptionalText
 from tenv.facts.interface import Basis
 from tenv.facts.table_files import Data
 
-__all__ = ["BuildFailure", "BuildFailureTable", "FailureKind", "LogMarks", "Remedy", "filled", "read"]
-
 _SLOT = re.compile(r"\{(?P<name>[a-z]+)\|(?P<other>[^{}|]+)\}")
 
 
@@ -22,6 +20,10 @@ class FailureKind(StrEnum):
     """It ends a build."""
     WARNING = "warning"
     """It ends none; it reports an omitted part."""
+    MESSAGE = "message"
+    """It is the first error of a build, read by its form alone; any other cause on it or before it takes precedence."""
+    FRAME = "frame"
+    """It only introduces what another program printed; any other cause takes precedence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,22 @@ class BuildFailure:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedPart:
+    """A part of ROCm, CUDA, torch or the system that the messages of a build name.
+
+    Attributes:
+        name: Its name, ``hipBLAS``.
+        names: The headers, libraries, CMake packages, symbols, programs and Python modules of it, as whole names.
+        install: The packages that bring it, or the step that makes it.
+    """
+
+    name: str
+    names: tuple[re.Pattern[str], ...]
+    install: str
+    basis: Basis
+
+
+@dataclass(frozen=True, slots=True)
 class LogMarks:
     """The structure of a build's log.
 
@@ -113,10 +131,12 @@ class BuildFailureTable:
 
     Attributes:
         failures: One row per cause, in the order of matching.
+        parts: The parts behind the names of a message, in the order of matching.
         marks: The structure of a log.
     """
 
     failures: tuple[BuildFailure, ...]
+    parts: tuple[NamedPart, ...]
     marks: LogMarks
 
 
@@ -132,4 +152,5 @@ def filled(text: str, named: Mapping[str, str]) -> str:
 
 def read(data: Data) -> BuildFailureTable:
     """Build the table from its rows; raises FactsError if one is invalid."""
-    return BuildFailureTable(data.read("failure", BuildFailure), data.tables["log"].table.read(LogMarks))
+    failures, parts = data.read("failure", BuildFailure), data.read("part", NamedPart)
+    return BuildFailureTable(failures, parts, data.tables["log"].table.read(LogMarks))

@@ -16,14 +16,6 @@ from tenv.facts.forward_compat import read as read_forward
 from tenv.facts.interface import Basis
 from tenv.facts.table_files import Data
 
-__all__ = [
-    "CudaDriverTable",
-    "Minimum",
-    "MinorVersionFloor",
-    "ToolkitDriver",
-    "read",
-]
-
 _ABSENT = ("", "N/A", "none")
 
 

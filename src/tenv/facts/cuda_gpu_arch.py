@@ -1,29 +1,70 @@
 """The GPU architectures that a CUDA toolkit compiles for, the compute capabilities of GPUs, and their PCI ids."""
 
 import re
+from collections.abc import Collection
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from tenv.core.dataclass import dataclass
 from tenv.core.toml_reader import Column
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis, MinorVersion
-from tenv.facts.table_files import Data
-
-__all__ = [
-    "Family",
-    "GpuArchTable",
-    "GpuClass",
-    "GpuModel",
-    "GpuPciTable",
-    "ToolkitArchs",
-    "class_of",
-    "read",
-    "read_pci",
-    "sm_of",
-]
+from tenv.facts.table_files import Rows
 
 _ID = re.compile(r"(?:0x)?([0-9a-f]{4})[:\s]*(?:0x)?([0-9a-f]{4})", re.IGNORECASE)
+_ARCH = re.compile(r"(\d{1,3})\.(\d)([af]?)(\+PTX)?", re.IGNORECASE)
+
+
+class GpuArch(NamedTuple):
+    """One kind of code.
+
+    Attributes:
+        number: The compute capability as nvcc writes it: 90 for 9.0, 120 for 12.0.
+        suffix: ``a`` for code of this architecture alone, ``f`` for its family, else empty.
+    """
+
+    number: int
+    suffix: str = ""
+
+    def __str__(self) -> str:
+        """Return it as in nvcc's options: ``90a``."""
+        return f"{self.number}{self.suffix}"
+
+    def runs_on(self, capability: int) -> bool:
+        """Return whether machine code of this kind runs on a GPU of a compute capability.
+
+        Source: CUDA C++ Programming Guide, chapter "Compute capability": the same major version and not a lower minor
+        one; ``a`` exactly.
+        """
+        if self.suffix == "a":
+            return capability == self.number
+        return capability // 10 == self.number // 10 and capability >= self.number
+
+    def compiles_for(self, capability: int) -> bool:
+        """Return whether a driver makes machine code for a GPU of a compute capability from PTX of this kind."""
+        return self.runs_on(capability) if self.suffix else capability >= self.number
+
+
+def asked_codes(text: str) -> tuple[set[GpuArch], set[GpuArch]]:
+    """Return the machine code and the PTX that a TORCH_CUDA_ARCH_LIST asks for; words such as ``Ampere`` are left out.
+
+    Source: ``torch.utils.cpp_extension._get_cuda_arch_flags`` and cmake/Modules_CUDA_fix of PyTorch.
+    """
+    cubin, ptx = set(), set()
+    for word in re.split(r"[;\s,]+", text):
+        match = _ARCH.fullmatch(word)
+        if match:
+            code = GpuArch(int(match[1]) * 10 + int(match[2]), match[3].lower())
+            cubin.add(code)
+            ptx |= {code} if match[4] else set()
+    return cubin, ptx
+
+
+def unserved(asked: str, cubin: Collection[GpuArch], ptx: Collection[GpuArch]) -> tuple[GpuArch, ...]:
+    """Return the architectures of a TORCH_CUDA_ARCH_LIST that neither machine code nor PTX serves, rising."""
+    wanted, _ = asked_codes(asked)
+    left = [code for code in sorted(wanted) if not any(one.runs_on(code.number) for one in cubin)]
+    return tuple(code for code in left if not any(one.compiles_for(code.number) for one in ptx))
 
 
 class GpuClass(StrEnum):
@@ -134,9 +175,9 @@ class GpuArchTable:
         gpus: One row per GPU.
     """
 
-    toolkits: tuple[ToolkitArchs, ...]
-    families: tuple[Family, ...]
-    gpus: tuple[GpuModel, ...]
+    toolkits: Annotated[tuple[ToolkitArchs, ...], Rows("toolkit", by=lambda row: Version(row.major_minor))]
+    families: Annotated[tuple[Family, ...], Rows("family")]
+    gpus: Annotated[tuple[GpuModel, ...], Rows("gpu")]
 
     def archs(self, cuda: Version) -> ToolkitArchs | None:
         """Return the architectures of a toolkit, None if the table has no row for its minor version."""
@@ -151,15 +192,6 @@ class GpuArchTable:
     def family(self, capability: Version) -> Family | None:
         """Return the generation of GPUs that a compute capability belongs to."""
         return next((row for row in self.families if capability in row.capabilities), None)
-
-
-def read(data: Data) -> GpuArchTable:
-    """Build the table from its rows; raises FactsError if one is invalid."""
-    return GpuArchTable(
-        toolkits=data.read("toolkit", ToolkitArchs, by=lambda row: Version(row.major_minor)),
-        families=data.read("family", Family),
-        gpus=data.read("gpu", GpuModel),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,15 +221,10 @@ class GpuPciTable:
         devices: One row per device.
     """
 
-    devices: tuple[PciDevice, ...]
+    devices: Annotated[tuple[PciDevice, ...], Rows("device")]
 
     def device(self, pci_id: str) -> PciDevice | None:
         """Return the device of an id such as ``10de:2182`` or ``0x10de 0x2182``, None if the table has none."""
         match = _ID.fullmatch(pci_id.strip())
         wanted = f"{match[1]}:{match[2]}".lower() if match else ""
         return next((row for row in self.devices if row.pci_id == wanted), None)
-
-
-def read_pci(data: Data) -> GpuPciTable:
-    """Build the table of PCI devices from its rows; raises FactsError if one is invalid."""
-    return GpuPciTable(data.read("device", PciDevice))

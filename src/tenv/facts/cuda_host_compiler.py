@@ -6,10 +6,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.toml_reader import Column, OptionalText
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis, MinorVersion
-from tenv.facts.table_files import Data
-
-__all__ = ["GccBreak", "GlibcConflict", "HostCompilerTable", "HostCompilers", "read"]
-
+from tenv.facts.table_files import Rows
 
 _SINCE = " (from glibc "
 
@@ -147,10 +144,10 @@ class HostCompilerTable:
         systems: The systems that NVIDIA packages no newer toolkits for.
     """
 
-    toolkits: tuple[HostCompilers, ...]
-    breaks: tuple[GccBreak, ...]
-    conflicts: tuple[GlibcConflict, ...]
-    systems: tuple[LastForSystem, ...]
+    toolkits: Annotated[tuple[HostCompilers, ...], Rows("toolkit", by=lambda row: Version(row.major_minor))]
+    breaks: Annotated[tuple[GccBreak, ...], Rows("gcc_break")]
+    conflicts: Annotated[tuple[GlibcConflict, ...], Rows("glibc_header_conflict")]
+    systems: Annotated[tuple[LastForSystem, ...], Rows("last_for_system")]
 
     def limits(self, cuda: Version) -> HostCompilers | None:
         """Return the host compilers of a toolkit, None if the table has no row for its minor version."""
@@ -198,13 +195,3 @@ class HostCompilerTable:
         """Return the newest minor version of the toolkit that a glibc breaks, None if it breaks none."""
         rows = (row for row in self.conflicts if glibc >= row.glibc and row.platform in ("", platform))
         return max((row.last for row in rows), default=None)
-
-
-def read(data: Data) -> HostCompilerTable:
-    """Build the table from its rows; raises FactsError if one is invalid."""
-    return HostCompilerTable(
-        toolkits=data.read("toolkit", HostCompilers, by=lambda row: Version(row.major_minor)),
-        breaks=data.read("gcc_break", GccBreak),
-        conflicts=data.read("glibc_header_conflict", GlibcConflict),
-        systems=data.read("last_for_system", LastForSystem),
-    )

@@ -6,9 +6,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.toml_reader import Column, OptionalText
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis
-from tenv.facts.table_files import Data
-
-__all__ = ["CudaComponent", "CudaPartTable", "CudaRedistTable", "CudaRelease", "ToolkitPart", "read", "read_redist"]
+from tenv.facts.table_files import Rows
 
 _NEW_NAMES = Version("11.0")
 _CUBLAS_LT = Version("10.1")
@@ -76,12 +74,7 @@ class CudaPartTable:
         parts: The parts, in the order of messages.
     """
 
-    parts: tuple[ToolkitPart, ...]
-
-
-def read(data: Data) -> CudaPartTable:
-    """Build the table from its rows; raises FactsError if one is invalid."""
-    return CudaPartTable(data.read("part", ToolkitPart))
+    parts: Annotated[tuple[ToolkitPart, ...], Rows("part")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,17 +131,9 @@ class CudaRedistTable:
         components: The components that a build of PyTorch uses, by name.
     """
 
-    releases: tuple[CudaRelease, ...]
-    components: tuple[CudaComponent, ...]
+    releases: Annotated[tuple[CudaRelease, ...], Rows("release", by=lambda row: row.label)]
+    components: Annotated[tuple[CudaComponent, ...], Rows("component", by=lambda row: row.name)]
 
     def components_of(self, release: Version, platform: str) -> tuple[CudaComponent, ...]:
         """Return the components of a release that a build of PyTorch uses on one of NVIDIA's platforms."""
         return tuple(row for row in self.components if row.belongs_to(release, platform))
-
-
-def read_redist(data: Data) -> CudaRedistTable:
-    """Build the table of NVIDIA's redist from its rows; raises FactsError if one is invalid."""
-    return CudaRedistTable(
-        releases=data.read("release", CudaRelease, by=lambda row: row.label),
-        components=data.read("component", CudaComponent, by=lambda row: row.name),
-    )

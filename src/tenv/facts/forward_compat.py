@@ -11,8 +11,6 @@ from tenv.core.versions import Version
 from tenv.facts.interface import Basis
 from tenv.facts.table_files import Data
 
-__all__ = ["ForwardCompatibility", "ForwardTable", "ForwardVerdict", "read"]
-
 
 class ForwardVerdict(StrEnum):
     """The behavior of a cuda-compat package on a driver branch, as marked in NVIDIA's table."""

@@ -8,9 +8,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.toml_reader import Column
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis
-from tenv.facts.table_files import Data
-
-__all__ = ["Generation", "GpuDriverTable", "JetsonLinux", "NeededModule", "WslDriver", "read"]
+from tenv.facts.table_files import Rows
 
 
 class NeededModule(StrEnum):
@@ -99,9 +97,9 @@ class GpuDriverTable:
         wsl: The first Windows driver for WSL, one row.
     """
 
-    generations: tuple[Generation, ...]
-    jetson: tuple[JetsonLinux, ...]
-    wsl: tuple[WslDriver, ...]
+    generations: Annotated[tuple[Generation, ...], Rows("generation")]
+    jetson: Annotated[tuple[JetsonLinux, ...], Rows("jetson", by=lambda row: row.l4t)]
+    wsl: Annotated[tuple[WslDriver, ...], Rows("wsl")]
 
     def generation(self, capability: Version) -> Generation | None:
         """Return the row of a compute capability, None for a Jetson's and for one that the table lacks."""
@@ -119,12 +117,3 @@ class GpuDriverTable:
     def releases(self, capability: Version) -> tuple[JetsonLinux, ...]:
         """Return the releases of Jetson Linux for a board, oldest first; none for other GPUs."""
         return tuple(row for row in self.jetson if capability in row.capabilities)
-
-
-def read(data: Data) -> GpuDriverTable:
-    """Build the table from its rows; raises FactsError if one is invalid."""
-    return GpuDriverTable(
-        generations=data.read("generation", Generation),
-        jetson=data.read("jetson", JetsonLinux, by=lambda row: row.l4t),
-        wsl=data.read("wsl", WslDriver),
-    )

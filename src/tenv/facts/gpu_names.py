@@ -13,8 +13,6 @@ from tenv.facts.interface import Basis
 if TYPE_CHECKING:
     from tenv.facts.tables import Facts
 
-__all__ = ["NamedGpu", "find_by_id", "find_by_name", "is_vgpu"]
-
 _BRANDS = ("nvidia", "geforce", "tesla", "corporation")
 _CUT = re.compile(r"\s*(\.{2,}|…)\s*$")
 _MEMORY = re.compile(r"[ -]\d+G?B?$", re.IGNORECASE)

@@ -9,8 +9,6 @@ from tenv.core.dataclass import dataclass
 from tenv.core.toml_reader import Column, Table
 from tenv.core.versions import Version
 
-__all__ = ["Basis", "MinorVersion", "expand"]
-
 _ABBREVIATION = re.compile(r"\b[A-Z]{2,}\d*\b")
 
 

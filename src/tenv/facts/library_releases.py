@@ -10,20 +10,6 @@ from tenv.core.versions import Version
 from tenv.facts.interface import Basis
 from tenv.facts.table_files import Data
 
-__all__ = [
-    "CiPairing",
-    "CondaMagma",
-    "CudnnTable",
-    "CusparseltTable",
-    "MagmaTable",
-    "MagmaTarballs",
-    "RedistArchive",
-    "WheelPairing",
-    "read_cudnn",
-    "read_cusparselt",
-    "read_magma",
-]
-
 
 def _cuda_major(row: Table, key: str) -> int | None:
     return row.parsed(key, lambda text: int(text.removeprefix("cuda")), None)

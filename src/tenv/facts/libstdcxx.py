@@ -1,13 +1,12 @@
 """The libstdc++ symbols that code from a GCC may need: its own, or the symbols of the library that it links."""
 
 from dataclasses import replace
+from typing import Annotated
 
 from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis
-from tenv.facts.table_files import Data
-
-__all__ = ["DistributionSymbols", "GccSymbols", "LibstdcxxTable", "read"]
+from tenv.facts.table_files import Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +52,8 @@ class LibstdcxxTable:
         distributions: One row per release of a distribution.
     """
 
-    gccs: tuple[GccSymbols, ...]
-    distributions: tuple[DistributionSymbols, ...]
+    gccs: Annotated[tuple[GccSymbols, ...], Rows("gcc", by=lambda row: row.since)]
+    distributions: Annotated[tuple[DistributionSymbols, ...], Rows("distro")]
 
     def for_distribution(self, glibc: Version) -> DistributionSymbols | None:
         """Return the oldest libstdc++ of the distributions with a glibc; None if there is none."""
@@ -81,11 +80,3 @@ class LibstdcxxTable:
         if version.major > newest.major:
             return replace(found, basis=found.basis.doubted(f"the table ends with GCC {newest}"))
         return found
-
-
-def read(data: Data) -> LibstdcxxTable:
-    """Build the table from its rows; raises FactsError if one is invalid."""
-    return LibstdcxxTable(
-        gccs=data.read("gcc", GccSymbols, by=lambda row: row.since),
-        distributions=data.read("distro", DistributionSymbols),
-    )

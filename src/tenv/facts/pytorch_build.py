@@ -10,9 +10,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.toml_reader import Column, OptionalText, Table
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis
-from tenv.facts.table_files import Data
-
-__all__ = ["ArchMatrix", "Companions", "CusparseltNote", "EnvVariable", "PytorchBuildTable", "Release", "read"]
+from tenv.facts.table_files import Rows
 
 _SCIKIT = Version("2.14")
 _WHEEL_ABI = Version("2.7")
@@ -260,11 +258,11 @@ class PytorchBuildTable:
         matrices: The architectures of PyTorch's own wheels.
     """
 
-    releases: tuple[Release, ...]
-    variables: tuple[EnvVariable, ...]
-    companions: tuple[Companions, ...]
-    cusparselt: tuple[CusparseltNote, ...]
-    matrices: tuple[ArchMatrix, ...]
+    releases: Annotated[tuple[Release, ...], Rows("release", by=lambda row: row.version)]
+    variables: Annotated[tuple[EnvVariable, ...], Rows("env")]
+    companions: Annotated[tuple[Companions, ...], Rows("companion", by=lambda row: row.torch)]
+    cusparselt: Annotated[tuple[CusparseltNote, ...], Rows("cusparselt_compat")]
+    matrices: Annotated[tuple[ArchMatrix, ...], Rows("cuda_arch_matrix")]
 
     def release(self, version: str) -> Release | None:
         """Return the row nearest to a version.
@@ -350,14 +348,3 @@ class PytorchBuildTable:
             if archs := matrix.archs(cuda, machine):
                 return archs, matrix.basis
         return None
-
-
-def read(data: Data) -> PytorchBuildTable:
-    """Build the table from its rows; raises FactsError if one is invalid."""
-    return PytorchBuildTable(
-        releases=data.read("release", Release, by=lambda row: row.version),
-        variables=data.read("env", EnvVariable),
-        companions=data.read("companion", Companions, by=lambda row: row.torch),
-        cusparselt=data.read("cusparselt_compat", CusparseltNote),
-        matrices=data.read("cuda_arch_matrix", ArchMatrix),
-    )

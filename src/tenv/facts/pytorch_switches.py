@@ -7,9 +7,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.toml_reader import Column, OptionalText
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis
-from tenv.facts.table_files import Data
-
-__all__ = ["Switch", "SwitchTable", "read"]
+from tenv.facts.table_files import Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,7 @@ class SwitchTable:
         rows: One row per switch.
     """
 
-    rows: tuple[Switch, ...]
+    rows: Annotated[tuple[Switch, ...], Rows("switch")]
 
     def find(self, name: str) -> Switch | None:
         """Return the row of a switch."""
@@ -74,8 +72,3 @@ class SwitchTable:
         return next(
             ((other, turned is not against) for other, turned in names if other != name and other in known), None
         )
-
-
-def read(data: Data) -> SwitchTable:
-    """Build the table from its rows; raises FactsError if one is invalid."""
-    return SwitchTable(data.read("switch", Switch))

@@ -9,18 +9,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.toml_reader import Column, OptionalText, Table
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis
-from tenv.facts.table_files import Data
-
-__all__ = [
-    "CreatedTargetTable",
-    "KnownFailure",
-    "Part",
-    "PytorchTriedTable",
-    "Trunk",
-    "nightly_day",
-    "read",
-    "read_created",
-]
+from tenv.facts.table_files import Rows
 
 _NIGHTLY = re.compile(r"\d+(?:\.\d+)*\.dev(\d{4})(\d\d)(\d\d)(?!\d)")
 """A nightly build, which has its day in its version: ``2.9.0.dev20250623``."""
@@ -147,7 +136,7 @@ class PytorchTriedTable:
         failures: The known failures.
     """
 
-    failures: tuple[KnownFailure, ...]
+    failures: Annotated[tuple[KnownFailure, ...], Rows("tried")]
 
     def find(
         self, part: Part, version: Version, torch: str, platform: str, day: date | None = None
@@ -200,18 +189,8 @@ class CreatedTargetTable:
         environments: The environments.
     """
 
-    environments: tuple[CreatedEnvironment, ...]
+    environments: Annotated[tuple[CreatedEnvironment, ...], Rows("environment")]
 
     def places(self, target: str) -> dict[str, str]:
         """Return where environments of a target were created: the system, by platform."""
         return {row.platform: row.place for row in self.environments if row.target == target}
-
-
-def read(data: Data) -> PytorchTriedTable:
-    """Build the table from its rows; raises FactsError if one is invalid."""
-    return PytorchTriedTable(data.read("tried", KnownFailure))
-
-
-def read_created(data: Data) -> CreatedTargetTable:
-    """Build the table of created environments from its rows; raises FactsError if one is invalid."""
-    return CreatedTargetTable(data.read("environment", CreatedEnvironment))

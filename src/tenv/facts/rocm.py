@@ -1,4 +1,4 @@
-"""ROCm: the GPUs and drivers of a release, the releases of a PyTorch, and the architectures of a hipcc."""
+"""ROCm: the GPUs, drivers and kernels of a release, the releases of a PyTorch, the architectures of a hipcc."""
 
 from typing import Annotated
 
@@ -6,9 +6,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.toml_reader import Column
 from tenv.core.versions import Version
 from tenv.facts.interface import Basis
-from tenv.facts.table_files import Data
-
-__all__ = ["HipccArchs", "PytorchRocm", "RocmDriver", "RocmModule", "RocmRelease", "RocmRequires", "RocmTable", "read"]
+from tenv.facts.table_files import Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +91,21 @@ class RocmRequires:
 
 
 @dataclass(frozen=True, slots=True)
+class RocblasKernels:
+    """The architectures that AMD's own rocBLAS has kernels for, from a release of ROCm on.
+
+    Attributes:
+        since: The first release.
+        gfx: The architectures; where sources differ, those of any.
+        basis: How certain this is.
+    """
+
+    since: Version
+    gfx: tuple[str, ...]
+    basis: Basis
+
+
+@dataclass(frozen=True, slots=True)
 class HipccArchs:
     """The architectures that a hipcc compiles for.
 
@@ -121,15 +134,17 @@ class RocmTable:
         modules: One row per known version of the kernel module.
         pytorches: One row per release of PyTorch, oldest first.
         requires: The requirements of LoadHIP.cmake, oldest first.
+        kernels: The architectures of AMD's rocBLAS, oldest first.
         compilers: The architectures of each hipcc.
     """
 
-    releases: tuple[RocmRelease, ...]
-    drivers: tuple[RocmDriver, ...]
-    modules: tuple[RocmModule, ...]
-    pytorches: tuple[PytorchRocm, ...]
-    requires: tuple[RocmRequires, ...]
-    compilers: tuple[HipccArchs, ...]
+    releases: Annotated[tuple[RocmRelease, ...], Rows("release", by=lambda row: row.rocm)]
+    drivers: Annotated[tuple[RocmDriver, ...], Rows("driver")]
+    modules: Annotated[tuple[RocmModule, ...], Rows("module")]
+    pytorches: Annotated[tuple[PytorchRocm, ...], Rows("pytorch", by=lambda row: row.version)]
+    requires: Annotated[tuple[RocmRequires, ...], Rows("requires", by=lambda row: row.since)]
+    kernels: Annotated[tuple[RocblasKernels, ...], Rows("rocblas", by=lambda row: row.since)]
+    compilers: Annotated[tuple[HipccArchs, ...], Rows("compiler")]
 
     def release(self, rocm: Version) -> RocmRelease | None:
         """Return the row of a release whose architectures are known: its own, else the newest of the same minor."""
@@ -158,18 +173,10 @@ class RocmTable:
         """Return the required parts of a PyTorch: of the newest row up to it."""
         return next((row for row in reversed(self.requires) if row.since <= release), None)
 
+    def rocblas(self, rocm: Version) -> RocblasKernels | None:
+        """Return the kernels of AMD's rocBLAS: of the newest row up to a release; None before the first."""
+        return next((row for row in reversed(self.kernels) if row.since <= rocm), None)
+
     def compiler(self, hip: Version) -> HipccArchs | None:
         """Return the row of a hipcc by the first two numbers of its version."""
         return next((row for row in self.compilers if row.hipcc.major_minor == hip.major_minor), None)
-
-
-def read(data: Data) -> RocmTable:
-    """Build the table from its rows; raises FactsError if one is invalid."""
-    return RocmTable(
-        releases=data.read("release", RocmRelease, by=lambda row: row.rocm),
-        drivers=data.read("driver", RocmDriver),
-        modules=data.read("module", RocmModule),
-        pytorches=data.read("pytorch", PytorchRocm, by=lambda row: row.version),
-        requires=data.read("requires", RocmRequires, by=lambda row: row.since),
-        compilers=data.read("compiler", HipccArchs),
-    )

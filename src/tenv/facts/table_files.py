@@ -9,14 +9,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_type_hints
 
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import FactsError
 from tenv.core.toml_reader import Table, nearest, read_toml
 from tenv.facts.interface import Basis, expand
-
-__all__ = ["LAYOUTS", "Data", "Layout", "Row", "Section", "default_overrides", "find_overrides", "read_data"]
 
 T = TypeVar("T")
 
@@ -160,7 +158,7 @@ LAYOUTS: Mapping[str, Layout] = {
     "cudnn": Layout("the releases of cuDNN", {"archive": Section(_ARCHIVE, ("sha256",))}),
     "build_failures": Layout(
         "why builds fail: the lines in logs, the cause, the fix",
-        {"failure": Section(("id",), ("code", "title"))},
+        {"failure": Section(("id",), ("code", "title")), "part": Section(("name",), ("install",))},
     ),
     "cuda_redist": Layout(
         "the releases of CUDA in NVIDIA's redist, and the components that a build of PyTorch uses",
@@ -170,13 +168,14 @@ LAYOUTS: Mapping[str, Layout] = {
         },
     ),
     "rocm": Layout(
-        "the GPUs and drivers of a ROCm, the ROCms and parts of a PyTorch, the architectures of a hipcc",
+        "the GPUs, drivers and kernels of a ROCm, the ROCms and parts of a PyTorch, the architectures of a hipcc",
         {
             "release": Section(("rocm",), ("gfx", "tested", "os", "driver")),
             "driver": Section(("amdgpu",), ("rocm",)),
             "module": Section(("module",), ("driver",)),
             "pytorch": Section(("version",), ("rocm", "arch")),
             "requires": Section(("since",), ("packages", "optional")),
+            "rocblas": Section(("since",), ("gfx",)),
             "compiler": Section(("hipcc",), ("system", "takes", "refuses")),
         },
     ),
@@ -234,6 +233,19 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Rows:
+    """How `Data.table` reads a field: an annotation beside its type, ``tuple[ROW, ...]``.
+
+    Attributes:
+        section: The array of tables.
+        by: The key to sort by; None for the order of the file.
+    """
+
+    section: str
+    by: Callable[[Any], Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Data:
     """A data file, with the user's rows in it.
 
@@ -261,6 +273,14 @@ class Data:
         """
         rows = [row.read(cls) for row in self.sections[section]]
         return tuple(sorted(rows, key=by) if by else rows)
+
+    def table(self, cls: type[T]) -> T:
+        """Return all rows as a dataclass, each field by its `Rows`; raises FactsError if a row is invalid."""
+        values = {}
+        for name, annotation in get_type_hints(cls, include_extras=True).items():
+            kind, rows = get_args(annotation)
+            values[name] = self.read(rows.section, get_args(kind)[0], rows.by)
+        return cls(**values)
 
 
 @dataclass(frozen=True, slots=True)

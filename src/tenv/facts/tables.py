@@ -1,10 +1,11 @@
 """All tables in one value; each is read on first use."""
 
+import importlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from tenv.facts.table_files import Data, default_overrides, find_overrides, read_data
 
@@ -22,173 +23,89 @@ if TYPE_CHECKING:
     from tenv.facts.pytorch_switches import SwitchTable
     from tenv.facts.pytorch_tried import CreatedTargetTable, PytorchTriedTable
     from tenv.facts.rocm import RocmTable
-    from tenv.facts.torch_headers import TorchHeadersTable
+    from tenv.facts.torch_headers import TorchHeadersTable, TorchWheelTable
     from tenv.facts.torch_packages import TorchPackageTable
-    from tenv.facts.torch_wheels import TorchWheelTable
 
-__all__ = ["Facts", "default_overrides", "load_facts"]
+__all__ = ["default_overrides"]
 
-# Late imports: a rule that uses one table must not load the others
+_TABLES = {
+    "cuda_driver": "cuda_driver:read",
+    "cuda_gpu_arch": "cuda_gpu_arch:GpuArchTable",
+    "gpu_driver": "gpu_driver:GpuDriverTable",
+    "gpu_pci": "cuda_gpu_arch:GpuPciTable",
+    "cuda_host_compiler": "cuda_host_compiler:HostCompilerTable",
+    "created_targets": "pytorch_tried:CreatedTargetTable",
+    "cuda_parts": "cuda_parts:CudaPartTable",
+    "libstdcxx": "libstdcxx:LibstdcxxTable",
+    "torch_packages": "torch_packages:TorchPackageTable",
+    "pytorch_build": "pytorch_build:PytorchBuildTable",
+    "pytorch_switches": "pytorch_switches:SwitchTable",
+    "pytorch_tried": "pytorch_tried:PytorchTriedTable",
+    "cusparselt": "library_releases:read_cusparselt",
+    "cudnn": "library_releases:read_cudnn",
+    "build_failures": "build_failures:read",
+    "cuda_redist": "cuda_parts:CudaRedistTable",
+    "magma": "library_releases:read_magma",
+    "rocm": "rocm:RocmTable",
+    "torch_wheels": "torch_headers:TorchWheelTable",
+}
+"""The dataclass of each table, or the function that reads it, with its module: a rule must not load other tables."""
 
 
-@dataclass(frozen=True)  # no slots: `cached_property` needs a `__dict__`
 class Facts:
-    """The compatibility tables.
+    """The compatibility tables, each by the name of its file; `tenv.facts.table_files.LAYOUTS` has their content.
 
     Attributes:
         files: The user's files of each table, highest precedence first.
+        gpu_answers: The cached results of GPU names.
     """
 
-    files: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
+    cuda_driver: "CudaDriverTable"
+    cuda_gpu_arch: "GpuArchTable"
+    gpu_driver: "GpuDriverTable"
+    gpu_pci: "GpuPciTable"
+    cuda_host_compiler: "HostCompilerTable"
+    created_targets: "CreatedTargetTable"
+    cuda_parts: "CudaPartTable"
+    libstdcxx: "LibstdcxxTable"
+    torch_packages: "TorchPackageTable"
+    pytorch_build: "PytorchBuildTable"
+    pytorch_switches: "SwitchTable"
+    pytorch_tried: "PytorchTriedTable"
+    cusparselt: "CusparseltTable"
+    cudnn: "CudnnTable"
+    build_failures: "BuildFailureTable"
+    cuda_redist: "CudaRedistTable"
+    magma: "MagmaTable"
+    rocm: "RocmTable"
+    torch_wheels: "TorchWheelTable"
+
+    def __init__(self, files: Mapping[str, tuple[Path, ...]] = MappingProxyType({})) -> None:
+        self.files = files
+        self.gpu_answers: dict[str, NamedGpu | None] = {}
 
     def data(self, name: str) -> Data:
         """Read the rows of a table as written; raises FactsError if a user's file is invalid."""
         return read_data(name, self.files.get(name, ()))
 
-    @cached_property
-    def cuda_driver(self) -> "CudaDriverTable":
-        """The driver that a CUDA toolkit needs."""
-        from tenv.facts.cuda_driver import read
+    if not TYPE_CHECKING:
 
-        return read(self.data("cuda_driver"))
-
-    @cached_property
-    def cuda_gpu_arch(self) -> "GpuArchTable":
-        """The architectures of a CUDA toolkit, the compute capability of a GPU."""
-        from tenv.facts.cuda_gpu_arch import read
-
-        return read(self.data("cuda_gpu_arch"))
-
-    @cached_property
-    def gpu_driver(self) -> "GpuDriverTable":
-        """The driver branches and the kernel module of a GPU."""
-        from tenv.facts.gpu_driver import read
-
-        return read(self.data("gpu_driver"))
-
-    @cached_property
-    def gpu_pci(self) -> "GpuPciTable":
-        """The GPU behind a PCI device id."""
-        from tenv.facts.cuda_gpu_arch import read_pci
-
-        return read_pci(self.data("gpu_pci"))
-
-    @cached_property
-    def gpu_answers(self) -> "dict[str, NamedGpu | None]":
-        """The cached results of GPU names."""
-        return {}
-
-    @cached_property
-    def cuda_host_compiler(self) -> "HostCompilerTable":
-        """The host compilers and the glibc that a CUDA toolkit works with."""
-        from tenv.facts.cuda_host_compiler import read
-
-        return read(self.data("cuda_host_compiler"))
-
-    @cached_property
-    def created_targets(self) -> "CreatedTargetTable":
-        """Where environments of the built-in targets were created."""
-        from tenv.facts.pytorch_tried import read_created
-
-        return read_created(self.data("created_targets"))
-
-    @cached_property
-    def cuda_parts(self) -> "CudaPartTable":
-        """The parts of a CUDA toolkit that a build looks for."""
-        from tenv.facts.cuda_parts import read
-
-        return read(self.data("cuda_parts"))
-
-    @cached_property
-    def libstdcxx(self) -> "LibstdcxxTable":
-        """The libstdc++ symbols of a GCC and of a distribution."""
-        from tenv.facts.libstdcxx import read
-
-        return read(self.data("libstdcxx"))
-
-    @cached_property
-    def torch_packages(self) -> "TorchPackageTable":
-        """The packages that compile against an installed torch."""
-        from tenv.facts.torch_packages import read
-
-        return read(self.data("torch_packages"))
-
-    @cached_property
-    def pytorch_build(self) -> "PytorchBuildTable":
-        """The requirements of building a PyTorch release."""
-        from tenv.facts.pytorch_build import read
-
-        return read(self.data("pytorch_build"))
-
-    @cached_property
-    def pytorch_switches(self) -> "SwitchTable":
-        """The switches that some revisions of PyTorch read and others do not."""
-        from tenv.facts.pytorch_switches import read
-
-        return read(self.data("pytorch_switches"))
-
-    @cached_property
-    def pytorch_tried(self) -> "PytorchTriedTable":
-        """The known failures of PyTorch revisions."""
-        from tenv.facts.pytorch_tried import read
-
-        return read(self.data("pytorch_tried"))
+        def __getattr__(self, name: str) -> Any:
+            """Read a table on first use; raises FactsError if a user's file is invalid."""
+            if name not in _TABLES:
+                raise AttributeError(name)
+            module, _, reader = _TABLES[name].partition(":")
+            read = getattr(importlib.import_module(f"tenv.facts.{module}"), reader)
+            found = self.data(name).table(read) if isinstance(read, type) else read(self.data(name))
+            self.__dict__[name] = found
+            return found
 
     @cached_property
     def torch_headers(self) -> "TorchHeadersTable":
-        """The parts of CUDA that the headers of torch include."""
+        """The parts of CUDA that the headers of torch include, beside the torch wheels."""
         from tenv.facts.torch_headers import read
 
         return read(self.data("torch_headers"), self.torch_wheels)
-
-    @cached_property
-    def cusparselt(self) -> "CusparseltTable":
-        """The releases of cuSPARSELt."""
-        from tenv.facts.library_releases import read_cusparselt
-
-        return read_cusparselt(self.data("cusparselt"))
-
-    @cached_property
-    def cudnn(self) -> "CudnnTable":
-        """The releases of cuDNN."""
-        from tenv.facts.library_releases import read_cudnn
-
-        return read_cudnn(self.data("cudnn"))
-
-    @cached_property
-    def build_failures(self) -> "BuildFailureTable":
-        """The causes of failed builds."""
-        from tenv.facts.build_failures import read
-
-        return read(self.data("build_failures"))
-
-    @cached_property
-    def cuda_redist(self) -> "CudaRedistTable":
-        """The releases of CUDA in NVIDIA's redist and their components."""
-        from tenv.facts.cuda_parts import read_redist
-
-        return read_redist(self.data("cuda_redist"))
-
-    @cached_property
-    def magma(self) -> "MagmaTable":
-        """The MAGMA binaries that PyTorch builds use."""
-        from tenv.facts.library_releases import read_magma
-
-        return read_magma(self.data("magma"))
-
-    @cached_property
-    def rocm(self) -> "RocmTable":
-        """The GPUs and drivers of a ROCm, and the ROCms of a PyTorch."""
-        from tenv.facts.rocm import read
-
-        return read(self.data("rocm"))
-
-    @cached_property
-    def torch_wheels(self) -> "TorchWheelTable":
-        """The torch wheels of the default index."""
-        from tenv.facts.torch_wheels import read
-
-        return read(self.data("torch_wheels"))
 
 
 def load_facts(overrides: Sequence[Path] = ()) -> Facts:

@@ -1,13 +1,14 @@
 """The packages that compile against an installed torch: their variables, and the reasons that their builds fail."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from tenv.core.dataclass import dataclass
 from tenv.core.toml_reader import Column, OptionalText
 from tenv.facts.interface import Basis
-from tenv.facts.table_files import Data
+from tenv.facts.table_files import Rows
 
-__all__ = ["TorchPackage", "TorchPackageTable", "read"]
+UNIT_GIB: Final = 3
+"""The memory of a unit whose package names none, in GiB: cudafe++ takes 2.2 GiB for ``torch/extension.h`` of 2.14."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class TorchPackage:
     gpu: Annotated[bool, Column(default=False)]
     downloads: Annotated[bool, Column(default=False)]
     cxx: Annotated[int, Column(default=0)]
-    gib: Annotated[int, Column(default=2)]
+    gib: Annotated[int, Column(default=UNIT_GIB)]
     needs: Annotated[tuple[str, ...], Column(default=())]
     basis: Basis
 
@@ -53,13 +54,8 @@ class TorchPackageTable:
         rows: One row per package.
     """
 
-    rows: tuple[TorchPackage, ...]
+    rows: Annotated[tuple[TorchPackage, ...], Rows("package")]
 
     def find(self, name: str) -> TorchPackage | None:
         """Return the row of a package, by its normalized name."""
         return next((row for row in self.rows if row.name == name), None)
-
-
-def read(data: Data) -> TorchPackageTable:
-    """Build the table from its rows; raises FactsError if one is invalid."""
-    return TorchPackageTable(data.read("package", TorchPackage))

@@ -15,25 +15,13 @@ from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.places import Places, exists, read
 from tenv.host.report import AmdGpu, KfdAccess
 
-__all__ = [
-    "AMD_DRIVER",
-    "AMD_GPUS",
-    "KFD",
-    "gfx_of_kfd",
-    "gfx_of_override",
-    "parse_amd_smi",
-    "parse_rocm_smi",
-    "parse_rocminfo",
-    "probe",
-    "probe_driver",
-    "probe_kfd",
-]
-
 _VERSION = "/sys/module/amdgpu/version"
 _MODULE = "/sys/module/amdgpu"
 _HEXADECIMAL = 16
 _NODES = "sys/class/kfd/kfd/topology/nodes"
 _TARGET = re.compile(r"^gfx_target_version[ \t]+([0-9]{1,7})$", re.MULTILINE)
+_SHOWHW = re.compile(r"^[ \t]*GPU[ \t]+(NODE[ \t]+)?DID\b.*\bVBIOS\b.*$", re.MULTILINE)
+_HARDWARE = re.compile(r"^[ \t]*(\d+)[ \t]+(.*\b[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d\b.*)$", re.MULTILINE)
 _OVERRIDE = re.compile(r"([0-9]{1,2})\.([0-9]{1,2})\.([0-9]{1,2})")
 _DEVICE = "/dev/kfd"
 _NUMBER = re.compile(r"(?a)\d{1,4}(\.\d{1,4}){1,3}")
@@ -118,7 +106,10 @@ def _text(row: dict[str, Any], key: str) -> str:
 
 
 def parse_rocm_smi(text: str) -> tuple[AmdGpu, ...]:
-    """Return the GPUs in the output of ``rocm-smi --showproductname``."""
+    """Return the GPUs in the output of ``rocm-smi --showproductname``, or in the table of ``rocm-smi --showhw``.
+
+    The table has no names, and architectures from ROCm 6 on (its column GFX VER; showAllConciseHw of rocm_smi.py).
+    """
     names: dict[str, str] = {}
     archs: dict[str, str] = {}
     for number, key, words in re.findall(r"^GPU\[(\d+)\]\s*:\s*([\w ]+?):[ \t]*(\S.*?)[ \t]*$", text, re.MULTILINE):
@@ -128,6 +119,11 @@ def parse_rocm_smi(text: str) -> tuple[AmdGpu, ...]:
             archs[number] = words
         else:
             names.setdefault(number, "")
+    _, header, table = text.partition(found[0]) if (found := _SHOWHW.search(text)) else ("", "", "")
+    for number, row in _HARDWARE.findall(table) if header else ():
+        names.setdefault(number, "")
+        if gfx := re.search(r"\bgfx[0-9a-f]+\b", row):
+            archs.setdefault(number, gfx[0])
     return tuple(AmdGpu(name, archs.get(number, "")) for number, name in names.items())
 
 

@@ -10,8 +10,6 @@ from tenv.core.dataclass import dataclass
 from tenv.core.versions import Range, Version
 from tenv.host.report import Compiler, Lead, ProblemKind, Rocm, Toolkit
 
-__all__ = ["GccPair", "Selection", "choose_gcc", "choose_rocm", "choose_toolkit", "fitting_gcc"]
-
 T = TypeVar("T")
 
 

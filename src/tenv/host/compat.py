@@ -11,8 +11,6 @@ from tenv.host.loader import Loader
 from tenv.host.places import is_wsl
 from tenv.host.report import Compat, LibcudaKind
 
-__all__ = ["COMPAT", "kind_of", "parse_name", "probe"]
-
 _NAME = re.compile(r"lib[\w-]+\.so\.(?P<version>\d{3,4}(\.\d{1,4}){1,3})", re.ASCII)
 _FOLDERS = {"compat", "cuda-compat", "compat_orin"}
 

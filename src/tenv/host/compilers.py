@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from tenv.core.files import entries_of
 from tenv.core.threads import each
 from tenv.core.versions import Version
 from tenv.host import msvc
@@ -16,8 +17,6 @@ from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.libstdcxx import highest, linked_versions
 from tenv.host.places import Places, is_folder, is_link
 from tenv.host.report import Compiler, FoundBy, Lead
-
-__all__ = ["COMPILERS", "parse_kind", "parse_version", "probe"]
 
 _NAMES = re.compile(r"(gcc|g\+\+|clang|clang\+\+)(-\d+(\.\d+)*)?|cc|c\+\+")
 _KIND = re.compile(r"(^|-)(?P<kind>gcc|g\+\+|clang|clang\+\+)(-[\d.]+)?$")
@@ -203,10 +202,7 @@ def _ccbin(flags: str) -> str:
 
 
 def _compilers_in(folder: Path) -> list[str]:
-    try:
-        names = [path.name for path in folder.iterdir() if _NAMES.fullmatch(path.name)]
-    except OSError:
-        return []
+    names = [path.name for path in entries_of(folder) if _NAMES.fullmatch(path.name)]
     # Short names first: users type these.
     return sorted((name for name in names if os.access(folder / name, os.X_OK)), key=lambda name: (len(name), name))
 

@@ -12,8 +12,6 @@ from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.nvidia import Nvidia, cuda_version
 from tenv.host.places import Places
 
-__all__ = ["CUDA", "OVERRIDE", "override", "parse", "probe"]
-
 OVERRIDE = "CONDA_OVERRIDE_CUDA"
 """The variable that sets the driver's CUDA version for conda and pixi."""
 

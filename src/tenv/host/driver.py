@@ -16,22 +16,7 @@ from tenv.host.nvidia import Answer, Nvidia, driver_version, quoted
 from tenv.host.places import Places, exists, is_wsl, read
 from tenv.host.report import DriverKind, ModuleKind
 
-__all__ = [
-    "DRIVER",
-    "DRIVER_KIND",
-    "L4T",
-    "MODULE",
-    "Places",
-    "driver_kind",
-    "is_wsl",
-    "jetson_linux",
-    "module",
-    "parse_module",
-    "parse_proc",
-    "parse_sys",
-    "parse_tegra",
-    "probe",
-]
+__all__ = ["Places", "is_wsl"]
 
 _MODULE_PROC = "/proc/driver/nvidia/version"
 _VGPU = "/sys/module/nvidia_vgpu_vfio"

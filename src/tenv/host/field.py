@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from tenv.host.interface import Fact, Missing
     from tenv.host.scan import Scan
 
-__all__ = ["HostField", "Lane", "host_fields", "plain"]
-
 T = TypeVar("T")
 
 

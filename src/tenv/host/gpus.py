@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from tenv.core.files import entries_of
 from tenv.core.size_text import format_bytes
 from tenv.core.versions import Version
 from tenv.host.field import HostField, Lane
@@ -14,8 +15,6 @@ from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.nvidia import Nvidia, pci_address
 from tenv.host.places import Places, is_folder, is_wsl, read
 from tenv.host.report import Gpu
-
-__all__ = ["GPUS", "parse_proc", "parse_tegra", "probe"]
 
 _PROC = "/proc/driver/nvidia/gpus"
 _BUS = "/sys/bus/pci/devices"
@@ -103,13 +102,13 @@ def parse_proc(text: str) -> Gpu | None:
 
 
 def _proc(places: Places, on_bus: tuple[Gpu, ...]) -> _Found | None:
-    texts = [read(folder / "information") for folder in _folders(places.at(_PROC))]
+    texts = [read(folder / "information") for folder in entries_of(places.at(_PROC))]
     gpus = tuple(gpu for text in texts if isinstance(text, str) and (gpu := parse_proc(text)))
     return _completed(Fact(gpus, _PROC, OriginKind.KERNEL), on_bus) if gpus else None
 
 
 def _bus(places: Places) -> tuple[Gpu, ...] | Missing:
-    devices = _folders(places.at(_BUS))
+    devices = entries_of(places.at(_BUS))
     if not devices and not is_folder(places.at(_BUS)):
         return Missing("no such folder", ReasonKind.HIDDEN)
     found = []
@@ -140,13 +139,6 @@ def _tegra(places: Places) -> _Found | None:
     model, compatible = ("" if isinstance(text, Missing) else text for text in texts)
     gpu = parse_tegra(model, compatible)
     return Fact((gpu,), f"{_TREE}/model", OriginKind.DEVICE_TREE) if gpu else None
-
-
-def _folders(folder: Path) -> list[Path]:
-    try:
-        return sorted(folder.iterdir())
-    except OSError:
-        return []
 
 
 def _word(path: Path) -> str:

@@ -20,16 +20,6 @@ from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind, fact_to_j
 from tenv.host.report import FoundTorch
 from tenv.host.torch_files import BasePython, TorchFiles, TorchPlace, find_torch
 
-__all__ = [
-    "CompilerBounds",
-    "InstalledTorch",
-    "TorchKind",
-    "read_torch",
-    "read_torch_files",
-    "torch_from_label",
-    "torch_in_short",
-]
-
 _SMALL, _LARGE, _LIBRARY = 1 << 18, 1 << 22, 1 << 27
 """The largest file of each kind that is read, in bytes: ``cpp_extension.py`` has 140 kB, ``libc10.so`` 2 MB."""
 _MOST_ROWS = 400

@@ -7,7 +7,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.missing import Missing, ReasonKind
 from tenv.core.worded import Worded
 
-__all__ = ["Fact", "Missing", "OriginKind", "ReasonKind", "fact_to_json"]
+__all__ = ["Missing", "ReasonKind"]
 
 T = TypeVar("T")
 

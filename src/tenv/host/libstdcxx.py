@@ -16,8 +16,6 @@ from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.loader import Loader
 from tenv.host.report import Libstdcxx
 
-__all__ = ["LIBSTDCXX", "defined_versions", "highest", "linked_versions", "probe"]
-
 _NAME = "libstdc++.so.6"
 _INPUT = re.compile(r"(/\S+\.so[.\d]*)")
 

@@ -11,8 +11,6 @@ from tenv.core.elf import ElfFaultError, open_elf
 from tenv.host.interface import Missing, ReasonKind
 from tenv.host.places import WSL_LIBRARIES, Places, exists, is_file
 
-__all__ = ["Library", "Loader", "parse_cache"]
-
 _LINE = re.compile(r"\s+(?P<name>\S+) \((?P<attributes>[^)]*)\) => (?P<path>/.*)")
 # By `uname -m`: the family's name in `ldconfig -p`, and its folder on Debian.
 _FAMILIES = {

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tenv.core.dataclass import dataclass
-from tenv.core.files import read_regular
+from tenv.core.file_content import text_or_empty
 from tenv.core.size_text import format_bytes
 from tenv.core.untrusted import whole_number
 from tenv.core.versions import Version
@@ -16,21 +16,6 @@ from tenv.host.field import HostField
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.places import Places, exists, is_folder, read
 from tenv.host.report import Disk
-
-__all__ = [
-    "CORES",
-    "DISK",
-    "LIBC",
-    "MEMORY",
-    "BuildResources",
-    "current_platform",
-    "disk",
-    "glibc",
-    "parse_mounts",
-    "platform_name",
-    "probe",
-    "sees_gpu",
-]
 
 _PLATFORMS = {
     ("linux", "x86_64"): "linux-64",
@@ -107,22 +92,23 @@ def _cores(root: Path) -> Fact[int]:
 
 def _quota(group: Path) -> int | None:
     """Return the whole cores that a control group may use; None without a limit."""
-    text = _read(group / "cpu.max").split()  # version 2: "QUOTA PERIOD" or "max PERIOD"
+    text = text_or_empty(group / "cpu.max").split()  # version 2: "QUOTA PERIOD" or "max PERIOD"
     if not text:
-        text = [_read(group / "cpu.cfs_quota_us"), _read(group / "cpu.cfs_period_us")]  # version 1; -1 for no limit
+        names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")  # version 1; -1 for no limit
+        text = [text_or_empty(group / name).strip() for name in names]
     quota, period = map(whole_number, (*text, "", "")[:2])
     return None if quota is None or not period else -(-quota // period)
 
 
 def _memory(root: Path) -> Fact[int] | Missing:
     total: Fact[int] | Missing = Missing("/proc/meminfo has no MemTotal", ReasonKind.NONE)
-    for line in _read(root / "proc/meminfo").splitlines():
+    for line in text_or_empty(root / "proc/meminfo").splitlines():
         name, _, rest = line.partition(":")
         if name == "MemTotal" and (size := whole_number(rest.strip().partition(" ")[0])) is not None:
             total = Fact(size * 1024, "MemTotal of /proc/meminfo", OriginKind.SYSTEM)
     for group in _groups(root, "memory"):
         for name in ("memory.max", "memory.limit_in_bytes"):  # versions 2 and 1
-            limit = whole_number(_read(group / name))
+            limit = whole_number(text_or_empty(group / name).strip())
             if limit is not None and (isinstance(total, Missing) or limit < total.value):
                 total = Fact(limit, f"{name} of {group}", OriginKind.CGROUP)
     return total
@@ -130,7 +116,7 @@ def _memory(root: Path) -> Fact[int] | Missing:
 
 def _groups(root: Path, controller: str) -> Iterator[Path]:
     """Yield the folders of the control groups that this process is in, innermost first (cgroups(7))."""
-    for line in _read(root / "proc/self/cgroup").splitlines():
+    for line in text_or_empty(root / "proc/self/cgroup").splitlines():
         _, _, rest = line.partition(":")
         controllers, _, path = rest.partition(":")
         if controllers and controller not in controllers.split(","):
@@ -142,13 +128,6 @@ def _groups(root: Path, controller: str) -> Iterator[Path]:
             if folder == base or base not in folder.parents:
                 break
             folder = folder.parent
-
-
-def _read(path: Path) -> str:
-    try:
-        return read_regular(path).decode("utf-8", "replace").strip()
-    except OSError:
-        return ""
 
 
 LIBC = HostField(

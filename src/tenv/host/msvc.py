@@ -17,19 +17,6 @@ from tenv.host.interface import Missing, ReasonKind
 from tenv.host.places import Places, is_file, read
 from tenv.host.report import Compiler, FoundBy, Lead
 
-__all__ = [
-    "LOOKED_AT",
-    "Studio",
-    "Toolset",
-    "cl_of",
-    "compilers",
-    "is_asked",
-    "is_cl",
-    "parse_toolset",
-    "parse_vswhere",
-    "toolsets",
-]
-
 LOOKED_AT = "the developer's prompt, vswhere.exe"
 """Where `toolsets` searches, for messages."""
 

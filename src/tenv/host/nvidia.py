@@ -18,22 +18,6 @@ from tenv.host.loader import Loader
 from tenv.host.places import WSL_LIBRARIES, Places
 from tenv.host.report import FabricState, Gpu
 
-__all__ = [
-    "SMI_FIELDS",
-    "Answer",
-    "Nvidia",
-    "ask_smi",
-    "cuda_version",
-    "driver_version",
-    "first_line",
-    "is_driver",
-    "parse_nvml",
-    "parse_smi",
-    "pci_address",
-    "pci_id",
-    "quoted",
-]
-
 _DRIVER = re.compile(r"\d{1,4}(\.\d{1,4}){1,3}", re.ASCII)
 _ADDRESS = re.compile(r"(?P<domain>[0-9a-f]{4,8}):(?P<rest>[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f])")
 _QUOTED = 120

@@ -10,8 +10,6 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["main"]
-
 
 def main(folder: str) -> None:
     """Print NVML's answer.

@@ -8,8 +8,6 @@ from tenv.host.field import HostField, Lane
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.places import Places, is_file, is_folder
 
-__all__ = ["ICPX", "ONEAPI", "folder", "icpx"]
-
 _VARIABLE = "CMPLR_ROOT"
 _USUAL = "opt/intel/oneapi/compiler/latest"
 _VERSION = re.compile(r"(?a)Compiler\s+(\d{4}\.\d{1,2}(?:\.\d{1,3})?)")

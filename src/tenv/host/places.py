@@ -12,18 +12,6 @@ from tenv.core.files import read_regular
 from tenv.core.prefix import MARKER
 from tenv.host.interface import Missing, ReasonKind
 
-__all__ = [
-    "WSL_LIBRARIES",
-    "Places",
-    "environment_of",
-    "exists",
-    "is_file",
-    "is_folder",
-    "is_link",
-    "is_wsl",
-    "read",
-]
-
 WSL_LIBRARIES = "usr/lib/wsl/lib"
 
 exists, is_file, is_folder, is_link = os.path.exists, os.path.isfile, os.path.isdir, os.path.islink

@@ -11,14 +11,12 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tenv.core.files import open_regular
+from tenv.core.files import entries_of, open_regular
 from tenv.core.versions import Version
 from tenv.host.field import HostField, Lane
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.places import Places, environment_of, exists, is_file, is_folder
 from tenv.host.report import FoundPython
-
-__all__ = ["PYTHONS", "header_of", "probe"]
 
 _PROGRAM = re.compile(r"python(3\.\d{1,2})(d|-dbg|-debug|)")
 """A debug build has a name of its own in Debian (python3.11-dbg) and Fedora (python3.11d)."""
@@ -51,13 +49,13 @@ def _programs(places: Places) -> Iterator[Path]:
     for folder in places.folders():
         versions = folder.parent / "versions"
         if folder.name == "shims" and is_folder(versions):  # scripts of pyenv, beside the programs that they start
-            yield from (program for home in _listed(versions) for program in _in(home / "bin"))
+            yield from (program for home in entries_of(versions) for program in _in(home / "bin"))
         else:
             yield from _in(folder)
     home = places.environ.get("HOME", "")
     data = places.environ.get("XDG_DATA_HOME") or (f"{home}/.local/share" if home else "")
     managed = places.environ.get("UV_PYTHON_INSTALL_DIR") or (f"{data}/uv/python" if data else "")
-    for folder in _listed(Path(managed)) if managed else ():
+    for folder in entries_of(Path(managed)) if managed else ():
         if folder.name.startswith("cpython-"):
             yield from _in(folder / "bin")
     if places.root == Path("/"):
@@ -66,14 +64,7 @@ def _programs(places: Places) -> Iterator[Path]:
 
 def _in(folder: Path) -> Iterator[Path]:
     plain = ("python3", "python")
-    yield from (path for path in _listed(folder) if _PROGRAM.fullmatch(path.name) or path.name in plain)
-
-
-def _listed(folder: Path) -> list[Path]:
-    try:
-        return sorted(folder.iterdir())
-    except OSError:
-        return []
+    yield from (path for path in entries_of(folder) if _PROGRAM.fullmatch(path.name) or path.name in plain)
 
 
 def _is_script(program: str) -> bool:

@@ -13,30 +13,6 @@ from tenv.core.versions import Version
 from tenv.core.worded import Worded
 from tenv.host.interface import Fact, Missing, ReasonKind
 
-__all__ = [
-    "AmdGpu",
-    "Compat",
-    "Compiler",
-    "CompilerLimits",
-    "Disk",
-    "DriverKind",
-    "FabricState",
-    "FoundBy",
-    "FoundPython",
-    "FoundTorch",
-    "Gpu",
-    "HostReport",
-    "KfdAccess",
-    "Lead",
-    "LibcudaKind",
-    "Libstdcxx",
-    "ModuleKind",
-    "ProblemKind",
-    "Rocm",
-    "Toolkit",
-    "ToolkitProblem",
-]
-
 
 class Lead(Worded):
     """How a toolkit or a compiler was found."""
@@ -120,6 +96,22 @@ class FoundBy:
 
     kind: Lead
     text: str
+
+
+class _Detected:
+    """The result of a search: a toolkit or a compiler."""
+
+    __slots__ = ()
+    found_by: tuple[FoundBy, ...]
+
+    def led_by(self, *kinds: Lead) -> bool:
+        """Return whether it was found in one of these ways."""
+        return any(way.kind in kinds for way in self.found_by)
+
+    @property
+    def ways(self) -> str:
+        """How it was found, as text."""
+        return ", ".join(way.text for way in self.found_by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +216,7 @@ def _by_name(row: Table, key: str) -> tuple[tuple[str, str], ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Toolkit:
+class Toolkit(_Detected):
     """An installed CUDA toolkit.
 
     Attributes:
@@ -254,18 +246,9 @@ class Toolkit:
     patched: tuple[str, ...] = ()
     absent: tuple[str, ...] | None = None
 
-    def led_by(self, *kinds: Lead) -> bool:
-        """Return whether it was found in one of these ways."""
-        return any(way.kind in kinds for way in self.found_by)
-
-    @property
-    def ways(self) -> str:
-        """How it was found, as text."""
-        return ", ".join(way.text for way in self.found_by)
-
 
 @dataclass(frozen=True, slots=True)
-class Rocm:
+class Rocm(_Detected):
     """An installed ROCm.
 
     Attributes:
@@ -296,18 +279,9 @@ class Rocm:
     problems: tuple[str, ...] = ()
     environment: str = ""
 
-    def led_by(self, *kinds: Lead) -> bool:
-        """Return whether it was found in one of these ways."""
-        return any(way.kind in kinds for way in self.found_by)
-
-    @property
-    def ways(self) -> str:
-        """How it was found, as text."""
-        return ", ".join(way.text for way in self.found_by)
-
 
 @dataclass(frozen=True, slots=True)
-class Compiler:
+class Compiler(_Detected):
     """A C or C++ compiler.
 
     Attributes:
@@ -328,10 +302,6 @@ class Compiler:
     found_by: tuple[FoundBy, ...]
     nvcc: bool = False
     glibcxx: Version | None = None
-
-    def led_by(self, *kinds: Lead) -> bool:
-        """Return whether it was found in one of these ways."""
-        return any(way.kind in kinds for way in self.found_by)
 
     @property
     def ways(self) -> str:

@@ -4,6 +4,7 @@
 read. A file holds a report of tenv, or a pasted text.
 """
 
+import errno
 import json
 import re
 import sys
@@ -19,19 +20,6 @@ from tenv.core.toml_reader import Table
 from tenv.host.field import HostField, host_fields
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind, fact_to_json
 from tenv.host.report import HostReport
-
-__all__ = [
-    "SCHEMA",
-    "UNREPORTED",
-    "Given",
-    "from_json",
-    "is_json",
-    "parse",
-    "read_file",
-    "read_value",
-    "to_json",
-    "unwrap",
-]
 
 SCHEMA = 2
 """The number of the form of a report. A change that makes another reading of a value raises it."""
@@ -186,7 +174,7 @@ def read_file(name: str, stdin: TextIO | None = None) -> Given:
 
     source = "standard input" if name == "-" else name
     try:
-        text = _standard_input(stdin or sys.stdin) if name == "-" else decode(read_given(Path(name)))
+        text = standard_input(stdin) if name == "-" else decode(read_given(Path(name)))
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
         hint = "`tenv host --json > FILE` writes one"
@@ -194,8 +182,12 @@ def read_file(name: str, stdin: TextIO | None = None) -> Given:
     return parse(text, source)
 
 
-def _standard_input(stream: TextIO) -> str:
+def standard_input(stream: TextIO | None = None) -> str:
+    """Return the text of standard input in any of the encodings of a report; raises OSError where it is closed."""
     from tenv.host.pasted.clean_text import decode  # late: as above
 
+    stream = stream or sys.stdin
+    if stream is None:
+        raise OSError(errno.EBADF, "standard input is closed")
     raw = getattr(stream, "buffer", None)
     return decode(raw.read()) if raw is not None else stream.read()

@@ -15,8 +15,6 @@ from tenv.host.interface import Fact, Missing, OriginKind
 from tenv.host.places import Places, environment_of, is_file, is_folder, read
 from tenv.host.report import FoundBy, Lead, Rocm
 
-__all__ = ["LOOKED_AT", "PARTS", "ROCMS", "VARIABLES", "cmake_folders", "library_folders", "probe"]
-
 VARIABLES = ("ROCM_PATH", "ROCM_HOME")
 """The variables that builds read: LoadHIP.cmake the first one, torch.utils.cpp_extension both."""
 

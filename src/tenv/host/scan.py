@@ -10,8 +10,6 @@ from tenv.host.loader import Loader
 from tenv.host.nvidia import Nvidia
 from tenv.host.places import Places
 
-__all__ = ["Scan"]
-
 
 class Scan:
     """One scan of a machine.

@@ -9,20 +9,6 @@ from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.machine import platform_name
 from tenv.host.places import Places, exists, is_wsl, read
 
-__all__ = [
-    "CONTAINER",
-    "HOSTNAME",
-    "PLATFORM",
-    "PTRACE_SCOPE",
-    "WSL",
-    "container",
-    "host_platform",
-    "hostname",
-    "parse_cgroup",
-    "ptrace_scope",
-    "wsl",
-]
-
 _VARIABLES = {"APPTAINER_CONTAINER": "apptainer", "SINGULARITY_CONTAINER": "singularity"}
 _FILES = {"/run/.containerenv": "podman", "/.dockerenv": "docker", "/singularity": "singularity"}
 _GROUPS = {
@@ -95,8 +81,14 @@ def ptrace_scope(places: Places) -> Fact[int] | Missing:
     return Fact(scope, _SCOPE, OriginKind.SYSTEM)
 
 
+_OF_SLURM = "SLURMD_NODENAME"
+"""The name that Slurm's scheduler has for the node of a job: its NodeName, which need not be the machine's own."""
+
+
 def hostname(places: Places) -> Fact[str] | Missing:
     """Return the machine's name."""
+    if name := places.variable(_OF_SLURM):
+        return Fact(name, _OF_SLURM, OriginKind.VARIABLE)
     text = read(places.at(_NAME))
     if isinstance(text, str) and text.strip():
         return Fact(text.strip(), _NAME, OriginKind.SYSTEM)
@@ -116,7 +108,7 @@ def wsl(places: Places) -> Fact[bool]:
 
 HOSTNAME = HostField(
     label="host",
-    meaning="the machine's name",
+    meaning="the machine's name; in a job of Slurm its NodeName (`SLURMD_NODENAME`)",
     form="a text",
     probe=lambda scan: hostname(scan.places),
     show=lambda name: [name],

@@ -14,18 +14,6 @@ from tenv.host.interface import Missing
 from tenv.host.places import Places, exists, read
 from tenv.host.report import CompilerLimits
 
-__all__ = [
-    "FUNCTIONS",
-    "HEADERS",
-    "LIBRARIES",
-    "PROGRAMS",
-    "absent",
-    "compiler_limits",
-    "parse_host_config",
-    "parse_math_functions",
-    "patched",
-]
-
 LIBRARIES = (
     *("cudart", "cudart_static", "cudadevrt", "cublas", "cublasLt", "cufft", "curand", "cusparse", "cusolver"),
     *("nvrtc", "cufile", "cuda", "nvToolsExt"),

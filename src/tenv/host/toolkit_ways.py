@@ -3,15 +3,14 @@
 import os
 import re
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 from tenv.core.dataclass import dataclass
 from tenv.core.files import open_regular
 from tenv.host.interface import Missing
-from tenv.host.places import Places, exists, is_file, is_folder, is_link
+from tenv.host.places import Places, exists, is_file, is_folder, is_link, read
 from tenv.host.report import Lead
-
-__all__ = ["LOOKED_AT", "PROGRAMS", "VARIABLES", "ToolkitCandidate", "parse_dryrun", "ways"]
 
 VARIABLES = ("CUDA_HOME", "CUDA_PATH")
 """The variables that builds read: the host's own selection of a toolkit."""
@@ -90,18 +89,35 @@ def ways(places: Places) -> Iterator[ToolkitCandidate]:
                 yield ToolkitCandidate(name, path, _KNOWN.get(name, Lead.FOLDER))
 
 
+def _named(variable: str, places: Places) -> str:
+    """Return a variable with the loaded module that set it, where its modulefile holds the value or the name shows it.
+
+    EasyBuild names a variable by the module: EBROOTCUDA is of CUDA/12.6.0. LOADEDMODULES and _LMFILES_ are lists of
+    Environment Modules and Lmod, in one order.
+    """
+    value = places.environ[variable].rstrip("/")
+    loaded = (places.environ.get(name, "").split(":") for name in ("LOADEDMODULES", "_LMFILES_"))
+    for module, file in zip_longest(*loaded, fillvalue=""):
+        text = read(places.at(file)) if file and value else ""
+        holds = isinstance(text, str) and re.search(rf"{re.escape(value)}(?![\w.-])", text) if value else None
+        by_name = f"EBROOT{re.sub(r'[^A-Z0-9]', '', module.partition('/')[0].upper())}"
+        if module and (holds or variable == by_name):
+            return f"{variable} of module {module}"
+    return variable
+
+
 def _of_variables(places: Places) -> Iterator[ToolkitCandidate]:
     for variable in (*VARIABLES, *_MODULES):
         if value := places.environ.get(variable):
             kind = Lead.CUDA_VARIABLE if variable in VARIABLES else Lead.MODULE_VARIABLE
-            yield ToolkitCandidate(variable, Path(value), kind)
+            yield ToolkitCandidate(_named(variable, places), Path(value), kind)
     for variable in sorted(places.environ):
         if re.fullmatch(r"CUDA_PATH_V\d+_\d+", variable):  # set by NVIDIA's installer for Windows
             yield ToolkitCandidate(variable, Path(places.environ[variable]), Lead.MODULE_VARIABLE)
     for variable in _HPC_SDK:
         if value := places.environ.get(variable):
             for path in sorted([*Path(value).glob("cuda/[0-9]*"), *Path(value).glob("*/*/cuda/[0-9]*")]):
-                yield ToolkitCandidate(variable, path, Lead.MODULE_VARIABLE)
+                yield ToolkitCandidate(_named(variable, places), path, Lead.MODULE_VARIABLE)
     if programs := places.variable("ProgramFiles"):
         yield from (ToolkitCandidate(str(path), path, Lead.FOLDER) for path in sorted(Path(programs).glob(_WINDOWS)))
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tenv.core.dataclass import dataclass
-from tenv.core.files import open_regular
+from tenv.core.files import entries_of, open_regular
 from tenv.core.threads import each
 from tenv.core.versions import Version
 from tenv.host.field import HostField, Lane, plain
@@ -23,8 +23,6 @@ from tenv.host.places import Places, environment_of, exists, is_file, is_folder,
 from tenv.host.report import FoundBy, Lead, ProblemKind, Toolkit, ToolkitProblem
 from tenv.host.toolkit_content import absent, compiler_limits, patched
 from tenv.host.toolkit_ways import LOOKED_AT, PROGRAMS, ToolkitCandidate, ways
-
-__all__ = ["TOOLKITS", "Nvcc", "parse_nvcc", "parse_version_json", "probe"]
 
 _HEADER = "include/cuda_runtime_api.h"
 _PARTS = ("bin", "include", "lib", "lib64", "targets", "nvvm", "version.json", "version.txt")
@@ -251,11 +249,7 @@ def _library_files(home: Path) -> dict[str, str]:
         *home.glob("lib/*-linux-gnu*"),
         home / "lib/x64",
     ):
-        try:
-            files = list(folder.iterdir())
-        except OSError:
-            continue
-        for name in (file.name for file in files):
+        for name in (file.name for file in entries_of(folder)):
             if name.endswith(".lib"):  # of Windows
                 found[f"lib{name.removesuffix('.lib')}"] = ""
                 continue

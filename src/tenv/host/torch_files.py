@@ -21,16 +21,6 @@ from tenv.core.names import infos_of, is_dist_info, is_wheel
 from tenv.host.places import is_file, is_folder
 from tenv.host.pythons import header_of
 
-__all__ = [
-    "BasePython",
-    "FolderTorch",
-    "TorchFiles",
-    "TorchPlace",
-    "WheelTorch",
-    "find_torch",
-    "several_torches",
-]
-
 _SMALL = 1 << 16
 _RECORD = 1 << 26
 """The largest record of a conda package that is read: libtorch's lists 10,000 files in 3 MiB."""

@@ -20,8 +20,6 @@ from tenv.host.places import Places, exists, is_file
 from tenv.host.report import HostReport, Lead, Toolkit
 from tenv.host.toolkits import parse_nvcc
 
-__all__ = ["TakenToolkit", "reported_toolkits", "taken_toolkits"]
-
 _DEFAULT = "usr/local/cuda"
 _INCLUDED = ("cuda_runtime_api.h", "cusparse.h", "cublas_v2.h", "cublasLt.h", "cusolverDn.h")
 """The headers of a toolkit that ``ATen/cuda/CUDAContext.h`` includes (torch 2.0 to 2.15), and so most extensions."""

@@ -10,8 +10,6 @@ from tenv.host.places import Places
 from tenv.host.report import FoundTorch
 from tenv.host.torch_files import find_torch
 
-__all__ = ["TORCHES", "probe"]
-
 _VARIABLES = ("VIRTUAL_ENV", "CONDA_PREFIX")
 _PROGRAMS = ("python", "python3")
 _LOOKED = f"{', '.join(_VARIABLES)}, python on PATH"

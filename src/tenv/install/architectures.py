@@ -16,8 +16,6 @@ from tenv.host.places import Places
 from tenv.host.scan import Scan
 from tenv.install.creation import Creation
 
-__all__ = ["archs_beside", "chosen_archs", "detected_archs"]
-
 _CODE = re.compile(r"(sm|compute)_(\d{1,2})(\d[af]?)")
 
 

@@ -31,8 +31,6 @@ from tenv.core.untrusted import printable
 from tenv.sources.interface import CarriedFile
 from tenv.targets.search import is_target_name
 
-__all__ = ["Bundle", "BundleReader", "Head", "Member", "is_bundle", "is_plain", "twins", "write_bundle"]
-
 SCHEMA = 1
 _PREFIX, _SUFFIX = "tenv-bundle-", ".json"
 _BLOCK = tarfile.BLOCKSIZE
@@ -80,6 +78,7 @@ class Head:
         lock: The lock.
         files: The files, by kind and name.
         written_by: The release of tenv that wrote it.
+        features: The features whose files it has, sorted; None for all of the lock.
     """
 
     target: str
@@ -89,6 +88,7 @@ class Head:
     lock: Member
     files: tuple[CarriedFile, ...]
     written_by: str = __version__
+    features: tuple[str, ...] | None = None
 
     def to_bytes(self) -> bytes:
         """Return the head as the text of its member."""
@@ -98,6 +98,7 @@ class Head:
             "target": self.target,
             "platforms": self.platforms,
             "python": self.python,
+            "features": self.features,
             "manifests": [[row.name, row.sha256, row.size] for row in self.manifests],
             "lock": [self.lock.name, self.lock.sha256, self.lock.size],
             "files": [[row.kind, row.name, row.sha256, row.size, row.platforms] for row in self.files],
@@ -133,11 +134,12 @@ class Head:
                 for kind, name, sha256, size, platforms in data["files"]
             ),
             data["tenv"],
+            None if data["features"] is None else tuple(data["features"]),
         )
 
     def is_sound(self) -> bool:
         """Return whether every value has its type, and no name leads anywhere."""
-        texts = (self.target, self.python, self.written_by, *self.platforms)
+        texts = (self.target, self.python, self.written_by, *self.platforms, *(self.features or ()))
         parents = [row.name.removeprefix("manifests/").removesuffix(".toml") for row in self.manifests]
         members = (*self.manifests, self.lock)
         return (

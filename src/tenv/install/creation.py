@@ -11,6 +11,7 @@ from tenv.activation.shells.interface import STORED
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import TenvError
 from tenv.core.files import digest_bytes
+from tenv.core.other_users import closed_part
 from tenv.environment.state import Environment, State, Status, digests_of
 from tenv.host.interface import Fact, Missing
 from tenv.host.machine import BuildResources, probe
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from tenv.checks.lock_verdict import JudgedLock
     from tenv.checks.rules.interface import Finding
     from tenv.host.installed_torch import InstalledTorch
-
-__all__ = ["CreateRequest", "Creation", "LockMode"]
 
 
 class LockMode(StrEnum):
@@ -58,6 +57,7 @@ class CreateRequest:
         repair: Verify every file, and reinstall packages with changed or missing files.
         anew: Put the existing environment aside, and make a new one.
         features: The features of the target to install; None for those that the environment has.
+        for_others: Make it usable by other users: its rights, and a Python that they can run.
     """
 
     target: str
@@ -72,6 +72,7 @@ class CreateRequest:
     repair: bool = False
     anew: bool = False
     features: tuple[str, ...] | None = None
+    for_others: bool = False
 
     @property
     def frozen(self) -> bool:
@@ -133,6 +134,7 @@ class Creation(Job):
             repair=request.repair,
         )
         self.request = request
+        self.for_others = request.for_others
         self.report = report
         if request.around is not None:
             self.around = request.around
@@ -204,11 +206,13 @@ class Creation(Job):
         self.lock, self.target = lock, target
         self.lock_read, self.lock_digest = lock.text, lock.digest()
 
-    def ask_rules(self, lock: Lock | None) -> None:
+    def ask_rules(self, lock: Lock | None, *, compiles: bool | None = None) -> None:
         """Apply the rules to the target, and report new findings.
 
         Args:
             lock: The lock to install; None if the step `locking` will make it.
+            compiles: Whether a package has to be compiled here; by default, unless the lock names the wheels of a
+                wheelhouse for all of them.
 
         Raises:
             UnfitHostError: The target can't be built on the host.
@@ -219,15 +223,21 @@ class Creation(Job):
 
         known = self.findings
         there = digests_of(self.old)
-        restoring = self.repair or self.request.kept
+        options = {
+            "restoring": self.repair or self.request.kept,
+            "compiles": not (lock and self._takes_wheels(lock)) if compiles is None else compiles,
+        }
         found = (
-            before_create.require_build(self.target, self.around, lock, there, restoring=restoring)
-            if self.request.check
-            else ()
+            before_create.require_build(self.target, self.around, lock, there, **options) if self.request.check else ()
         )
         self.findings = tuple(finding for finding in found if not (finding.code == PYTHON and self._avoids_unfit()))
         passing = WAITS if lock is None and not self.manifest.beside else ""  # the next step locks the torch
         self.report([finding for finding in self.findings if finding not in known and finding.code != passing])
+
+    def _takes_wheels(self, lock: Lock) -> bool:
+        """Return whether a lock names a wheel of a wheelhouse for each package that is compiled against its torch."""
+        rows = [row for row in lock.trees.get(self.platform, ()) if not row.isolated]
+        return bool(rows) and bool(self.target.manifest.wheelhouse) and all(row.wheels for row in rows)
 
     def _avoids_unfit(self) -> bool:
         """Return whether the Python is still to be chosen, from those that the revision can be built with."""
@@ -250,6 +260,8 @@ class Creation(Job):
         if state is None or state.status is not Status.READY or self.fault or self.exact or self.repair:
             return False
         if not all(work.is_current() for work in self.works) or not self._is_made_from(state):
+            return False
+        if self.for_others and state.python and closed_part(self.before.python, self.prefix):
             return False
         return self.has_python(state.python) and self._is_there(state) and self._has_right_compat()
 

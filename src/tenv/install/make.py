@@ -21,12 +21,11 @@ from tenv.checks.rules.toolkit import check_lock
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBrokenError, NetworkError, StorageError, TenvError, UnsafePackageError
 from tenv.core.file_stamps import set_executable
-from tenv.core.files import flush, remove_tree, storage_errors, write_atomic
-from tenv.core.folder_size import folder_size
+from tenv.core.files import flush, folder_size, remove_tree, storage_errors, write_atomic
+from tenv.core.other_users import closed_to_others
 from tenv.core.prefix import CONSTRAINT, MARKER, META, clear, files_in
 from tenv.core.progress import Joined
 from tenv.core.size_text import format_bytes
-from tenv.core.unreadable import closed_to_others
 from tenv.core.versions import Version
 from tenv.environment.integrity import Defect
 from tenv.environment.lock_note import drop_lock_note
@@ -35,22 +34,10 @@ from tenv.environment.state import Environment, State, Status, put_aside
 from tenv.environment.trust import Reason, needed_names
 from tenv.install.architectures import archs_beside, chosen_archs
 from tenv.install.creation import Creation
-from tenv.install.plan import make_plan
+from tenv.install.plan import compiled_with, make_plan
 from tenv.sources.interface import NeededFile, sources
 from tenv.sources.owners import record_files
 from tenv.toolchain.cuda_folder import assemble, assemble_beside
-
-__all__ = [
-    "STEPS",
-    "Step",
-    "check",
-    "download_lines",
-    "make",
-    "needs_of",
-    "notes",
-    "put_aside_for",
-    "run_steps",
-]
 
 LONG = 200 << 20
 """The bytes of a download from which it is named before it begins: 16 s at 100 Mbit/s."""
@@ -177,8 +164,8 @@ def needs_of(job: Creation) -> tuple[NeededFile, ...]:
     return tuple(need for work in job.works for need in work.needs())
 
 
-def download_lines(needs: Sequence[NeededFile]) -> Iterator[str]:
-    """Yield the files and the bytes to download with their servers, those in caches, and the size on the disk."""
+def download_lines(needs: Sequence[NeededFile], kept: str = "caches") -> Iterator[str]:
+    """Yield the files and the bytes to download with their servers, those kept here, and the size on the disk."""
     new, cached = [need for need in needs if not need.cached], [need for need in needs if need.cached]
     by_server: dict[str, int] = {}
     for need in new:
@@ -190,9 +177,10 @@ def download_lines(needs: Sequence[NeededFile]) -> Iterator[str]:
         yield f"to download: {len(new)} file{'s'[: len(new) != 1]}, {of}"
     if cached:
         size = sum(need.size or 0 for need in cached)
-        yield f"in caches: {len(cached)} file{'s'[: len(cached) != 1]}, {format_bytes(size)}"
+        yield f"in {kept}: {len(cached)} file{'s'[: len(cached) != 1]}, {format_bytes(size)}"
     if needs:
-        yield f"on the disk: about {format_bytes(UNPACKED * sum(need.size or 0 for need in needs))}"
+        # No lock has unpacked sizes, and static libraries unpack to many times their size.
+        yield f"on the disk: at least {format_bytes(UNPACKED * sum(need.size or 0 for need in needs))}"
 
 
 def _stage(job: Creation) -> None:
@@ -402,6 +390,7 @@ def _finish(job: Creation) -> None:
         features=job.features,
         prefix=str(environment.prefix),
         made=made,
+        compiled=compiled_with(job, job.plan.minor),
     )
     flush(environment.prefix)
     job.context.registry().mark(environment.prefix, needed_names(environment.prefix, job.plan.minor))

@@ -1,11 +1,15 @@
 """The plan of an environment: which files of its prefix stay, decided before any download."""
 
+import json
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenv.core.errors import EnvironmentBrokenError, NetworkError, UsageError
+from tenv.core.files import digest_bytes
+from tenv.core.other_users import closed_part
 from tenv.core.prefix import leads_out
+from tenv.core.size_text import some_of
 from tenv.core.versions import Version
 from tenv.environment.integrity import Defect, Faults
 from tenv.environment.made_files import is_of_environment
@@ -14,6 +18,7 @@ from tenv.sources.interface import owned_by_lock, sources
 from tenv.sources.job import Job, Plan
 from tenv.sources.owners import claimed_twice, find_deep_faults, find_faults, unmanaged_while
 from tenv.sources.wheels.interpreters import Interpreter
+from tenv.targets.manifest import with_features
 from tenv.toolchain.discover import python_program
 
 if TYPE_CHECKING:
@@ -22,8 +27,6 @@ if TYPE_CHECKING:
     from tenv.locks.lock import Lock
     from tenv.sources.wheels.uv import Uv
     from tenv.targets.search import Target
-
-__all__ = ["choose_python", "make_plan"]
 
 _NAMED = 8
 """The number of files that `--repair` names."""
@@ -41,7 +44,11 @@ def make_plan(job: Job) -> Plan:
     old = job.old
     python, own_python = _python(job)
     minor = python.version.major_minor if python else ""
-    had: Mapping[str, Owned] = old.owned if old else {}
+    if carried := job.context.carried:
+        from tenv.locks.lock_features import features_of  # late: few environments come from a bundle
+
+        carried.require(minor, {*job.features} & {*features_of(job.lock)})
+    had: Mapping[str, Owned] = _without_changed(job, old, minor) if old else {}
     wanted = owned_by_lock(job.lock, job.platform, minor)
     ours = {key: {*had.get(key, {}), *rows} for key, rows in wanted.items()}
     faults = _faults(job, old, wanted) if old else Faults()
@@ -67,6 +74,35 @@ def make_plan(job: Job) -> Plan:
     )
 
 
+def compiled_with(job: Job, minor: str) -> tuple[str, ...]:
+    """Return the packages that are compiled against the torch, each with a digest of the manifest's values for it.
+
+    Args:
+        job: The job.
+        minor: The Python minor.
+    """
+    rows = [row for row in job.lock.trees_for(job.platform, minor) if not row.isolated]
+    here = with_features(job.target.manifest, job.features).on(job.platform) if rows else job.manifest
+    variables = here.variables()
+
+    def values(name: str) -> str:
+        request = here.wheels.get(name)
+        return json.dumps([request and (request.cxx, request.archs), variables], sort_keys=True)
+
+    return tuple(f"{row.name} {digest_bytes(values(row.name).encode())}" for row in rows)
+
+
+def _without_changed(job: Job, old: State, minor: str) -> "Mapping[str, Owned]":
+    """Return the packages of an environment; one that is to be compiled with other values has no digest."""
+    wanted = compiled_with(job, minor)
+    known = {row.partition(" ")[0] for row in old.compiled}
+    other = {row.partition(" ")[0] for row in wanted if row not in old.compiled} & known
+    return {
+        key: {name: (*row[:-1], "") if name in other else row for name, row in rows.items()}
+        for key, rows in old.owned.items()
+    }
+
+
 def _faults(job: Job, old: State, wanted: "Mapping[str, Owned]") -> Faults:
     """Return the missing and changed files of an environment for `--repair`, and report them.
 
@@ -85,7 +121,7 @@ def _faults(job: Job, old: State, wanted: "Mapping[str, Owned]") -> Faults:
             say(f"not compared with the files of the lock: {error.message}")
     for what, names in (("missing", faults.missing), ("changed", faults.changed)):
         if names:
-            say(f"{what}: {', '.join(names[:_NAMED])}{f' and {len(names) - _NAMED} more' if names[_NAMED:] else ''}")
+            say(f"{what}: {some_of(names, _NAMED)}")
     owners = ", ".join(faults.owners) or "tenv's own files"
     say(f"repairing {owners}" if faults.defects else "every file is intact")
     return faults
@@ -122,7 +158,32 @@ def _python(job: Job) -> tuple[Interpreter | None, bool]:
         )
     wanted = taken or asked
     unfit = () if wanted else job.unfit_pythons
+    if job.for_others:
+        return _open_python(job, wanted), False
     return choose_python(job.uv, job.target, lock, platform, wanted, job.old, unfit, fetches=job.fetches), False
+
+
+def _open_python(job: Job, wanted: str | None) -> Interpreter:
+    """Return the Python of an environment for other users, who have to reach it; raises UsageError without one."""
+    uv, name, own = job.uv, job.target.name, job.context.environ.get("UV_PYTHON_INSTALL_DIR", "")
+    minors = job.lock.python_minors(job.platform) or job.target.manifest.python_minors()
+    named = wanted and (Path(wanted).is_file() or "/" in wanted)
+    found = [] if named else uv.interpreters([wanted] if wanted in minors else minors, for_others=True)
+    if found:
+        return found[0]
+    if not named and (not own or closed_part(Path(own))):
+        raise UsageError(
+            f"no Python {', '.join(minors)} of this machine can be run by other users",
+            hint=f"`UV_PYTHON_INSTALL_DIR=FOLDER`, beside the environment, downloads one for all: `apt install "
+            f"python{max(minors, key=Version)}` is another way",
+        )
+    chosen = choose_python(uv, job.target, job.lock, job.platform, wanted, None, fetches=job.fetches)
+    if chosen.path.is_absolute() and (folder := closed_part(chosen.path)):
+        raise UsageError(
+            f"{chosen.path}, the Python of {name}, lies in {folder}, which other users can't enter",
+            hint=f"`tenv create {name} --for-others --python /usr/bin/python3` takes one that they have",
+        )
+    return chosen
 
 
 def choose_python(
@@ -207,6 +268,8 @@ def _is_whole(job: Job, python: Interpreter | None, own_python: bool) -> bool:
         return False
     if not old.python:
         return python is None or own_python
+    if job.for_others and closed_part(job.before.python, job.prefix):
+        return False
     return job.before.python.exists() and job.before.virtual != own_python
 
 

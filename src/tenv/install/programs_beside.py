@@ -11,8 +11,6 @@ from tenv.core.prefix import TOOLS
 from tenv.environment.made_files import is_of_environment
 from tenv.toolchain.discover import Toolchain
 
-__all__ = ["link_programs"]
-
 _PYTHONS = re.compile(r"(python|pip|pydoc|idle|2to3|wheel|uvx?|easy_install)(-?\d[\w.]*|\d*-config)?")
 """Programs that would hide the other environment's."""
 

@@ -4,12 +4,11 @@ Its form: https://apptainer.org/docs/user/latest/definition_files.html
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from tenv.interop.container_recipe import CONSTRAINTS, CONTEXT, SECOND, WORK, Recipe, header, make_recipe
 from tenv.interop.dockerfile import FOLDER
 from tenv.interop.interface import Exported, Format, Subject
-
-__all__ = ["FORMAT"]
 
 
 def _section(name: str, lines: Sequence[str]) -> str:
@@ -58,9 +57,12 @@ def _export(subject: Subject) -> Exported:
     recipe = make_recipe(subject)
     name = recipe.target
     gpu = "--nv " if recipe.cuda else ""
+    image, overlay = subject.placed(f"{name}.sif"), subject.placed(f"{name}-overlay")
+    inside = "" if subject.folder == Path() else f"cd {subject.placed()} && "
+    build = f"{inside}apptainer build --fakeroot {name}.sif {name}.def"  # %files are relative to the working folder
     notes = (
-        f"build: apptainer build --fakeroot {name}.sif {name}.def",
-        f'run: mkdir -p {name}-overlay && apptainer run {gpu}--overlay {name}-overlay --bind "$PWD":{WORK} {name}.sif',
+        f"build: ({build})" if inside else f"build: {build}",
+        f'run: mkdir -p {overlay} && apptainer run {gpu}--overlay {overlay} --bind "$PWD":{WORK} {image}',
         *recipe.needs("Apptainer, user namespaces"),
     )
     files = {f"{FOLDER}/{file}": data for file, data in recipe.files.items()}

@@ -9,8 +9,6 @@ from typing import Any
 
 from tenv.interop.interface import Exported, Format, Site, Subject, add_block, block
 
-__all__ = ["FORMAT", "query_drivers"]
-
 _NVCC_OPTIONS = (
     *("-forward-unknown-to-host-compiler", "--forward-unknown-to-host-compiler", "-forward-unknown-opts"),
     *("-gencode*", "--generate-code*", "arch=*", "-arch=*", "--gpu-architecture*", "-code=*", "--gpu-code*"),

@@ -47,8 +47,6 @@ from tenv.targets.manifest import CondaRequest
 if TYPE_CHECKING:
     from conda_lock.lockfile.v2prelim.models import LockedDependency, Lockfile
 
-__all__ = ["FORMAT"]
-
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 
 
@@ -182,7 +180,8 @@ def _read(source: GivenFile) -> Imported:
     platforms = source.take(named, lost)
     categories = sorted({category for package in found.package for category in package.categories} - {"main"})
     if categories:
-        lost.append(f"a target has no categories: packages in {', '.join(categories)} are imported with the rest")
+        named_so = ", ".join(categories)
+        lost.append(f"the categories {named_so}, which a target does not have: their packages come with the rest")
     conda = {platform: tuple(p for p in found.package if _is(p, "conda", platform)) for platform in platforms}
     pip = {platform: tuple(p for p in found.package if _is(p, "pip", platform)) for platform in platforms}
     files = {platform: _files(conda[platform], pip[platform], lost) for platform in platforms}
@@ -337,7 +336,7 @@ def _files(
         row = (package.url, package.name, package.version, package.hash.sha256 or "", None, (minor,))
         file = wheel_at(*row) or sdist_at(*row)
         if file is None or not minor:
-            lost.append(f"{package.name} can't be locked, since it is no file with a hash: {package.url}")
+            lost.append(f"{package.name} in the lock, since it is no file with a hash: {package.url}")
         else:
             found.append(file)
     return tuple(found)

@@ -28,19 +28,6 @@ from tenv.core.versions import Version
 from tenv.interop.interface import Subject
 from tenv.targets.manifest import DEBUG_PYTHON, Manifest
 
-__all__ = [
-    "CONSTRAINTS",
-    "CONTEXT",
-    "SECOND",
-    "USER",
-    "WORK",
-    "Recipe",
-    "constraints",
-    "header",
-    "make_recipe",
-    "own_wheel",
-]
-
 CONTEXT = "/opt/tenv"
 """The folder of the carried files in a container; it is a project of tenv."""
 
@@ -269,7 +256,7 @@ def make_recipe(subject: Subject) -> Recipe:
 
 
 def _known(image: str) -> _Base | None:
-    """Return what is known of an image by its name; None for an image of an unknown system.
+    """Return the facts about an image by its name; None for an image of an unknown system.
 
     Raises:
         FormatError: It has no apt-get.

@@ -10,8 +10,6 @@ from tenv.interop.container_recipe import USER, WORK, header, make_recipe
 from tenv.interop.dockerfile import FOLDER, dockerfile
 from tenv.interop.interface import Exported, Format, Subject
 
-__all__ = ["FORMAT"]
-
 
 def _export(subject: Subject) -> Exported:
     recipe = make_recipe(subject)
@@ -46,9 +44,10 @@ def _export(subject: Subject) -> Exported:
     files = {f"{folder}/devcontainer.json": f"{json.dumps(data, indent=4)}\n".encode()}
     files[f"{folder}/Dockerfile"] = text.encode()
     files |= {f"{folder}/{FOLDER}/{name}": raw for name, raw in recipe.files.items()}
+    place = subject.placed()
     notes = (
-        "build: devcontainer build --workspace-folder .",
-        "run: devcontainer up --workspace-folder .  (in VS Code: Dev Containers: Reopen in Container)",
+        f"build: devcontainer build --workspace-folder {place}",
+        f"run: devcontainer up --workspace-folder {place}  (in VS Code: Dev Containers: Reopen in Container)",
         *recipe.needs("the NVIDIA Container Toolkit"),
     )
     return Exported(files, notes=notes)

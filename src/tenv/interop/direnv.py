@@ -10,8 +10,6 @@ from tenv.activation.shells import posix
 from tenv.core.prefix import META
 from tenv.interop.interface import Exported, Format, Subject, add_block, block
 
-__all__ = ["FORMAT"]
-
 
 def _export(subject: Subject) -> Exported:
     site = subject.site

@@ -15,8 +15,6 @@ from tenv.interop.container_recipe import (
 )
 from tenv.interop.interface import Exported, Format, Subject
 
-__all__ = ["FOLDER", "FORMAT", "dockerfile"]
-
 FOLDER = "tenv-context"
 """The build context: small, since all of it is copied."""
 
@@ -74,7 +72,7 @@ def _export(subject: Subject) -> Exported:
     files = {f"{FOLDER}/{file}": data for file, data in recipe.files.items()}
     gpus = "--gpus all " if recipe.cuda else ""
     notes = (
-        f"build: docker build -t {name} -f Dockerfile {FOLDER}",
+        f"build: docker build -t {name} -f {subject.placed('Dockerfile')} {subject.placed(FOLDER)}",
         f'run: docker run --rm -it {gpus}--cap-add=SYS_PTRACE -v "$PWD":{WORK} {name}',
         *recipe.needs("the NVIDIA Container Toolkit"),
     )

@@ -12,12 +12,11 @@ from tenv.core.untrusted import without_login
 from tenv.core.versions import CondaRange, Range
 from tenv.interop.interface import Draft, ForeignLock, Imported, quoted
 from tenv.interop.requests import split
-from tenv.targets.manifest import CondaRequest, WheelRequest, tool_of
+from tenv.targets.manifest import CONDA_TORCHES, CondaRequest, WheelRequest, tool_of
+from tenv.targets.manifest_file import REFUSED
 from tenv.targets.torch_cuda import conda_torch_cuda
 from tenv.targets.tree_request import TreeRequest
 from tenv.targets.wheel_origin import FLAT, Index
-
-__all__ = ["DEFAULT_MINORS", "render_draft", "tree_text", "with_cuda", "without_doubles", "without_logins"]
 
 T = TypeVar("T")
 
@@ -30,6 +29,10 @@ _BUILT_FOR = re.compile(r"(?:\+|/|-)cu(\d+)(\d)\b")
 """The CUDA release in a version such as ``2.4.0+cu121``, or in the name or address of an index of PyTorch."""
 
 _OF_ONE_RELEASE = re.compile(r"(?:==)?(\d+\.\d+)(\.[\d.]+)?(\.\*)?")
+_TORCHES = tuple(name for name in CONDA_TORCHES if name != "libtorch")
+"""The conda packages that a wheel finds as the package ``torch``."""
+
+_APART = {"isolation": "false"}
 _DEFAULT_PYTHON = ">=3.11,<3.15"
 DEFAULT_MINORS = ("3.11", "3.12", "3.13", "3.14")
 """The Pythons of a target whose file names none."""
@@ -85,7 +88,7 @@ def _with_builds(draft: Draft) -> Draft:
 
     def permitted(rows: Mapping[str, WheelRequest]) -> dict[str, WheelRequest]:
         may = {name for name, one in rows.items() if name in draft.sdists and not one.tree and not one.file}
-        return {name: replace(one, build=name in may) for name, one in rows.items()}
+        return {name: replace(one, build=one.build or name in may) for name, one in rows.items()}
 
     wheels = {platform: permitted(rows) for platform, rows in draft.wheels.items()}
     others = [name for name in draft.sdists if any(name not in wheels.get(on, {}) for on in draft.platforms)]
@@ -114,10 +117,10 @@ def _conda(request: CondaRequest) -> str:
     return _request(request.version, {key: quoted(value) for key, value in more.items() if value})
 
 
-def tree_text(tree: TreeRequest, extras: tuple[str, ...]) -> str:
-    """Return the request for a source tree in TOML; pixi's keys are the same."""
+def tree_text(tree: TreeRequest, extras: tuple[str, ...], *, isolated: bool = True) -> str:
+    """Return the request for a source tree in TOML; pixi's keys are the same, without the one for the isolation."""
     pairs = {key: "true" if value is True else quoted(str(value)) for key, value in tree.given().items()}
-    pairs |= {"extras": _list(extras)} if extras else {}
+    pairs |= ({"extras": _list(extras)} if extras else {}) | ({} if isolated else _APART)
     return f"{{ {', '.join(f'{key} = {value}' for key, value in pairs.items())} }}"
 
 
@@ -134,14 +137,16 @@ def _place(path: Path, home: Path) -> str:
 
 def _wheel(request: WheelRequest, home: Path) -> str:
     if tree := request.tree:
-        return tree_text(replace(tree, path=tree.path and _place(tree.folder, home)), request.extras)
+        tree = replace(tree, path=tree.path and _place(tree.folder, home))
+        return tree_text(tree, request.extras, isolated=request.isolated)
     extras = {"extras": _list(request.extras)} if request.extras else {}
     if file := request.file:
         given = {"url": file.url, "path": file.path and _place(file.file, home), "sha256": file.sha256}
         pairs = {key: quoted(value) for key, value in given.items() if value} | extras
         return f"{{ {', '.join(f'{key} = {value}' for key, value in pairs.items())} }}"
     more = {"index": quoted(request.index)} if request.index else {}
-    return _request(request.version, extras | more | ({"build": "true"} if request.build else {}))
+    more |= ({"build": "true"} if request.build else {}) | ({} if request.isolated else _APART)
+    return _request(request.version, extras | more)
 
 
 def _request(version: Range | CondaRange, more: Mapping[str, str]) -> str:
@@ -219,19 +224,24 @@ def _built_for(*texts: str) -> list[str]:
     return [f"{match[1]}.{match[2]}" for text in texts for match in _BUILT_FOR.finditer(text)]
 
 
-def without_doubles(draft: Draft) -> tuple[Draft, list[str]]:
-    """Return a draft that is valid as a manifest, and a sentence for each change.
+def without_doubles(draft: Draft) -> tuple[Draft, list[str], list[str]]:
+    """Return a draft that is valid as a manifest, its losses, and notes about it.
 
     A manifest has one source for each package, and a Python if it has wheels.
     """
-    lost = []
+    lost, notes = [], []
+    refused = sorted({name for table in draft.dependencies.values() for name in table if name in REFUSED})
+    lost += [f"`{name}`, which {REFUSED[name][0]}: {REFUSED[name][1]}" for name in refused]
+    tables = draft.dependencies.items()
+    held = {on: {name: row for name, row in rows.items() if name not in REFUSED} for on, rows in tables}
+    draft = replace(draft, dependencies=held)
     wheels: dict[str, dict[str, WheelRequest]] = {}
     for platform in draft.platforms:
-        conda = {tool_of(normalize(name)) for name in draft.dependencies.get(platform, {})}
+        conda = _tools(draft, platform)
         asked = draft.wheels.get(platform, {})
         wheels[platform] = {name: request for name, request in asked.items() if tool_of(name) not in conda}
         lost += [
-            f"{tool_of(name)} is requested from conda, so {name} is not requested from the package index on {platform}"
+            f"{name} of the package index on {platform}, since {tool_of(name)} is requested from conda"
             for name in sorted(asked)
             if tool_of(name) in conda
         ]
@@ -243,13 +253,46 @@ def without_doubles(draft: Draft) -> tuple[Draft, list[str]]:
     python = draft.python
     if any(wheels.values()) and not conda_python and not python:
         python = _DEFAULT_PYTHON
-        lost.append(f"the file does not state the Python of its wheels: `python` is set to {python}")
-    return replace(draft, wheels=wheels, features=features, python="" if conda_python else python), lost
+        notes.append(f"the file does not state the Python of its wheels: `python` is set to {python}")
+    return replace(draft, wheels=wheels, features=features, python="" if conda_python else python), lost, notes
+
+
+def _tools(draft: Draft, platform: str) -> set[str]:
+    """Return the tools that the requested conda packages supply; that of conda's ``pytorch`` is ``torch``."""
+    names = draft.dependencies.get(platform, {})
+    return {tool_of(normalize(name)) for name in names} | ({"torch"} if names.keys() & {*_TORCHES} else set())
 
 
 def _not_of_conda(draft: Draft, platform: str, rows: Mapping[str, WheelRequest]) -> dict[str, WheelRequest]:
-    conda = {tool_of(normalize(name)) for name in draft.dependencies.get(platform, {})}
+    conda = _tools(draft, platform)
     return {name: request for name, request in rows.items() if tool_of(name) not in conda}
+
+
+def against_torch(draft: Draft, part: ForeignLock | None) -> tuple[Draft, ForeignLock | None, list[str]]:
+    """Return a draft and its lock, and the packages that are compiled against the target's torch.
+
+    A package whose wheel is in the lock is not compiled. The row of another one is left out, since the lock of another
+    tool has it without the toolkit.
+    """
+    names = {
+        name
+        for tables in (draft.wheels, *draft.features.values())
+        for table in tables.values()
+        for name, request in table.items()
+        if not request.isolated
+    }
+    if part and names:
+        plain = {row.name for rows in part.wheels.values() for row in rows} & names
+        draft = replace(draft, wheels={on: _isolated(rows, plain) for on, rows in draft.wheels.items()})
+        names -= plain
+        trees = {on: tuple(row for row in rows if row.name not in names) for on, rows in part.trees.items()}
+        part = replace(part, trees=trees, left={**part.left, **dict.fromkeys(names, "compiled against torch")})
+    return draft, part, sorted(names)
+
+
+def _isolated(rows: Mapping[str, WheelRequest], names: set[str]) -> dict[str, WheelRequest]:
+    """Return requests of which some are for wheels again."""
+    return {name: replace(one, isolated=True, build=False) if name in names else one for name, one in rows.items()}
 
 
 def without_logins(found: Imported) -> Imported:

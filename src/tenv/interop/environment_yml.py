@@ -7,23 +7,27 @@ the lock (`--requests`: the manifest's requests). An import reads requests, with
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from tenv.core.errors import FormatError, ManifestError
 from tenv.core.names import channel_urls, channel_word
-from tenv.core.versions import CondaRange
+from tenv.core.versions import CondaRange, Range
 from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject, load_yaml, text_of
 from tenv.interop.pip_lines import PipLines
 from tenv.interop.requests import channel_words, conda_request, left_out, words_of
 from tenv.interop.requirements import index_options
-from tenv.locks.lock import Wheel
+from tenv.locks.lock import LockedTree, Wheel
 from tenv.targets.manifest import PLATFORMS, CondaRequest, Manifest, WheelRequest
 from tenv.targets.variable_requests import VariableRequest, reserved
 
-__all__ = ["FORMAT", "read_environment"]
-
 _KEYS = ("name", "channels", "dependencies", "platforms", "variables", "prefix", "category", "pip-repositories")
+_INSTALLERS = ("pip", "uv")
+"""The keys of the lists of wheels; micromamba knows the second one."""
+
 _HEAD = 200
+_SUBDIR = re.compile(rf"(?P<channel>[^\s:\[]+(?:://[^\s:\[]+)?)/(?P<platform>{'|'.join(PLATFORMS)})::")
 _SELECTORS = {
     "linux": ("linux-64", "linux-aarch64"),
     "unix": ("linux-64", "linux-aarch64"),
@@ -43,7 +47,7 @@ def _export(subject: Subject) -> Exported:
     lost = left_out(subject, variables=True)
     requests = [subject.manifest.on(platform).environment for platform in subject.platforms]
     if names := sorted({name for here in requests for name, request in here.items() if request.text is None}):
-        lost.append(f"variables that use others, and additions to lists, are not exported: {', '.join(names)}")
+        lost.append(f"variables that use others, and additions to lists: {', '.join(names)}")
     subject = subject if subject.requests else subject.with_one_python(lost)
     files = {}
     several = len(subject.platforms) > 1
@@ -54,7 +58,8 @@ def _export(subject: Subject) -> Exported:
         lost.append("an environment.yml has no hashes and URLs: another build of a version may be installed")
     if several:
         lost.append("an environment.yml has one platform: one file is written for each platform")
-    return Exported(files, tuple(lost))
+    trees = (tree.name for platform in subject.platforms for tree in subject.trees(platform))
+    return Exported(files, tuple(lost), built=frozenset(trees))
 
 
 def _text(subject: Subject, platform: str) -> str:
@@ -66,6 +71,7 @@ def _text(subject: Subject, platform: str) -> str:
         [_wheel_line(name, request) for name, request in sorted(here.wheels.items())]
         if subject.requests
         else sorted({_wheel(subject, platform, wheel) for wheel in subject.wheels(platform)})
+        + [_tree(subject, platform, tree) for tree in subject.trees(platform)]
     )
     if wheels:
         wheels = [*index_options(subject), *wheels]
@@ -88,6 +94,16 @@ def _text(subject: Subject, platform: str) -> str:
 def _wheel(subject: Subject, platform: str, wheel: Wheel) -> str:
     address = subject.address_of(platform, wheel)
     return f"{wheel.name} @ {address}" if address else f"{wheel.name}=={wheel.version}"
+
+
+def _tree(subject: Subject, platform: str, tree: LockedTree) -> str:
+    """Return the line for a source archive at its version, a repository at its commit, or a folder."""
+    request = subject.manifest.on(platform).wheels.get(tree.name, WheelRequest(Range("*")))
+    if tree.file:
+        return f"{tree.name}=={tree.version}"
+    at: dict[str, Any] = {"rev": tree.commit, "branch": "", "tag": ""} if tree.commit else {}
+    found = replace(tree.request, base=request.tree.base if request.tree else Path(), **at)
+    return _wheel_line(tree.name, replace(request, version=Range("*"), tree=found))
 
 
 def _pinned(subject: Subject, platform: str) -> list[str]:
@@ -116,30 +132,46 @@ def _wheel_line(name: str, request: WheelRequest) -> str:
         return f"{name}{extras} @ {file.address}"
     if tree := request.tree:
         if tree.path:
-            return f"-e {tree.folder}" if tree.editable else f"{name}{extras} @ {tree.folder.as_uri()}"
+            return f"-e {tree.folder}{extras}" if tree.editable else f"{name}{extras} @ {tree.folder.as_uri()}"
         below = f"#subdirectory={tree.subdirectory}" if tree.subdirectory else ""
         revision = tree.rev or tree.branch or tree.tag
         return f"{name}{extras} @ git+{tree.git}{f'@{revision}' if revision else ''}{below}"
     return f"{name}{extras}{request.version.specifiers}"
 
 
+def _variables(source: GivenFile, data: dict[str, Any], lost: list[str]) -> dict[str, VariableRequest]:
+    variables = data.get("variables") or {}
+    if not isinstance(variables, dict):
+        raise ManifestError(f"{source.path}: variables: expected a mapping")
+    given = {str(key): str(value) for key, value in variables.items()}
+    faults = {key: fault for key in given if (fault := reserved(key))}
+    lost += [f"`{key}`, since it {fault}" for key, fault in faults.items()]
+    return {key: VariableRequest.literal(key, value) for key, value in given.items() if key not in faults}
+
+
 def read_environment(source: GivenFile) -> Imported:
     """Read an ``environment.yml``."""
     data = load_yaml(source, ManifestError)
     usual = {"allow-pypi-requests": True}  # of conda-lock
-    lost = [f"`{key}` is not imported" for key, value in data.items() if key not in _KEYS and usual.get(key) != value]
+    lost = [f"`{key}`" for key, value in data.items() if key not in _KEYS and usual.get(key) != value]
     channels = [str(word) for word in _list(source, data, "channels")]
-    platforms = _platforms(source, data, lost)
+    notes: list[str] = []
+    platforms = _platforms(source, data, lost, notes)
     conda: dict[str, dict[str, CondaRequest]] = {platform: {} for platform in platforms}
     selectors = _Selectors(text_of(source, ManifestError), platforms, lost)
     pip: list[str] = []
     for item in _list(source, data, "dependencies"):
         if isinstance(item, str):
-            name, request, rest = _parsed(source, item, conda_request)
-            _add(conda, selectors.where(item), name, request, lost)
+            text, only = _of_subdir(item)
+            name, request, rest = _parsed(source, text, conda_request)
+            where = selectors.where(item)
+            if only and only not in where:
+                lost.append(f"`{item}`, which is for {only} alone (`--platform` adds it)")
+            _add(conda, tuple(on for on in where if only in ("", on)), name, request, lost)
             lost += [f"of `{name}` tenv can't request {rest}"] if rest else []
-        elif isinstance(item, dict) and list(item) == ["pip"]:
-            pip += _pip(source, item["pip"])
+        elif isinstance(item, dict) and item and all(isinstance(key, str) for key in item):
+            pip += [line for key in _INSTALLERS for line in _pip(source, item.get(key, []))]
+            lost += [f"`{key}` of the dependencies is not imported" for key in item if key not in _INSTALLERS]
         else:
             raise ManifestError(f"{source.path}: dependencies: expected a package or a `pip:` list, got {item!r:.100}")
     lines = PipLines(platforms, source.path.parent, lost, _minor(conda))
@@ -149,28 +181,26 @@ def read_environment(source: GivenFile) -> Imported:
         where = selectors.where(line)
         _parsed(source, line, lambda text, where=where: lines.add(text, where, source.path.parent))
     lines.finish()
-    variables = data.get("variables") or {}
-    if not isinstance(variables, dict):
-        raise ManifestError(f"{source.path}: variables: expected a mapping")
-    faults = {str(key): reserved(str(key)) for key in variables}
-    lost += [f"`{key}` is not imported, since it {fault}" for key, fault in faults.items() if fault]
-    environment = {
-        name: VariableRequest.literal(name, str(value))
-        for name, value in ((str(key), value) for key, value in variables.items())
-        if not faults[name]
-    }
     draft = Draft(
         platforms=platforms,
         channels=words_of([word for word in channels if word != "nodefaults"], platforms),
         dependencies=conda,
         wheels={platform: lines.tables.get(platform, {}) for platform in platforms},
         indexes=tuple(lines.indexes),
-        environment=dict.fromkeys(platforms, environment),
+        environment=dict.fromkeys(platforms, _variables(source, data, lost)),
         sdists=tuple(dict.fromkeys(lines.sdists)),
     )
-    lost.append("an environment.yml has no hashes, so no lock is written: `tenv lock` writes one")
+    if not channels and any(conda.values()):
+        notes.append("the file names no channels: conda-forge is used, and conda takes the configured ones")
+    notes.append("an environment.yml has no hashes, so no lock is written: `tenv lock` writes one")
     name = str(data.get("name") or "")
-    return Imported(name, draft, None, tuple(dict.fromkeys(lost)), tuple(dict.fromkeys(lines.notes)))
+    return Imported(name, draft, None, tuple(dict.fromkeys(lost)), tuple(dict.fromkeys([*notes, *lines.notes])))
+
+
+def _of_subdir(item: str) -> tuple[str, str]:
+    """Return a request without the platform of its channel (``conda-forge/linux-64::cupy``), and that platform."""
+    found = _SUBDIR.match(item)
+    return (f"{found['channel']}::{item[found.end() :]}", found["platform"]) if found else (item, "")
 
 
 def _minor(conda: Mapping[str, Mapping[str, CondaRequest]]) -> str:
@@ -187,14 +217,14 @@ def _list(source: GivenFile, data: Mapping[str, Any], key: str) -> list[Any]:
     return value
 
 
-def _platforms(source: GivenFile, data: Mapping[str, Any], lost: list[str]) -> tuple[str, ...]:
+def _platforms(source: GivenFile, data: Mapping[str, Any], lost: list[str], notes: list[str]) -> tuple[str, ...]:
     named = [str(word) for word in _list(source, data, "platforms")]
     if not named:
         found = re.match(r"# \S+ for (\S+)\s", source.raw[:_HEAD].decode(errors="replace"))
         if found and found[1] in PLATFORMS and not source.platforms:  # the first line of tenv's export
             return (found[1],)
         if not source.platforms:
-            lost.append("the file has no platforms: linux-64 is used (`--platform` sets others)")
+            notes.append("the file has no platforms: linux-64 is used (`--platform` sets others)")
         return source.platforms or ("linux-64",)
     taken, left = source.choose(named)
     if left:

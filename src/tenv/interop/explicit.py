@@ -13,12 +13,11 @@ from typing import Any
 from tenv.core.errors import FormatError, LockCorruptError
 from tenv.core.names import CondaFile, Digest, WheelFile, channel_of, channel_word, conda_address
 from tenv.core.untrusted import address_fault, without_login
+from tenv.interop.conda_list import is_conda_list, read_conda_list
 from tenv.interop.interface import Draft, Exported, ForeignLock, Format, GivenFile, Imported, Subject, minor_of, text_of
-from tenv.interop.requests import asked_as, left_out, other_channels, pin, wheel_at
-from tenv.locks.lock import CondaPackage, Wheel
+from tenv.interop.requests import asked_as, left_out, other_channels, pin, sdist_at, wheel_at
+from tenv.locks.lock import CondaPackage, LockedTree, Wheel
 from tenv.targets.manifest import PLATFORMS, WheelRequest
-
-__all__ = ["FORMAT"]
 
 _LINE = re.compile(r"(?P<url>[a-z]+://[^\s#]+)(#(?P<digest>\S+))?")
 _PIP = re.compile(r"#\s*pip\s+(?P<name>\S+)\s*@\s*(?P<url>[^\s#]+)(?:#|\s+--hash=)(?P<digest>\S+)")
@@ -57,6 +56,8 @@ def _pip_lines(subject: Subject, platform: str) -> list[str]:
 
 
 def _read(source: GivenFile) -> Imported:
+    if b"@EXPLICIT" not in source.raw and is_conda_list(source.path.name, source.raw):
+        return read_conda_list(source)
     text = text_of(source, LockCorruptError)
     found = re.search(r"^#\s*platform:\s*(\S+)", text, re.MULTILINE)
     rows = [_row(source, number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if _counts(line)]
@@ -67,18 +68,23 @@ def _read(source: GivenFile) -> Imported:
     others = other_channels({name: place for name, _, place in map(_named, rows)})
     asked = {name: asked_as(name, version, others.get(name, "")) for name, version, _ in map(_named, rows)}
     hashed = all("sha256" in row or "md5" in row for row in rows)
-    lost = ["an explicit list has no requests: all its packages are requested"]
+    notes = ["an explicit list has no requests: all its packages are requested"]
     if not hashed:
-        lost.append("some lines have no hash, so no lock is written: `tenv lock` writes one")
-    wheels = tuple(_wheels(text, next((minor_of(v) for n, v, _ in map(_named, rows) if n == "python"), ""), lost))
+        notes.append("some lines have no hash, so no lock is written: `tenv lock` writes one")
+    lost: list[str] = []
+    files = tuple(_pip(text, next((minor_of(v) for n, v, _ in map(_named, rows) if n == "python"), ""), lost))
+    wheels = tuple(file for file in files if isinstance(file, Wheel))
+    archives = tuple(file for file in files if isinstance(file, LockedTree))
     draft = Draft(
         platforms=(platform,),
         channels=tuple(channel_word(channel) for channel in channels),
         dependencies={platform: asked},
-        wheels={platform: {wheel.name: WheelRequest(pin(wheel.name, wheel.version)) for wheel in wheels}},
+        wheels={platform: {file.name: WheelRequest(pin(file.name, file.version)) for file in files}},
+        sdists=tuple(sorted(archive.name for archive in archives)),
     )
-    part = ForeignLock(channels, {platform: tuple(rows)}, {platform: wheels}) if hashed else None
-    return Imported("", draft, part, tuple(lost))
+    trees, unread = {platform: archives}, frozenset(archive.name for archive in archives)
+    part = ForeignLock(channels, {platform: tuple(rows)}, {platform: wheels}, trees=trees, unread=unread)
+    return Imported("", draft, part if hashed else None, tuple(lost), tuple(notes))
 
 
 def _named(row: dict[str, Any]) -> tuple[str, str, str]:
@@ -87,18 +93,23 @@ def _named(row: dict[str, Any]) -> tuple[str, str, str]:
     return file.name, file.version, channel_of(row["conda"])
 
 
-def _wheels(text: str, minor: str, lost: list[str]) -> Iterator[Wheel]:
+def _pip(text: str, minor: str, lost: list[str]) -> Iterator[Wheel | LockedTree]:
+    """Yield the wheels and the source archives in comments for pip."""
     for line in re.findall(r"^#\s*pip\s.*$", text, re.MULTILINE):
         match = _PIP.fullmatch(line.strip())
-        file = WheelFile.parse(match["url"]) if match else None
-        version = file.version if file else ""
         digest = Digest.read(match["digest"]) if match else None
-        sha256 = digest.value if digest else ""
-        wheel = wheel_at(match["url"], match["name"], version, sha256, None, (minor,)) if match else None
-        if wheel is None or not minor:
-            lost.append(f"a line is not imported, since it is not a wheel with a hash: {line.strip()[:200]}")
+        file = _file(match["url"], match["name"], digest.value, minor) if match and digest and minor else None
+        if file is None:
+            lost.append(f"the line `{line.strip()[:200]}`, since it is no wheel or source archive with a hash")
         else:
-            yield wheel
+            yield file
+
+
+def _file(url: str, name: str, sha256: str, minor: str) -> Wheel | LockedTree | None:
+    found = WheelFile.parse(url)
+    return wheel_at(url, name, found.version if found else "", sha256, None, (minor,)) or sdist_at(
+        url, name, "", sha256, None, (minor,)
+    )
 
 
 def _counts(line: str) -> bool:
@@ -134,6 +145,6 @@ FORMAT = Format(
     name="explicit",
     export=_export,
     read=_read,
-    recognize=lambda _, head: b"@EXPLICIT" in head,
+    recognize=lambda name, head: b"@EXPLICIT" in head or is_conda_list(name, head),
     needs_urls=Subject.has_conda_python,
 )

@@ -1,12 +1,13 @@
 """The formats, in the order in which a file is compared with them."""
 
 import importlib
+import os
+from collections.abc import Collection
+from pathlib import Path
 
 from tenv.core.errors import FormatError
 from tenv.core.toml_reader import nearest
 from tenv.interop.interface import Format, GivenFile
-
-__all__ = ["FORMATS", "find_format", "recognize"]
 
 FORMATS = {
     "pixi": "pixi",
@@ -26,9 +27,19 @@ FORMATS = {
     "devcontainer": "devcontainer",
     "apptainer": "apptainer",
     "github-actions": "github_actions",
+    "modulefile": "modulefile",
+    "squashfs": "squashfs",
+    "slurm": "slurm",
     "schema": "schema",
 }
 """The formats: names on the command line and modules here."""
+
+ONLY_READ = ("uv.lock", "pyproject.toml", "Pipfile", "setup.cfg")
+"""The formats without an export."""
+
+_READ = ("pixi", "conda-lock", "explicit", "environment.yml", "pylock.toml", "requirements.txt", *ONLY_READ)
+ONLY_WRITTEN = tuple(name for name in FORMATS if name not in _READ)
+"""The formats without an import."""
 
 _TOOLS = {
     "conda": "environment.yml",
@@ -48,6 +59,10 @@ _OTHERS = {
     "and `tenv export dockerfile` writes one for a target",
     "devcontainer.json": "a devcontainer.json names an image, not packages: import the file that the image is made "
     "from, and `tenv export devcontainer` writes one for a target",
+    "meta.yaml": "a meta.yaml is the recipe of a conda package: import an environment.yml or a pyproject.toml "
+    "beside it",
+    "recipe.yaml": "a recipe.yaml is the recipe of a conda package: import an environment.yml or a pyproject.toml "
+    "beside it",
     "poetry.lock": "`tenv import pyproject.toml` reads the requests beside it; `poetry export` writes its pins as a "
     "requirements.txt",
     "Pipfile.lock": "`tenv import Pipfile` reads the requests beside it; `pipenv requirements` writes its pins as a "
@@ -61,20 +76,41 @@ _OTHERS = {
 """Files that people pass and that have no requests, each with a sentence about the way to go."""
 
 _HEAD = 4096
+_MOST = 64 * 1024**2
+"""The size of a file that is no request of anybody, such as an image of a disk."""
 
 
-def find_format(name: str) -> Format:
+def find_format(name: str, others: Collection[str] = ()) -> Format:
     """Return a format by its name.
+
+    Args:
+        name: Its name.
+        others: The formats that can't be meant, which no hint names.
 
     Raises:
         FormatError: There is no such format.
     """
     if name not in FORMATS:
-        meant = f"{name} reads `{_TOOLS[name]}`; " if name in _TOOLS else ""
-        hint = (not meant and nearest(name, FORMATS)) or f"{meant}formats: {', '.join(FORMATS)}"
+        known = [one for one in FORMATS if one not in others]
+        meant = f"{name} reads `{_TOOLS[name]}`; " if _TOOLS.get(name) in known else ""
+        hint = (not meant and nearest(name, known)) or f"{meant}formats: {', '.join(known)}"
         raise FormatError(f"unknown format `{name}`", hint=hint)
     found: Format = importlib.import_module(f"tenv.interop.{FORMATS[name]}").FORMAT
     return found
+
+
+def importable(folder: Path) -> list[str]:
+    """Return the names of the files of a folder that an import reads, in the order of the formats."""
+    readers = [find_format(name) for name in _READ]
+    found: list[tuple[int, str]] = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_file() and entry.stat().st_size < _MOST:
+                with Path(entry.path).open("rb") as file:
+                    head = file.read(_HEAD)
+                place = next((n for n, reader in enumerate(readers) if reader.recognize(entry.name, head)), None)
+                found += [] if place is None else [(place, entry.name)]
+    return [name for _, name in sorted(found)]
 
 
 def recognize(source: GivenFile) -> Format:

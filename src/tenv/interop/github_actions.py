@@ -9,8 +9,6 @@ from tenv.core.versions import Version
 from tenv.interop.container_recipe import constraints, own_wheel
 from tenv.interop.interface import Exported, Format, Subject
 
-__all__ = ["FORMAT"]
-
 _FOLDER = ".github/tenv"
 _OLDEST, _USUAL = Version("3.11"), "3.12"
 _ACTIONS = {

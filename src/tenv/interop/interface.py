@@ -6,6 +6,7 @@ of another tool leads to at most one error. Of a file of the user, tenv replaces
 
 import json
 import os
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from pathlib import Path
@@ -27,26 +28,6 @@ from tenv.targets.manifest import PLATFORMS, CondaRequest, Manifest, WheelReques
 from tenv.targets.variable_requests import VariableRequest
 from tenv.targets.wheel_origin import Index
 from tenv.toolchain.discover import Toolchain
-
-__all__ = [
-    "Addition",
-    "Draft",
-    "Exported",
-    "ForeignLock",
-    "Format",
-    "GivenFile",
-    "Imported",
-    "Located",
-    "Site",
-    "Subject",
-    "add_block",
-    "block",
-    "load_yaml",
-    "minor_of",
-    "quoted",
-    "read_source",
-    "text_of",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +117,10 @@ class Subject:
         carried: The target's manifests and its lock, by name, for a format that takes them along.
         base: The image that a container is made from; empty for the one that fits.
         whole: The lock with the files of the target's features; None for the target alone.
+        here: The Python minor of the environment on this machine, for a format that has one Python; empty for none.
         home: The project of the target, relative to the folder of the export, whose files need no copy; empty for a
             target of another place.
+        folder: The folder of the export as it was typed, for a format that prints commands about its files.
     """
 
     manifest: Manifest
@@ -153,6 +136,12 @@ class Subject:
     base: str = ""
     home: str = ""
     whole: Lock | None = None
+    here: str = ""
+    folder: Path = Path()
+
+    def placed(self, name: str = "") -> str:
+        """Return the path of an exported file, quoted for a shell of the folder in which tenv ran."""
+        return shlex.quote(str(self.folder / name))
 
     def with_feature(self, name: str) -> "Subject":
         """Return this for an environment that has a feature, too."""
@@ -167,6 +156,17 @@ class Subject:
         """Return the wheels of a platform, for its Python minor if there is one."""
         minor = self.minor(platform)
         return self.lock.wheels_for(platform, minor) if minor else self.lock.wheels.get(platform, ())
+
+    def trees(self, platform: str) -> tuple[LockedTree, ...]:
+        """Return the source trees and archives of a platform that other tools build, for its Python minor if any."""
+        minor = self.minor(platform)
+        rows = self.lock.trees_for(platform, minor) if minor else self.lock.trees.get(platform, ())
+        return tuple(row for row in rows if row.isolated)
+
+    def folder_of(self, platform: str, tree: LockedTree) -> Path | None:
+        """Return the folder of a source tree; None for another one."""
+        request = with_features(self.manifest).on(platform).wheels.get(tree.name) if tree.path else None
+        return request.tree.folder if request and request.tree else None
 
     def file_of(self, platform: str, wheel: Wheel) -> Path | None:
         """Return the file of a wheel that the manifest requests in a folder; None for another wheel."""
@@ -187,13 +187,15 @@ class Subject:
         return any(package.name == "python" for package in self.lock.conda.get(platform, ()))
 
     def with_one_python(self, lost: list[str]) -> "Subject":
-        """Return this with the wheels of one Python: the newest in the lock if none is set."""
+        """Return this with the wheels of one Python: that of the environment here, or the newest in the lock."""
         minors = {minor for platform in self.platforms for minor in self.lock.python_minors(platform)}
         if self.python or len(minors) < 2 or all(map(self.minor, self.platforms)):  # noqa: PLR2004 (several)
             return self
-        newest = max(minors, key=Version)
-        lost.append(f"the lock has several Pythons; this is for {newest} (`--python` selects another)")
-        return replace(self, python=newest)
+        own = self.here in minors
+        chosen = self.here if own else max(minors, key=Version)
+        named = f"{chosen}, the environment's" if own else chosen
+        lost.append(f"the lock has several Pythons; this is for {named} (`--python` selects another)")
+        return replace(self, python=chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,11 +206,15 @@ class Exported:
         files: The bytes of each file, by name.
         lost: The losses in the format, one sentence each.
         notes: The use of the files and their needs, a line each.
+        write: Writes the only file, whose bytes are too many for memory; None for files with bytes.
+        built: The packages from source trees and archives that the files have.
     """
 
     files: Mapping[str, bytes]
     lost: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    write: Callable[[Path], None] | None = None
+    built: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,6 +372,7 @@ class Format:
         alone: Writes a format that is about no target; None for all others.
         add: Adds an export to an existing file (its name, its bytes, the export's bytes, whether to replace
             differences); None if a file is only ever written whole. Raises ValueError for a file that it can't read.
+        whole: Whether an export that names the environment has files of its own, which are only ever written whole.
     """
 
     name: str
@@ -380,6 +387,7 @@ class Format:
     features: bool = False
     alone: Callable[[], Exported] | None = None
     add: Callable[[str, bytes, bytes, bool], Addition] | None = None
+    whole: bool = False
 
 
 def minor_of(version: str) -> str:

@@ -15,7 +15,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.names import WheelFile, file_at, is_wheel, normalize
 from tenv.core.toml_reader import read_toml
 from tenv.core.untrusted import login_fault, without_login
-from tenv.core.versions import Range
+from tenv.core.versions import Range, Version
 from tenv.interop.requests import WheelLine, add_wheel, holds, wheel_request
 from tenv.targets.manifest import PLATFORMS, WheelRequest
 from tenv.targets.tree_request import TreeRequest, git_line
@@ -24,11 +24,12 @@ from tenv.targets.wheel_origin import FileRequest, Index, index_fault, split_dig
 if TYPE_CHECKING:
     from packaging.markers import Marker
 
-__all__ = ["PipLines", "are_pip_lines", "of_torch", "project_name", "with_version"]
-
 _OPTION = re.compile(r"(--?[A-Za-z][A-Za-z-]*)(?:\s*=\s*|\s+|(?<=^-[a-z]))?(.*)")
 _INDEX, _EXTRA, _LINKS = ("-i", "--index-url", "--pypi-url"), ("--extra-index-url",), ("-f", "--find-links")
 _FILES, _BOUNDS, _EDITABLE = ("-r", "--requirement"), ("-c", "--constraint"), ("-e", "--editable")
+_OF_A_LINE = re.compile(r"(?<=\s)--?[A-Za-z][\w-]*(?:[= ](?!-)(?:\S*\"[^\"]*\"|\S+))?")
+"""The options after a request; pip takes some of them (``--config-settings``), and drops those of a whole file."""
+
 _BUILT = "--no-binary"
 _USUAL = ("--no-binary :none:", "--only-binary :all:", "--no-binary=:none:", "--only-binary=:all:")
 _OF_PIP = ("--require-hashes", "--prefer-binary", "--no-cache-dir", "--no-deps", "--progress-bar")
@@ -37,7 +38,7 @@ _OF_PIP = ("--require-hashes", "--prefer-binary", "--no-cache-dir", "--no-deps",
 _GIT = re.compile(r"git\+(?P<url>[^@#\s]+?(?://git@[^@#\s]+)?)(?:@(?P<rev>[^#\s]+))?(?:#(?P<parts>\S+))?")
 _SETUP_NAME = re.compile(r"""\bname\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 _ADDRESS = re.compile(r"(https?|file):|\w+\+\w+:")
-_PATH = re.compile(r"~?\.{0,2}/|\.{1,2}(\[|$)")
+_PATH = re.compile(r"~?\.{0,2}/|\.{1,2}(\[|$)|[\w.-]+/[^\s@;]*$")
 _FAMILY = ("torch", "torchvision", "torchaudio", "torchtext", "torchdata", "torchao", "pytorch-triton")
 _ARCHIVE = re.compile(
     r"(?:(?P<github>https://github\.com/[^/\s]+/[^/\s]+)/archive/(?:refs/(?:heads|tags)/)?(?P<rev>[^#?\s]+?)"
@@ -58,6 +59,12 @@ def of_torch(url: str) -> str:
     """Return the name for an index of PyTorch, such as ``pytorch-cu121``; empty for another index."""
     found = _TORCH_INDEX.fullmatch(url)
     return f"pytorch-{found['name']}" if found else ""
+
+
+def repository_of(address: str) -> tuple[str, str, str] | None:
+    """Return the git repository, the revision and the rest of an address of a forge's archive; None for another."""
+    match = _ARCHIVE.fullmatch(address)
+    return (match["github"] or match["gitlab"], match["rev"] or match["ref"], match["rest"] or "") if match else None
 
 
 def are_pip_lines(head: bytes) -> bool:
@@ -147,6 +154,9 @@ class PipLines:
             ValueError: It is not valid.
         """
         words = re.sub(r"\s--hash[= ]\S+", "", line).strip()
+        if not words.startswith("-") and (options := _OF_A_LINE.findall(words)):
+            self.lost += [f"pip's option `{option}` of `{words.split()[0][:100]}`" for option in options]
+            words = _OF_A_LINE.sub("", words).strip()
         if not words:
             return
         if words.startswith("-"):
@@ -164,11 +174,12 @@ class PipLines:
             table, certain = tables.setdefault(platform, {}), found.name not in self._unsure
             add_wheel(table, found.name, found.request, self.lost, together=certain)
 
-    def narrowed(self, notes: list[str]) -> str:
+    def narrowed(self, notes: list[str], *, oldest: bool = False) -> str:
         """Return the range of the newest Pythons for which the lines of a package ask for one version.
 
         Args:
             notes: Receives a note about the range.
+            oldest: Whether the oldest Pythons are wanted, since the file was made with the oldest one.
 
         Returns:
             The range; empty if it is that of all Pythons.
@@ -181,10 +192,11 @@ class PipLines:
         }
         lines = [(row.marker, platform) for rows in several.values() for row in rows for platform in self.platforms]
         answers = {minor: [holds(marker, platform, minor) for marker, platform in lines] for minor in self.minors}
-        kept = list(takewhile(lambda minor: answers[minor] == answers[self.minors[-1]], reversed(self.minors)))
+        first, *others = self.minors if oldest else self.minors[::-1]
+        kept = sorted([first, *takewhile(lambda minor: answers[minor] == answers[first], others)], key=Version)
         if self.minor or len(kept) == len(self.minors):
             return ""
-        found = f">={kept[-1]},<3.{int(kept[0].partition('.')[2]) + 1}"
+        found = f">={kept[0]},<3.{int(kept[-1].partition('.')[2]) + 1}"
         notes.append(f"`python` is set to {found}: the versions of {', '.join(sorted(several))} differ by Python")
         return found
 
@@ -244,11 +256,11 @@ class PipLines:
     def _of_repository(self, request: str) -> str:
         """Return the line for the git repository whose archive a line names; any other line as it is."""
         head, _, place = request.rpartition(" ")
-        if not (match := _ARCHIVE.fullmatch(place)):
+        if not (found := repository_of(place)):
             return request
-        repository, revision = match["github"] or match["gitlab"], match["rev"] or match["ref"]
+        repository, revision, rest = found
         self.notes.append(f"`{place}` is requested as the git repository, at {revision}")
-        rest = match["rest"] if (match["rest"] or "").startswith(("#egg=", "#subdirectory=")) else ""
+        rest = rest if rest.startswith(("#egg=", "#subdirectory=")) else ""
         return f"{head} git+{repository}@{revision}{rest}".strip()
 
     def _put(self, platforms: Iterable[str], name: str, request: WheelRequest) -> None:
@@ -296,6 +308,7 @@ class PipLines:
     def _source(self, text: str, platforms: Iterable[str], home: Path, *, editable: bool = False) -> None:
         """Add a request with an address or a path."""
         name, extras, place = _named(text)
+        place = re.sub(r"^file:(?!/)", "", place)  # a path below the folder, as Rye writes it
         if place.startswith("git+"):
             self._git(name, extras, place, platforms, text)
         elif _ADDRESS.match(place):
@@ -349,6 +362,8 @@ class PipLines:
         elif own := project_name(home / path) or name:
             tree = TreeRequest(path=path, editable=editable, base=home)
             self._put(platforms, own, WheelRequest(Range("*"), extras, tree))
+        elif not (home / path).exists():
+            self.lost.append(f"`{place}`, a folder that is not there, as of a submodule")
         else:
             self.lost.append(f"`{place}`, a folder whose project has no name in its files")
 

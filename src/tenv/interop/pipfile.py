@@ -14,8 +14,6 @@ from tenv.interop.poetry import source_line
 from tenv.interop.pyproject import read_project
 from tenv.interop.typed_values import table_of, valid
 
-__all__ = ["FORMAT"]
-
 _TABLES = {"packages": "", "dev-packages": "dev"}
 _NO_CATEGORIES = ("source", "requires", "scripts", "pipenv", *_TABLES)
 _PLACES = ("git", "path", "file", "subdirectory", "index")

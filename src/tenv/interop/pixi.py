@@ -29,8 +29,16 @@ from tenv.interop.interface import (
     load_yaml,
     minor_of,
 )
-from tenv.interop.pixi_satisfaction import age_faults, host_faults, index_faults, places_of, virtual_of
-from tenv.interop.pixi_text import render_workspace, workspace_indexes
+from tenv.interop.pixi_text import (
+    age_faults,
+    compiled_packages,
+    host_faults,
+    index_faults,
+    places_of,
+    render_workspace,
+    virtual_of,
+    workspace_indexes,
+)
 from tenv.interop.pixi_workspace import Workspace, read_workspace
 from tenv.interop.requests import (
     asked_wheels,
@@ -48,9 +56,6 @@ from tenv.locks.lock import LockedTree, Wheel
 from tenv.rattler_api.lockfile import to_current
 from tenv.targets.manifest import CondaRequest, Manifest, WheelRequest, with_features
 from tenv.targets.tree_request import TreeRequest, git_fault
-
-__all__ = ["FORMAT", "conda_rows", "lock_text", "virtual_packages"]
-
 
 _DIRECT = "direct+"
 """How the address of a wheel begins in a lock that is no wheel of an index."""
@@ -125,6 +130,7 @@ def _key(row: Mapping[str, Any]) -> tuple[str, str]:
 
 def _export(subject: Subject) -> Exported:
     lost = left_out(subject, variables=True, host=True)
+    lost += [f"{key}" for keys in compiled_packages(subject).values() for key in keys]
     options = _own(subject)["environments"].get(subject.lock.target, {}).get("options", {})
     files = {"pixi.toml": render_workspace(subject, channel_words(subject), virtual_packages, options).encode()}
     if not subject.has_conda_python():
@@ -212,14 +218,16 @@ def _read_workspace(source: GivenFile) -> Imported:
     if found is None or not found.head:
         raise FormatError(f"{source.path}: is not a pixi.toml: it has no [workspace]")
     environment = source.environment or "default"
-    lost = []
+    lost: list[str] = []
+    notes = []
     if others := [name for name in found.environments() if name != environment]:
-        lost.append(f"a target is one environment: `{environment}` is imported, {', '.join(others)} are not")
+        notes.append(f"a target is one environment: `{environment}` is imported, {', '.join(others)} are not")
     draft = found.draft(source, environment, lost)
     beside = source.path.with_name("pixi.lock")
     also = f"`tenv import {beside}` imports its lock, too" if beside.is_file() else "`tenv lock` writes one"
-    lost.append(f"a pixi.toml has no hashes, so no lock is written: {also}")
-    return Imported(_name(found, environment), draft, None, tuple(dict.fromkeys(lost)))
+    notes.append(f"a pixi.toml has no hashes, so no lock is written: {also}")
+    notes += found.task_notes(environment)
+    return Imported(_name(found, environment), draft, None, tuple(dict.fromkeys(lost)), tuple(notes))
 
 
 def _name(workspace: Workspace | None, environment: str) -> str:
@@ -237,18 +245,19 @@ def _read_lock(source: GivenFile) -> Imported:
     data = load_yaml(GivenFile(source.path, text.encode()), LockCorruptError)
     name = _environment(source, data)
     environment = data["environments"][name]
-    lost = _others(data, name)
+    lost: list[str] = []
+    notes = _others(data, name)
     names = ("pixi.toml", "pyproject.toml")
     workspace = next(filter(None, (read_workspace(source.path.with_name(name)) for name in names)), None)
     if workspace and name not in workspace.environments():  # it has changed since
-        lost.append(f"{workspace.path.name} has no environment `{name}`: the requests come from the lock alone")
+        notes.append(f"{workspace.path.name} has no environment `{name}`: the requests come from the lock alone")
         workspace = None
     places = places_of(workspace, name, _platforms(source, data, environment, lost), source, lost)
     part = _part(data, environment, places, lost, source.path.parent)
     part = replace(part, origins=_origins(written, part))
     asked = workspace.draft(source, name, lost, places) if workspace else None
     draft = asked or _derive(data, environment, places, part)
-    notes: list[str] = []
+    notes += workspace.task_notes(name) if workspace else []
     if workspace:
         faults = [*host_faults(draft, places), *age_faults(workspace, part), *index_faults(draft, part, environment)]
         part = replace(part, faults=tuple(dict.fromkeys(faults)))
@@ -283,7 +292,7 @@ def _platforms(
             plain = entry["name"] == subdir
             if subdir in entries:
                 other = entries[subdir] if plain else entry
-                lost.append(f"a target has one lock for {subdir}: that of `{other['name']}` is not imported")
+                lost.append(f"the lock of `{other['name']}`, since a target has one for {subdir}")
             if plain or subdir not in entries:
                 entries[subdir] = entry
     hint = f"its environments: {', '.join(data['environments'])} (`--environment` selects one)"

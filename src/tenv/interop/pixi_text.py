@@ -1,21 +1,25 @@
-"""The text of a ``pixi.toml``.
+"""The text of a ``pixi.toml``, and whether a ``pixi.lock`` is for the workspace beside it.
 
-Source: pixi's reference, https://pixi.prefix.dev/latest/reference/pixi_manifest/.
+`tenv.locks.satisfaction` compares the packages with the requests. Here is what only pixi's own files have: platforms,
+their hosts, the indexes of wheels. Sources: pixi's reference, https://pixi.prefix.dev/latest/reference/pixi_manifest/,
+and its module ``satisfiability``, whose test files are the cases of tests/interop/pixi_cases.toml.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tenv.core.versions import Range
+from tenv.core.errors import LockStaleError
+from tenv.core.names import file_at
+from tenv.core.versions import Range, same_release
 from tenv.interop.drafts import tree_text
-from tenv.interop.interface import Subject, quoted
+from tenv.interop.interface import Draft, ForeignLock, GivenFile, Subject, quoted
+from tenv.interop.pixi_workspace import Workspace
 from tenv.interop.requests import split
 from tenv.targets.manifest import CondaRequest, Manifest, WheelRequest, with_features
 from tenv.targets.variable_requests import Action, separator_of
-
-__all__ = ["render_workspace", "workspace_indexes"]
 
 
 def render_workspace(
@@ -143,6 +147,17 @@ def workspace_indexes(subject: Subject) -> tuple[tuple[str, ...], tuple[str, ...
     return tuple(dict.fromkeys((*(main or in_use[:1]), *extra, *in_use[1:]))), links
 
 
+def compiled_packages(subject: Subject) -> dict[str, list[str]]:
+    """Return the packages that are compiled against the target's torch, each with its keys that pixi lacks."""
+    whole, found = with_features(subject.manifest), dict[str, list[str]]()
+    for platform in subject.platforms:
+        for name, request in whole.on(platform).wheels.items():
+            if not request.isolated:
+                given = (("requires", request.requires is not None), ("cxx", request.cxx), ("archs", request.archs))
+                found[name] = [f"`{key}` of {name}" for key, value in given if value]
+    return dict(sorted(found.items()))
+
+
 def _pypi_options(subject: Subject, options: Mapping[str, Any]) -> list[str]:
     rows, (indexes, links) = {}, workspace_indexes(subject)
     if indexes:
@@ -151,6 +166,8 @@ def _pypi_options(subject: Subject, options: Mapping[str, Any]) -> list[str]:
         rows["extra-index-urls"] = f"[{', '.join(map(quoted, indexes[1:]))}]"
     if links:
         rows["find-links"] = f"[{', '.join(f'{{ url = {quoted(link)} }}' for link in links)}]"
+    if compiled := compiled_packages(subject):
+        rows["no-build-isolation"] = f"[{', '.join(map(quoted, compiled))}]"
     if mode := options.get("pypi-prerelease-mode"):
         rows["prerelease-mode"] = quoted(str(mode))
     return _section("pypi-options", rows)
@@ -195,3 +212,83 @@ def _pep440(version: Range) -> str:
     """Return a range in PEP 440 form, in its written order."""
     clauses = [clause for clause in str(version).replace(" ", "").split(",") if clause not in ("", "*")]
     return ",".join(re.sub(r"^=?(?=[0-9])", "==", clause) for clause in clauses) or "*"
+
+
+def places_of(
+    workspace: Workspace | None,
+    name: str,
+    places: dict[str, Mapping[str, Any]],
+    source: GivenFile,
+    lost: list[str],
+) -> dict[str, Mapping[str, Any]]:
+    """Return the platforms of a lock that its workspace has, too; those of one of them alone are lost.
+
+    Raises:
+        LockStaleError: There is none.
+    """
+    wanted = workspace.places(name, places) if workspace else {}
+    if workspace is None or not wanted:
+        return places
+    file = workspace.path.name
+    if gone := [platform for platform in places if platform not in wanted]:
+        lost.append(f"skipped platforms: {', '.join(gone)}, which {file} does not have")
+    if new := [platform for platform in wanted if platform not in places and platform in source.choose(wanted)[0]]:
+        lost.append(f"platforms of {file} without packages in the lock: {', '.join(new)}")
+    if kept := {platform: entry for platform, entry in places.items() if platform in wanted}:
+        return kept
+    raise LockStaleError(
+        f"{source.path}: is for {', '.join(places)}, and {file} is for {', '.join(wanted)}",
+        hint="`pixi lock` updates it",
+    )
+
+
+def host_faults(draft: Draft, places: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield how the host of a workspace differs from the host that its lock was made for; older locks have none."""
+    for platform, entry in places.items():
+        made = virtual_of({platform: entry})
+        for key, wanted in (("cuda", draft.cuda), ("glibc", draft.glibc)):
+            had = made.get(f"__{key}", "")
+            if wanted and had and not same_release(wanted, had):
+                yield f"{platform}: its platforms declare {key} {wanted}, the lock was made for {had}"
+
+
+def age_faults(workspace: Workspace, part: ForeignLock) -> Iterator[str]:
+    """Yield the conda packages of a lock that are newer than the day or the moment of ``exclude-newer``."""
+    try:
+        limit = datetime.fromisoformat(text := str(workspace.head.get("exclude-newer", "")))
+    except ValueError:  # none, or a span such as `7d`
+        return
+    if "T" not in text:
+        limit += timedelta(days=1)
+    limit = limit if limit.tzinfo else limit.replace(tzinfo=UTC)
+    rows = {str(row["conda"]): row.get("timestamp") for rows in part.conda.values() for row in rows}
+    for url, made in rows.items():
+        if isinstance(made, int) and made > limit.timestamp() * 1000:
+            yield f"{file_at(url)} is newer than `exclude-newer` = {text}"
+
+
+def index_faults(draft: Draft, part: ForeignLock, environment: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the requested wheels that are locked from another index than their request names.
+
+    Only locks of version 7 have the index of a wheel. A request without an index takes it from those of the
+    environment; a package that only others require may be from any index. Source: pixi's module ``satisfiability``.
+    """
+    known = [*environment.get("indexes", ()), *(row.get("url", "") for row in environment.get("find-links", ()))]
+    named = {index.key: index.address for index in draft.indexes}
+    for platform, rows in part.wheels.items():
+        origins = {wheel.name: part.origins.get(wheel.sha256, "") for wheel in rows}
+        for name, request in draft.wheels.get(platform, {}).items():
+            had = origins.get(name, "")
+            wanted = [named.get(request.index, request.index)] if request.index else known
+            if had and wanted and not (request.tree or request.file) and had not in (row.rstrip("/") for row in wanted):
+                yield f"{platform}: {name} is locked from {had}, the manifest requests {' or '.join(wanted)}"
+
+
+def virtual_of(places: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return the virtual packages that a lock was made for, by name, as its platforms have them."""
+    found: dict[str, str] = {}
+    for entry in places.values():
+        for word in entry.get("virtual-packages") or []:
+            name, _, version = str(word).partition("=")
+            found.setdefault(name, version.partition("=")[0])
+    return found

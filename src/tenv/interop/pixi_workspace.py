@@ -17,14 +17,12 @@ from tenv.core.untrusted import without_login
 from tenv.core.versions import Range
 from tenv.interop.interface import Draft, GivenFile
 from tenv.interop.pip_lines import PipLines
-from tenv.interop.requests import conda_request, wheel_request, words_of
+from tenv.interop.requests import compile_against_torch, conda_request, wheel_request, words_of
 from tenv.interop.typed_values import rows_of, strings_of, table_of, valid
 from tenv.targets.manifest import CondaRequest, WheelRequest
 from tenv.targets.tree_request import TREE_KEYS, read_tree
 from tenv.targets.variable_requests import Action, VariableRequest, is_list, reserved, separator_of
 from tenv.targets.wheel_origin import Index, is_wheel_file, read_file_request, read_indexes
-
-__all__ = ["Workspace", "read_workspace"]
 
 _TABLES = ("dependencies", "host-dependencies", "build-dependencies")
 """The tables of packages that pixi installs; the last two are an older form."""
@@ -33,7 +31,16 @@ _READ = (
     *_TABLES,
     *("activation", "channels", "platforms", "pypi-dependencies", "pypi-options", "system-requirements", "target"),
 )
-_SETTINGS = ("channel-priority", "solve-strategy", "exclude-newer")
+_TASKS = 8
+"""The number of tasks that a note names."""
+
+_APART = "no-build-isolation"
+_NO_MEANING = (
+    *("authors", "build-variants", "build-variants-files", "channels", "description", "documentation", "homepage"),
+    *("license", "license-file", "name", "platforms", "preview", "pypi-options", "readme", "repository"),
+    *("requires-pixi", "version"),
+)
+"""The keys of `[workspace]` that are read, or decide about no package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +92,15 @@ class Workspace:
         """Return the names of its environments."""
         return list(dict.fromkeys(["default", *self._environments()]))
 
+    def task_notes(self, environment: str) -> list[str]:
+        """Return a note about the tasks of an environment, or nothing: a target has none."""
+        with valid(self.path, "pixi.toml"):
+            parts = self._parts(environment)
+            tables = [*parts, *(row for part in parts for row in table_of(part, "target").values())]
+            names = sorted({name for table in tables for name in table_of(table, "tasks")})
+        more = f" and {len(names) - _TASKS} others" if len(names) > _TASKS else ""
+        return [f"tasks, which a target does not have: {', '.join(names[:_TASKS])}{more}"] if names else []
+
     def _environments(self) -> Mapping[str, Any]:
         found = self.data.get("environments") or {}
         if not isinstance(found, Mapping):
@@ -112,7 +128,8 @@ class Workspace:
         places = self._places(parts, locked or {})
         hint = f"its environments: {', '.join(self.environments())} (`--environment` selects one)"
         platforms = tuple(locked) if locked else source.take(places, lost, hint)
-        lost += [f"`{key}` is not imported" for key in _SETTINGS if key in self.head]
+        lost += [f"`{key}`" for key in self.head if key not in _NO_MEANING]
+        lost += self._others(parts, places, platforms)
         channels = [row for part in parts for row in part.get("channels") or []] + list(self.head["channels"])
         conda: dict[str, dict[str, CondaRequest]] = {}
         wheels: dict[str, dict[str, WheelRequest]] = {}
@@ -127,9 +144,10 @@ class Workspace:
                 _wheels([table.get("pypi-dependencies") or {} for table in tables], platform, self.path.parent, lost)
             )
             variables[platform] = dict(_variables(tables, lost))
+            _compile(wheels[platform], [*parts, self.head], lost)
         left = sorted({key for part in parts for key in part if key not in (*_READ, "tasks")} - set(_OF_THE_FILE))
         if left:
-            lost.append(f"of {self.path.name} are not imported: {', '.join(left)}")
+            lost.append(f"of {self.path.name}: {', '.join(left)}")
         declared = self._declared(parts, {name: places[name] for name in platforms if name in places})
         return Draft(
             platforms=platforms,
@@ -162,13 +180,7 @@ class Workspace:
         A feature names a platform, or all platforms of a conda name. Of several of one conda name, the one that the
         lock is for counts, and without a lock the plain one.
         """
-        names: dict[str, Mapping[str, Any]] = {}
-        for row in self.head.get("platforms") or []:
-            entry = row if isinstance(row, Mapping) else {"platform": str(row)}
-            names[_platform_name(entry)] = entry
-        for part in parts:
-            if part is not self.data and (listed := part.get("platforms")):
-                names = {name: row for name, row in names.items() if {name, str(row["platform"])} & set(listed)}
+        names = self._named_places(parts)
         found: dict[str, Mapping[str, Any]] = {}
         for place in dict.fromkeys(str(entry["platform"]) for entry in names.values()):
             rows = {name: entry for name, entry in names.items() if entry["platform"] == place}
@@ -177,6 +189,27 @@ class Workspace:
             best = [name for name in (str(locked.get(place, {}).get("name", "")), *fits, place) if name in rows]
             found[place] = rows[best[0]] if best else next(iter(rows.values()))
         return found
+
+    def _named_places(self, parts: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+        """Return the entries of the platforms that all features support, by their own names."""
+        names: dict[str, Mapping[str, Any]] = {}
+        for row in self.head.get("platforms") or []:
+            entry = row if isinstance(row, Mapping) else {"platform": str(row)}
+            names[_platform_name(entry)] = entry
+        for part in parts:
+            if part is not self.data and (listed := part.get("platforms")):
+                names = {name: row for name, row in names.items() if {name, str(row["platform"])} & set(listed)}
+        return names
+
+    def _others(
+        self, parts: Iterable[Mapping[str, Any]], places: Mapping[str, Mapping[str, Any]], platforms: tuple[str, ...]
+    ) -> Iterator[str]:
+        """Yield the losses of the entries of a platform beside the one that is imported."""
+        for name, entry in self._named_places(parts).items():
+            taken = places.get(place := str(entry["platform"]))
+            if taken is not None and _platform_name(taken) != name and place in platforms:
+                asked = f", which asks for CUDA {_cuda(entry)}" if entry.get("cuda") else ""
+                yield f"the platform `{name}`{asked}, since `{_platform_name(taken)}` is imported"
 
     def _declared(self, parts: list[Mapping[str, Any]], places: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
         """Return the declared virtual packages, in the current or the previous form."""
@@ -280,7 +313,7 @@ def _tables(part: Mapping[str, Any], platform: str) -> Iterator[Mapping[str, Any
 def _conda(tables: Iterable[Mapping[str, Any]], lost: list[str]) -> Iterator[tuple[str, CondaRequest]]:
     for name, value, text in _lines(tables, _conda_line):
         if not text:
-            lost.append(f"`{name}` has a request that tenv can't express: {value}")
+            lost.append(f"the request for `{name}`, which tenv can't express: {value}")
             continue
         found, request, rest = conda_request(text)
         if rest:
@@ -305,7 +338,7 @@ def _wheels(
             lost.append(f"`{name}`, since there is no `{value['path']}`")
             continue
         if not text:
-            lost.append(f"`{name}` has a request that tenv can't express: {value}")
+            lost.append(f"the request for `{name}`, which tenv can't express: {value}")
             continue
         found = wheel_request(text)
         index = str(value.get("index") or "") if isinstance(value, Mapping) else ""
@@ -339,8 +372,17 @@ def _indexes(parts: Iterable[Mapping[str, Any]], path: Path, lost: list[str]) ->
         given = {key: options[key] for key in ("index-url", "extra-index-urls", "find-links") if key in options}
         rows = read_indexes(Table({"pypi-options": given}, file=str(path)))
         found |= {index.key: replace(index, base=path.parent) for index in rows if index.key not in found}
-        lost += [f"`pypi-options.{key}` = {value}" for key, value in options.items() if key not in given]
+        more = {key: value for key, value in options.items() if key not in given and (key != _APART or value is True)}
+        lost += [f"`pypi-options.{key}` = {value}" for key, value in more.items()]
     return tuple(found.values())
+
+
+def _compile(table: dict[str, WheelRequest], parts: Iterable[Mapping[str, Any]], lost: list[str]) -> None:
+    """Request the packages that pixi builds in the environment itself as compiled against the target's torch."""
+    options = [row for part in parts if (row := table_of(part, "pypi-options")).get(_APART) is not True]
+    names = [normalize(name) for row in options for name in strings_of(row, _APART)]
+    if left := sorted(compile_against_torch(table, names)):
+        lost.append(f"`{_APART}` of {', '.join(left)}: a folder with `editable` is built apart")
 
 
 def _tree(name: str, value: Mapping[str, Any], home: Path) -> WheelRequest | None:
@@ -385,14 +427,14 @@ def _variables(tables: Iterable[Mapping[str, Any]], lost: list[str]) -> Iterator
     for table in tables:
         activation = table.get("activation") or {}
         if activation.get("scripts"):
-            lost.append(f"activation scripts are not imported: {', '.join(map(str, activation['scripts']))}")
+            lost.append(f"activation scripts: {', '.join(map(str, activation['scripts']))}")
         for name, value in (activation.get("env") or {}).items():
             if fault := reserved(str(name)):
-                lost.append(f"`{name}` is not imported, since it {fault}")
+                lost.append(f"`{name}`, since it {fault}")
                 continue
             request = _variable(str(name), str(value))
             if request is None:
-                lost.append(f"`{name}` is not imported, since only a shell can evaluate it: {value}")
+                lost.append(f"`{name}`, since only a shell can evaluate it: {value}")
             else:
                 yield str(name), request
 

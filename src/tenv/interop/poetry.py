@@ -12,8 +12,6 @@ from tenv.core.dataclass import dataclass
 from tenv.core.names import normalize
 from tenv.interop.typed_values import rows_of, strings_of, table_of
 
-__all__ = ["pep440", "source_line", "with_poetry"]
-
 _PYTHON = "python"
 _ANY_OF = re.compile(r"\|\|?")
 _CLAUSE = re.compile(r"(?P<sign>\^|~=|~|>=|<=|==|!=|<|>|=)?\s*(?P<version>[^\s,<>=!^~]+)")
@@ -129,6 +127,8 @@ def with_poetry(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[str]]:
         }
         if free := sorted(optional - named_by):
             reader.lost.append(f"optional, and in no extra: {', '.join(free)}")
+        if unknown := sorted({name for name in named_by if name not in own}):
+            reader.lost.append(f"of extras, packages that `dependencies` does not have: {', '.join(unknown)}")
         extras = {
             extra: [line for name in names for line in own.get(normalize(re.split(r"[\s\[]", str(name))[0]), [])]
             for extra, names in _extras(poetry).items()

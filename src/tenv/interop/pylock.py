@@ -14,7 +14,7 @@ from tenv.core.untrusted import place_fault
 from tenv.core.versions import Range
 from tenv.core.wheel_platforms import evaluated, marker_values
 from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject, text_of
-from tenv.interop.pip_lines import are_pip_lines, of_torch, project_name
+from tenv.interop.pip_lines import are_pip_lines, of_torch, project_name, repository_of
 from tenv.interop.pyproject import bounded_python, python_of
 from tenv.interop.requests import (
     PLATFORM_MARKERS,
@@ -23,11 +23,12 @@ from tenv.interop.requests import (
     left_out,
     minors_of_range,
     platforms_of,
+    python_within,
     sdist_at,
     with_glibc,
     with_trees,
 )
-from tenv.interop.requirements import marker_of, minors_of, releases
+from tenv.interop.requirements import built_rows, marker_of, minors_of, releases
 from tenv.interop.uv_lock import Offered, take_files
 from tenv.locks.lock import LockedTree, Wheel
 from tenv.targets.manifest import WheelRequest
@@ -36,36 +37,39 @@ from tenv.targets.wheel_origin import FileRequest, Index
 
 if TYPE_CHECKING:
     from packaging.pylock import Package
-
-__all__ = ["FORMAT"]
+    from packaging.specifiers import SpecifierSet
 
 
 def _export(subject: Subject) -> Exported:
     import tomlkit  # late: 22 ms
     from packaging.markers import Marker
     from packaging.pylock import Pylock
-    from packaging.specifiers import SpecifierSet  # late: 15 ms
     from packaging.version import Version  # late: 11 ms
 
     found, every = releases(subject, "pylock.toml"), minors_of(subject)
     lost = left_out(subject, conda=False)
+    trees = {
+        name: _tree_package(subject, every, rows) for name, rows in built_rows(subject).items() if not rows[0][1].file
+    }
+    if folders := [name for name, package in trees.items() if package.directory]:
+        lost.append(f"folders are not copied, and stand as paths of this machine: {', '.join(folders)}")
     pylock = Pylock(
         lock_version=Version("1.0"),
         environments=[Marker(PLATFORM_MARKERS[name]) for name in subject.platforms if subject.wheels(name)],
-        requires_python=SpecifierSet(_pythons(subject)),
+        requires_python=_pythons(subject),
         created_by=f"tenv {__version__}",
-        packages=[_package(subject, every, name, version, rows) for (name, version), rows in found.items()],
+        packages=[*(_package(subject, every, *key, rows) for key, rows in found.items()), *trees.values()],
     )
     text = tomlkit.dumps(_plain(pylock.to_dict()))
-    return Exported({"pylock.toml": text.encode()}, tuple(lost))
+    return Exported({"pylock.toml": text.encode()}, tuple(lost), built=frozenset(trees))
 
 
-def _pythons(subject: Subject) -> str:
+def _pythons(subject: Subject) -> "SpecifierSet":
     """Return the Pythons of the wheels; empty if they differ between platforms."""
     minors = {subject.minor(platform) for platform in subject.platforms}
     if minor := minors.pop() if len(minors) == 1 else "":
-        return f"=={minor}.*"
-    return str(subject.manifest.python or "")
+        return Range(f"{minor}.*").specifiers
+    return (subject.manifest.python or Range("*")).specifiers
 
 
 def _plain(value: Any) -> Any:
@@ -100,6 +104,27 @@ def _package(
     )
 
 
+def _tree_package(subject: Subject, every: Mapping[str, set[str]], rows: Sequence[tuple[str, LockedTree]]) -> "Package":
+    """Return the package of a git repository or of a folder."""
+    from packaging.markers import Marker
+    from packaging.pylock import Package, PackageDirectory, PackageVcs
+    from packaging.utils import canonicalize_name
+    from packaging.version import Version  # late: 11 ms
+
+    platform, tree = rows[0]
+    marker, folder = marker_of(every, rows), subject.folder_of(platform, tree)
+    below = tree.subdirectory or None
+    asked = tree.rev or tree.branch or tree.tag or None
+    vcs = PackageVcs(type="git", url=tree.git, requested_revision=asked, commit_id=tree.commit, subdirectory=below)
+    return Package(
+        name=canonicalize_name(tree.name),
+        version=None if tree.dynamic else Version(tree.version),
+        marker=Marker(marker) if marker else None,
+        vcs=None if folder else vcs,
+        directory=PackageDirectory(path=folder.as_posix(), editable=tree.editable) if folder else None,
+    )
+
+
 def _read(source: GivenFile) -> Imported:
     from packaging.pylock import Pylock, PylockUnsupportedVersionError, PylockValidationError
 
@@ -125,13 +150,14 @@ def _read(source: GivenFile) -> Imported:
     packages = [package for package in pylock.packages if not _is_own(package)]
     if own := [str(package.name) for package in pylock.packages if _is_own(package)]:
         notes.append(f"{', '.join(own)} itself is no request: `tenv add --editable .` adds it")
-    accepted, home = str(pylock.requires_python or ""), source.path.parent
-    every = minors_of_range(bounded_python(accepted, []))
+    accepted, home = bounded_python(str(pylock.requires_python or ""), []), source.path.parent
+    accepted = python_within(accepted, list(pylock.environments or []), platforms)
+    every = minors_of_range(accepted)
     taken = take_files({minor: _offered(packages, platforms, minor, home) for minor in every})
     minors = taken.minors
     python = python_of(minors, accepted, notes)
     indexes = _indexes(pylock.packages)
-    requests = [(package, _request(source, package, indexes, lost)) for package in packages]
+    requests = [(package, _request(source, package, indexes, lost, notes)) for package in packages]
     rows = [(package, request) for package, request in requests if request and package.name not in needed]
     asked = _asked(rows, platforms, minors or every, lost, notes)
     part = taken.part if minors else None
@@ -181,7 +207,7 @@ def _indexes(packages: "Sequence[Package]") -> dict[str, Index]:
 
 
 def _request(
-    source: GivenFile, package: "Package", indexes: Mapping[str, Index], lost: list[str]
+    source: GivenFile, package: "Package", indexes: Mapping[str, Index], lost: list[str], notes: list[str]
 ) -> WheelRequest | None:
     """Return the request for a package; None for one that a manifest can't have."""
     home = source.path.parent
@@ -196,10 +222,13 @@ def _request(
             return WheelRequest(Range("*"), tree=tree)
     elif (archive := package.archive) and archive.url and WheelFile.parse(file_at(archive.url)):
         return WheelRequest(Range("*"), file=FileRequest(url=archive.url, sha256=archive.hashes.get("sha256", "")))
+    elif archive and (found := repository_of(archive.url or "")):
+        notes.append(f"`{archive.url}` is requested as the git repository, at {found[1]}")
+        return WheelRequest(Range("*"), tree=TreeRequest(git=found[0], rev=found[1]))
     elif package.version is not None and not (package.directory or package.archive):
         index = indexes.get(str(package.index or "").rstrip("/"))
         return WheelRequest(_exact(str(package.version)), index=index.name if index else "")
-    lost.append(f"{package.name} is not imported, since a manifest can't have its source")
+    lost.append(f"{package.name}, since a manifest can't have its source")
     return None
 
 
@@ -228,7 +257,7 @@ def _offered(
 
 def _offer(package: "Package", home: Path) -> Offered:
     rows = [(wheel.url or "", wheel.hashes.get("sha256", ""), wheel.size) for wheel in package.wheels or ()]
-    if package.archive and package.archive.url:
+    if package.archive and package.archive.url and WheelFile.parse(file_at(package.archive.url)):
         rows = [(package.archive.url, package.archive.hashes.get("sha256", ""), package.archive.size)]
     reason = "" if rows else "built from a source tree" if package.vcs or package.directory else "a source archive"
     version = str(package.version or "") or (file.version if rows and (file := WheelFile.parse(rows[0][0])) else "")

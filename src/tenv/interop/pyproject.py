@@ -6,52 +6,32 @@ https://docs.astral.sh/uv/concepts/projects/dependencies/, https://pixi.prefix.d
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import field, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import FormatError, ManifestError
 from tenv.core.names import normalize
-from tenv.core.toml_reader import Table, read_toml
-from tenv.core.untrusted import without_login
-from tenv.core.versions import Range, Version
+from tenv.core.toml_reader import read_toml
+from tenv.core.versions import Range
+from tenv.interop.build_tools import with_build_tools
 from tenv.interop.drafts import DEFAULT_MINORS
 from tenv.interop.interface import Draft, Format, GivenFile, Imported
-from tenv.interop.pip_lines import PipLines, project_name, with_version
+from tenv.interop.pip_lines import PipLines
 from tenv.interop.pixi_workspace import read_workspace
 from tenv.interop.poetry import with_poetry
-from tenv.interop.requests import holds, meet, minors_of_range, platforms_of, wheel_request
+from tenv.interop.requests import meet, minors_of_range, platforms_of, python_within
 from tenv.interop.typed_values import flat, rows_of, strings_of, table_of, valid
+from tenv.interop.uv_tables import UvTables, indexes_of, losses_of, with_workspace
 from tenv.targets.manifest import WheelRequest
-from tenv.targets.tree_request import REVISIONS, TreeRequest, git_fault
-from tenv.targets.wheel_origin import Index, is_wheel_file, read_file_request
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-__all__ = ["FORMAT", "bounded_python", "newest_run", "python_of", "read_project", "read_pyproject"]
 
 Features = dict[str, dict[str, dict[str, WheelRequest]]]
 """The requests of features, by name, platform and package."""
 
 _NEWEST = "3.15"
-_OTHER_TOOLS = ("pdm", "hatch", "conda-lock")
-_OTHER_REQUESTS = (
-    ("conda-lock", "dependencies"),
-    ("pdm", "dev-dependencies"),
-)
-"""The tables below ``[tool]`` with requests that tenv does not read."""
-
-
-def newest_run(minors: Iterable[str]) -> tuple[str, ...]:
-    """Return the newest minors without a gap between them, which a range can have."""
-    found: list[str] = []
-    for minor in sorted(minors, key=Version, reverse=True):
-        if not found or int(found[-1].partition(".")[2]) == int(minor.partition(".")[2]) + 1:
-            found.append(minor)
-    return tuple(reversed(found))
+_OF_MAJORS = re.compile(r",?<=?[4-9](\.0)*(?=,|$)")
+"""A bound that leaves every minor of Python 3."""
 
 
 def python_of(minors: Sequence[str], accepted: str, notes: list[str]) -> str:
@@ -72,7 +52,7 @@ def python_of(minors: Sequence[str], accepted: str, notes: list[str]) -> str:
 
 def bounded_python(text: str, notes: list[str]) -> str:
     """Return a range of Pythons that ends and begins with a minor, since a lock has wheels for each minor of it."""
-    text = text.replace(" ", "")
+    text = text.replace(" ", "") or f">={DEFAULT_MINORS[0]}"
     text = re.sub(r"(>=\d+\.\d+)\.\d+", r"\1", text if "," in text else text.removeprefix("=="))
     try:
         open_ = "3.29.0" in Range(text)
@@ -80,7 +60,7 @@ def bounded_python(text: str, notes: list[str]) -> str:
         return ""
     if not open_:
         return text
-    bounded = f"{text},<{_NEWEST}".lstrip(",")
+    bounded = f"{_OF_MAJORS.sub('', text)},<{_NEWEST}".lstrip(",")
     notes.append(f"`python` is set to {bounded}: the file names no newest Python, and a lock serves each one")
     return bounded
 
@@ -101,7 +81,10 @@ def read_pyproject(source: GivenFile, *, locked: bool = False) -> Imported:
         if workspace := read_workspace(source.path):
             return _of_pixi(source, workspace, data)
         data, lost = with_poetry(data)
-    return read_project(source, data, lost=lost, locked=locked)
+        data, more = with_build_tools(data)
+        lost, notes = [*lost, *more], list[str]()
+        data = with_workspace(data, source.path.parent, notes)
+    return read_project(source, data, lost=lost, notes=notes, locked=locked)
 
 
 def read_project(
@@ -109,6 +92,7 @@ def read_project(
     data: Mapping[str, Any],
     what: str = "a pyproject.toml",
     lost: Sequence[str] = (),
+    notes: Sequence[str] = (),
     *,
     locked: bool = False,
 ) -> Imported:
@@ -119,6 +103,7 @@ def read_project(
         data: The tables.
         what: The file's format, with an article.
         lost: The losses that are known.
+        notes: The notes that are known.
         locked: Whether a lock has its Pythons, so that they are not narrowed.
 
     Raises:
@@ -126,7 +111,7 @@ def read_project(
         FormatError: They have no group of the given name.
     """
     with valid(source.path, what.partition(" ")[2]):
-        return _Project(source, data, what, list(lost)).imported(locked=locked)
+        return _Project(source, data, what, list(lost), list(notes)).imported(locked=locked)
 
 
 def _of_pixi(source: GivenFile, workspace: Any, data: Mapping[str, Any]) -> Imported:
@@ -135,6 +120,7 @@ def _of_pixi(source: GivenFile, workspace: Any, data: Mapping[str, Any]) -> Impo
     others = [name for name in workspace.environments() if name != environment]
     notes = [f"a target is one environment: `{environment}` is imported, {', '.join(others)} are not"] if others else []
     draft = workspace.draft(source, environment, lost)
+    notes += workspace.task_notes(environment)
     name = normalize(str(workspace.name or (data.get("project") or {}).get("name", "")))
     notes.append("a pyproject.toml has no hashes, so no lock is written: `tenv lock` writes one")
     name = name if environment == "default" else f"{name}-{environment}"
@@ -175,7 +161,11 @@ class _Project:
 
     def imported(self, *, locked: bool) -> Imported:
         """Return the requests: the groups and extras as features, those of `--environment` in the target itself."""
-        groups = {**self._extras(), **self._groups()}
+        extras = self._extras()
+        groups = dict(extras)
+        for name, rows in self._groups().items():
+            own = [line for row in rows for line in self._expanded(row, extras)]
+            groups[name] = list(dict.fromkeys([*groups.get(name, []), *own]))
         chosen = self.source.environment
         if chosen and chosen not in groups:
             hint = f"its groups and extras: {', '.join(groups) or 'none'}"
@@ -185,7 +175,9 @@ class _Project:
         self.python = bounded_python(accepted, self.notes) if accepted else ""
         if accepted and not self.python:
             self.lost.append(f"its Python `{accepted}`, which is not a range")
+        self._bound_python(platforms)
         if not locked:
+            self.lost += losses_of(self._uv)
             self._narrow(platforms, [*self._own(), *(row for rows in groups.values() for row in rows)])
         lines = self._lines(platforms, [*self._own(), *groups.pop(chosen, [])], chosen)
         self._dynamic(lines)
@@ -219,21 +211,20 @@ class _Project:
         return Imported(name, draft, None, tuple(dict.fromkeys(self.lost)), tuple(dict.fromkeys(self.notes)))
 
     def _of_others(self) -> None:
-        """Report the requests in tables of other tools."""
-        tools = table_of(self.data, "tool")
-        for tool, key in _OTHER_REQUESTS:
-            rows = [name for name in table_of(table_of(tools, tool), key) if name != "python"]
-            if rows:
-                self.lost.append(f"[tool.{tool}.{key}], which tenv does not read: {', '.join(rows)}")
+        """Report the requests for conda packages, which conda-lock reads."""
+        table = table_of(table_of(table_of(self.data, "tool"), "conda-lock"), "dependencies")
+        if rows := [name for name in table if name != "python"]:
+            self.lost.append(f"[tool.conda-lock.dependencies], which tenv does not read: {', '.join(rows)}")
 
     def _empty(self) -> ManifestError:
-        tools = [name for name in _OTHER_TOOLS if name in (self.data.get("tool") or {})]
         hint = ""
-        if "conda-lock" in tools:
+        if "conda-lock" in table_of(self.data, "tool"):
             hint = "`tenv import conda-lock.yml` reads its lock"
-        elif files := sorted(path.name for path in self.source.path.absolute().parent.glob("requirements*.txt")):
-            hint = f"`tenv import {files[0]}` reads its requirements"
-        return ManifestError(f"{self.source.path}: has no requests", hint=hint)
+        elif files := [path.name for path in self.source.path.absolute().parent.glob("requirements*.txt")]:
+            first = "requirements.txt" if "requirements.txt" in files else min(files)
+            hint = f"`tenv import {first}` reads its requirements"
+        left = f" that tenv can take: {'; '.join(dict.fromkeys(self.lost))}" if self.lost else ""
+        return ManifestError(f"{self.source.path}: has no requests{left}", hint=hint)
 
     def _platforms(self) -> tuple[str, ...]:
         from packaging.markers import Marker  # late: 34 ms
@@ -245,18 +236,35 @@ class _Project:
             self.notes.append("the file has no platforms: linux-64 is used (`--platform` sets others)")
         return self.source.platforms or ("linux-64",)
 
+    def _bound_python(self, platforms: tuple[str, ...]) -> None:
+        """Bound the Pythons by the environments that uv locks for."""
+        from packaging.markers import Marker  # late: 34 ms
+
+        every = self.python or f">={DEFAULT_MINORS[0]},<{_NEWEST}"
+        markers = [Marker(text) for text in strings_of(self._uv, "environments")]
+        found = python_within(every, markers, platforms) if markers else every
+        if found != every:
+            self.python = found
+            self.notes = [line for line in self.notes if not line.startswith("`python` is set to")]
+            self.notes.append(f"`python` is set to {found}: uv's `environments` are for these")
+
     def _own(self) -> list[str]:
         return strings_of(self._project, "dependencies")
 
     def _extras(self) -> dict[str, list[str]]:
         extras = table_of(self._project, "optional-dependencies")
-        own = re.compile(rf"{re.escape(str(self._project.get('name', '')))}\s*\[([^\]]*)\]", re.IGNORECASE)
+        return flat({normalize(name): strings_of(extras, name) for name in extras}, self._own_extras)
 
-        def named(line: str) -> list[str] | None:
-            found = own.match(line)
-            return [normalize(name.strip()) for name in found[1].split(",")] if found else None
+    def _own_extras(self, line: Any) -> list[str] | None:
+        """Return the extras of the project that a line names; None for another line."""
+        own = "[-_.]+".join(map(re.escape, self._name.split("-"))) if self._name else "(?!)"
+        found = re.match(rf"{own}\s*(?:\[([^\]]*)\])?\s*(;.*)?$", str(line), re.IGNORECASE)
+        return [normalize(name.strip()) for name in (found[1] or "").split(",") if name.strip()] if found else None
 
-        return flat({normalize(name): strings_of(extras, name) for name in extras}, named)
+    def _expanded(self, line: str, extras: Mapping[str, list[str]]) -> list[str]:
+        """Return a line, or those of the project's own extras that it names."""
+        own = self._own_extras(line)
+        return [line] if own is None else [one for name in own for one in extras.get(name, [])]
 
     def _groups(self) -> dict[str, list[str]]:
         groups = table_of(self.data, "dependency-groups")
@@ -272,10 +280,12 @@ class _Project:
     def _without_conflicts(self, groups: Mapping[str, list[str]]) -> dict[str, list[str]]:
         """Return the groups that can be locked together; the others are reported."""
         chosen = {self.source.environment} - {""}
-        sets = [
-            {normalize(str(row.get("extra") or row.get("group") or "")) for row in rows} & {*groups, *chosen}
-            for rows in self._uv.get("conflicts") or []
-        ]
+        every = [set(map(self._conflicting, rows)) for rows in self._uv.get("conflicts") or []]
+        sets = [names & {*groups, *chosen} for names in every]
+        if own := sorted({name for names in every if "" in names for name in names & groups.keys()}):
+            why = "uv locks them apart from the project itself, and a lock has all features"
+            self.lost.append(f"{', '.join(own)}: {why} (`--environment` takes one)")
+            groups = {name: lines for name, lines in groups.items() if name not in own}
         if beside := {name for names in sets if chosen & names for name in names} - chosen:
             self.notes.append(f"{', '.join(sorted(chosen))} excludes {', '.join(sorted(beside))}")
             groups = {name: lines for name, lines in groups.items() if name not in beside}
@@ -286,6 +296,11 @@ class _Project:
                 f"{named}: they exclude each other, and a lock has all features (`--environment` takes one)"
             )
         return {name: lines for name, lines in groups.items() if name not in apart}
+
+    def _conflicting(self, row: Mapping[str, Any]) -> str:
+        """Return the extra or group of a conflict; empty for the project itself, and the name of another package."""
+        package = normalize(str(row.get("package", "")))
+        return normalize(str(row.get("extra") or row.get("group") or "")) or ("" if package == self._name else package)
 
     def _features(self, platforms: tuple[str, ...], groups: Mapping[str, list[str]], base: PipLines) -> Features:
         found: Features = {}
@@ -349,7 +364,8 @@ class _Project:
                 self.notes.append(f"`{name}` is {both.version} in the target itself, too, as `{feature}` requests it")
                 base[name] = both
         if other:
-            self.lost.append(f"of `{feature}`, other requests for {', '.join(other)}: the target's own count")
+            named = f"of `{feature}`, other requests for {', '.join(other)}"
+            self.lost.append(f"{named}: the target's own count (`--environment {feature}` takes these into the target)")
         return {name: request for name, request in new.items() if name not in base}
 
     def _narrow(self, platforms: tuple[str, ...], rows: Iterable[str]) -> None:
@@ -364,94 +380,12 @@ class _Project:
         minors = minors_of_range(self.python) if self.python else DEFAULT_MINORS
         lines = PipLines(platforms, self.source.path.parent, self.lost, minors=minors, notes=self.notes)
         lines.tables |= {platform: {} for platform in platforms}
-        lines.indexes += self._indexes()
+        lines.indexes += indexes_of(self._uv, self.source.path.parent)
         for row in rows:
             lines.add(row, platforms, self.source.path.parent)
-        for platform in platforms:
-            table = lines.tables[platform]
-            for name, request in table.items():
-                table[name] = self._sourced(name, request, platform, group)
-        self._bound(lines, group)
+        tables = UvTables(self._uv, self.source.path.parent, group, self.lost, self.notes)
+        tables.apply(lines, report=group == self.source.environment)
         return lines
-
-    def _indexes(self) -> list[Index]:
-        uv = self._uv
-        found = [
-            Index(
-                without_login(str(row["url"])).rstrip("/"),
-                str(row.get("name", "")),
-                explicit=bool(row.get("explicit")),
-                default=bool(row.get("default")),
-                flat=row.get("format") == "flat",
-                base=self.source.path.parent,
-            )
-            for row in uv.get("index") or []
-        ]
-        found += [Index(without_login(str(url)).rstrip("/")) for url in strings_of(uv, "extra-index-url")]
-        found += [
-            Index(str(url).rstrip("/"), flat=True, base=self.source.path.parent) for url in strings_of(uv, "find-links")
-        ]
-        found += [Index(without_login(str(uv["index-url"])).rstrip("/"), default=True)] if uv.get("index-url") else []
-        return found
-
-    def _sourced(self, name: str, request: WheelRequest, platform: str, group: str) -> WheelRequest:
-        """Return a request with its source of ``[tool.uv.sources]``."""
-        from packaging.markers import Marker  # late: 34 ms
-
-        sources = {normalize(key): value for key, value in (self._uv.get("sources") or {}).items()}
-        rows = sources.get(name) or []
-        for row in [rows] if isinstance(rows, Mapping) else rows:
-            only = normalize(str(row.get("extra") or row.get("group") or ""))
-            marker = Marker(str(row["marker"])) if row.get("marker") else None
-            if (only and only != group) or holds(marker, platform, "") is False:
-                continue
-            return self._from(name, request, row)
-        return request
-
-    def _from(self, name: str, request: WheelRequest, row: Mapping[str, Any]) -> WheelRequest:
-        home = self.source.path.parent
-        if row.get("index"):
-            return replace(request, index=str(row["index"]))
-        if row.get("git") and not git_fault(str(row["git"])):
-            given: dict[str, Any] = {key: str(row[key]) for key in (*REVISIONS, "subdirectory") if row.get(key)}
-            return replace(request, version=Range("*"), tree=TreeRequest(git=str(row["git"]), **given))
-        if is_wheel_file(row, row.get("path")):
-            given = {key: row[key] for key in ("url", "path") if key in row}
-            with suppress(ManifestError):  # a source archive, which the losses name
-                file = replace(read_file_request(Table(given, path=(name,)), name), base=home)
-                return replace(request, version=Range("*"), file=file)
-        path = str(row.get("path", "")) or (self._member(name) if row.get("workspace") else "")
-        if path and (home / path).is_dir():
-            editable = bool(row.get("editable", row.get("workspace", False)))
-            return replace(request, version=Range("*"), tree=TreeRequest(path=path, editable=editable, base=home))
-        self.lost.append(f"the source of `{name}`, {without_login(str(dict(row)))}: it is requested from the indexes")
-        return request
-
-    def _member(self, name: str) -> str:
-        home = self.source.path.parent
-        patterns = strings_of(table_of(self._uv, "workspace"), "members")
-        below = [pattern for pattern in patterns if not pattern.startswith("/") and ".." not in pattern.split("/")]
-        folders: list[Path] = [folder for pattern in below for folder in sorted(home.glob(pattern))]
-        return next((folder.relative_to(home).as_posix() for folder in folders if project_name(folder) == name), "")
-
-    def _bound(self, lines: PipLines, group: str) -> None:
-        """Apply the overrides and constraints of uv to what is requested; the others are reported once."""
-        for key in ("override-dependencies", "constraint-dependencies"):
-            free = []
-            for text in strings_of(self._uv, key):
-                name = normalize(re.split(r"[^A-Za-z0-9._-]", text, maxsplit=1)[0])
-                tables = [table for table in lines.tables.values() if name in table]
-                if " @ " in text or not tables:
-                    free.append(name)
-                    continue
-                bound = wheel_request(text).request
-                for table in tables:
-                    own = table[name]
-                    table[name] = (
-                        replace(own, version=bound.version) if key[0] == "o" else with_version(own, bound.version)
-                    )
-            if free and group == self.source.environment:
-                self.lost.append(f"`{key}` of packages that are not requested: {', '.join(free)}")
 
     def _dynamic(self, lines: PipLines) -> None:
         """Add dependencies that a build backend reads from requirements files; others are reported."""

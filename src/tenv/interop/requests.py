@@ -28,34 +28,6 @@ from tenv.targets.manifest import PLATFORMS, CondaRequest, WheelRequest
 if TYPE_CHECKING:
     from packaging.markers import Marker
 
-__all__ = [
-    "PLATFORM_MARKERS",
-    "WheelLine",
-    "add_wheel",
-    "asked_as",
-    "asked_wheels",
-    "at_commit",
-    "channel_words",
-    "conda_request",
-    "holds",
-    "left_out",
-    "meet",
-    "minors_of_range",
-    "not_known",
-    "other_channels",
-    "pin",
-    "platforms_of",
-    "sdist_at",
-    "sdists_of",
-    "split",
-    "top_level",
-    "wheel_at",
-    "wheel_request",
-    "with_glibc",
-    "with_trees",
-    "words_of",
-]
-
 T = TypeVar("T")
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
@@ -64,6 +36,13 @@ _DOTTED = re.compile(r"\d{1,18}(\.\d{1,18})*")  # Python reads no number of over
 _EXACT = re.compile(r"\d[\w.+]*")
 _BOUND = re.compile(r"\d+(?:\.\d+)*")
 _EXTRA = re.compile(r"\bextra\b")
+_V = re.compile(r"(?<=[=<>~! ])v(?=\d)")
+"""The letter that PEP 440 drops before a version."""
+
+_CONDA_EXTRAS = re.compile(r"(?P<name>[\w.-]+)\[(?P<extras>[\w.,\s-]+)\](?P<rest>.*)")
+"""A conda package with extras as pip writes them; conda takes brackets for pairs of ``key=value`` and drops others."""
+_SWAPPED = re.compile(r"(?<![=<>!~])=>(?=[\d ])")
+"""An operator that conda takes for ``>=``: it reads ``python=>3.11`` as ``>3.11*``."""
 _DECIDING = ("python", "cuda-version")
 _COMPILER = re.compile(r"(gcc|gxx|clangxx)(_.*)?|compilers|(c|cxx)-compiler")
 
@@ -153,12 +132,14 @@ def conda_request(text: str) -> tuple[str, CondaRequest, str]:
     Raises:
         ValueError: It is not a match specification.
     """
-    spec = parse_spec(text)
+    extras = _CONDA_EXTRAS.fullmatch(text.strip())
+    spec = parse_spec(_SWAPPED.sub(">=", f"{extras['name']}{extras['rest']}" if extras else text))
     if not CONDA_NAME.fullmatch(spec.name):
         message = f"`{spec.name}` is not a package name"
         raise ValueError(message)
     version, lost = _range(spec)
     rest = [*([f"its version `{spec.version}`"] if lost else []), *([f"its {spec.rest}"] if spec.rest else [])]
+    rest += [f"its extras `{extras['extras']}`, which no conda package has"] if extras else []
     channel = channel_word(channel_url(spec.channel, spec.name)) if spec.channel else ""
     return spec.name, CondaRequest(version, channel, spec.build), " and ".join(rest)
 
@@ -203,7 +184,8 @@ def wheel_request(line: str) -> WheelLine:
     except InvalidRequirement as error:
         message = f"`{line}`: {str(error).splitlines()[0]}"
         raise ValueError(message) from error
-    clauses = sorted((str(clause) for clause in found.specifier), key=lambda clause: (clause[0] == "<", clause))
+    plain = (_V.sub("", str(clause)) for clause in found.specifier)
+    clauses = sorted(plain, key=lambda clause: (clause[0] == "<", clause))
     request = WheelRequest(_wheel_range(",".join(clauses) or "*"), tuple(sorted(found.extras)))
     return WheelLine(normalize(found.name), request, found.marker)
 
@@ -251,6 +233,28 @@ def minors_of_range(text: str) -> tuple[str, ...]:
     return tuple(minor for number in range(6, 20) if f"{(minor := f'3.{number}')}.0" in accepted)
 
 
+def python_within(python: str, markers: "list[Marker]", platforms: Iterable[str]) -> str:
+    """Return the newest Pythons of a range for which one of some markers may hold; the range itself without markers.
+
+    Args:
+        python: The range.
+        markers: The markers of the environments that a file is for.
+        platforms: The platforms.
+    """
+    minors, cases = minors_of_range(python), [(marker, on) for on in platforms for marker in markers]
+    kept = newest_run(one for one in minors if any(holds(marker, on, one) is not False for marker, on in cases))
+    return python if not kept or kept == minors else f">={kept[0]},<3.{int(kept[-1].partition('.')[2]) + 1}"
+
+
+def newest_run(minors: Iterable[str]) -> tuple[str, ...]:
+    """Return the newest minors without a gap between them, which a range can have."""
+    found: list[str] = []
+    for minor in sorted(minors, key=Version, reverse=True):
+        if not found or int(found[-1].partition(".")[2]) == int(minor.partition(".")[2]) + 1:
+            found.append(minor)
+    return tuple(reversed(found))
+
+
 def platforms_of(markers: "list[Marker]") -> tuple[str, ...]:
     """Return the platforms on which one of some markers may hold."""
     return tuple(name for name in PLATFORMS if any(holds(marker, name, "") is not False for marker in markers))
@@ -293,6 +297,18 @@ def _accepted_by(one: Range, other: Range) -> Range | None:
         return None
     clauses = dict.fromkeys(clause for text in (str(one), str(other)) for clause in text.split(",") if clause != "*")
     return Range(",".join(clauses) or "*")
+
+
+def compile_against_torch(table: dict[str, WheelRequest], names: Iterable[str]) -> set[str]:
+    """Request packages as compiled against the target's torch; return the editable ones, which can't be."""
+    left = set()
+    for name in names:
+        own = table.get(name)
+        if own and own.tree and own.tree.editable:
+            left.add(name)
+        elif own and not own.file:
+            table[name] = replace(own, isolated=False, build=own.tree is None)
+    return left
 
 
 def meet(one: WheelRequest, other: WheelRequest) -> WheelRequest | None:
@@ -351,7 +367,10 @@ def wheel_at(url: str, name: str, version: str, sha256: str, size: int | None, p
 def sdist_at(
     url: str, name: str, version: str, sha256: str, size: int | None, python: Iterable[str]
 ) -> LockedTree | None:
-    """Return the source archive at a URL, without the wheels of its build; None if a lock can't have it."""
+    """Return the source archive at a URL, without the wheels of its build; None if a lock can't have it.
+
+    Without a version, the release is that of the file's name.
+    """
     from packaging.utils import InvalidSdistFilename, parse_sdist_filename  # late: few locks have one
 
     file = file_at(url.partition("#")[0])
@@ -359,6 +378,7 @@ def sdist_at(
         found, release = parse_sdist_filename(file)
     except InvalidSdistFilename:
         return None
+    version = version or str(release)
     if not is_sha256(sha256) or "://" not in url or found != normalize(name) or not same_release(str(release), version):
         return None
     return LockedTree(normalize(name), version, tuple(python), (), file=file, digest=sha256, length=size)
@@ -422,20 +442,20 @@ def left_out(
     archives = sorted({archive.name for platform in here for archive in subject.lock.archives.get(platform, ())})
     archives = archives or sorted({name for manifest in here.values() for name in manifest.archives})
     if archives:
-        lost.append(f"[archives] is not exported: {', '.join(archives)}")
+        lost.append(f"[archives]: {', '.join(archives)}")
     if system := sorted({name for manifest in here.values() for name in manifest.system}):
-        lost.append(f"[system] is not exported: {', '.join(system)}")
+        lost.append(f"[system]: {', '.join(system)}")
     if not variables and (names := sorted({name for manifest in here.values() for name in manifest.environment})):
-        lost.append(f"[activation.env] is not exported: {', '.join(names)}")
+        lost.append(f"[activation.env]: {', '.join(names)}")
     if local := sorted({wheel.name for platform in here for wheel in subject.wheels(platform) if wheel.path}):
         lost.append(f"wheels in folders are not copied, and stand as paths of this machine: {', '.join(local)}")
     if not wheels and (count := len({w.file for platform in here for w in subject.wheels(platform)})):
-        lost.append(f"wheels are not exported: {count} are omitted")
+        lost.append(f"wheels: {count} are omitted")
     if not conda and (count := len({package.url for name in here for package in subject.lock.conda.get(name, ())})):
-        lost.append(f"conda packages are not exported: {count} are omitted")
+        lost.append(f"conda packages: {count} are omitted")
     required = [name for name in ("cuda", "glibc") if name in subject.lock.requirements]
     if not host and required:
-        lost.append(f"requirements on the host are not exported: {', '.join(required)}")
+        lost.append(f"requirements on the host: {', '.join(required)}")
     if subject.manifest.pytorch:
-        lost.append(f"the supported PyTorch revisions are not exported: {subject.manifest.pytorch}")
+        lost.append(f"the supported PyTorch revisions: {subject.manifest.pytorch}")
     return lost

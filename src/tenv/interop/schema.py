@@ -3,8 +3,6 @@
 from tenv.interop.interface import Exported, Format
 from tenv.targets.manifest_keys import SCHEMA_FILE, schema_text
 
-__all__ = ["FORMAT"]
-
 
 def _write() -> Exported:
     note = f"a manifest names it in its first line: `#:schema ./{SCHEMA_FILE}`"

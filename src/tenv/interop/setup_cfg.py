@@ -14,8 +14,6 @@ from tenv.interop.pyproject import read_project
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["FORMAT"]
-
 _FILE = "file:"
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from tenv.core.errors import ManifestError, TenvError
 
-__all__ = ["flat", "rows_of", "strings_of", "table_of", "valid"]
-
 
 @contextmanager
 def valid(path: Path, what: str) -> Iterator[None]:

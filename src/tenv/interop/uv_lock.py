@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from tenv.core.dataclass import dataclass
@@ -20,13 +20,23 @@ from tenv.core.versions import Version
 from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags, evaluated, glibc_of, marker_values
 from tenv.interop.interface import Draft, ForeignLock, Format, GivenFile, Imported, read_source
 from tenv.interop.pip_lines import PipLines, of_torch
-from tenv.interop.pyproject import bounded_python, newest_run, python_of, read_pyproject
-from tenv.interop.requests import minors_of_range, platforms_of, sdist_at, wheel_at, with_glibc, with_trees
+from tenv.interop.pyproject import bounded_python, python_of, read_pyproject
+from tenv.interop.requests import (
+    minors_of_range,
+    newest_run,
+    platforms_of,
+    python_within,
+    sdist_at,
+    wheel_at,
+    with_glibc,
+    with_trees,
+)
 from tenv.locks.lock import LockedTree, Wheel
 from tenv.targets.tree_request import commit_fault, git_fault
 from tenv.targets.wheel_origin import Index
 
-__all__ = ["FORMAT", "Offered", "best_wheel", "take_files"]
+if TYPE_CHECKING:
+    from packaging.markers import Marker
 
 _VERSION = 1
 _NEWEST_GLIBC = Version("2.99")
@@ -123,7 +133,9 @@ def take_files(offers: Mapping[str, Mapping[str, Sequence[Offered]]]) -> LockFil
         if file := wheel or other:
             found[minor].append((on, replace(file, python=(minor,))))
         else:
-            left[minor].setdefault(row.name, row.reason or f"no wheel for Python {minor} on {on}")
+            bare = bool(row.wheels) and not any(digest for _, digest, _ in row.wheels)
+            reason = "no sha256 of its wheels" if bare else f"no wheel for Python {minor} on {on}"
+            left[minor].setdefault(row.name, row.reason or reason)
     minors = newest_run(minor for minor, missing in left.items() if not missing)
     platforms = dict.fromkeys(on for rows in offers.values() for on in rows)
     taken = {on: _merged(row for minor in minors for where, row in found[minor] if where == on) for on in platforms}
@@ -263,9 +275,9 @@ def _imported(source: GivenFile, data: Mapping[str, Any]) -> Imported:
     _require_group(source, root, group)
     beside = _beside(source)
     platforms = beside.draft.platforms if beside else source.platforms or _platforms(source, data, notes)
-    accepted = str(data.get("requires-python", ""))
+    accepted = _accepted(data, platforms)
     lock, home = _Lock(data, root), source.path.parent
-    every = minors_of_range(bounded_python(accepted, []))
+    every = minors_of_range(accepted)
     taken = take_files(
         {
             minor: {on: [_offered(row, home) for row in lock.walk(on, minor, group)] for on in platforms}
@@ -289,7 +301,8 @@ def _imported(source: GivenFile, data: Mapping[str, Any]) -> Imported:
         part = taken.part
     else:
         listed = "; ".join(f"{name}: {reason}" for name, reason in sorted(taken.left.items()))
-        lost.append(f"its lock, since tenv can't lock each package ({listed}): `tenv lock` writes one")
+        why = f"tenv can't lock each package ({listed})" if listed else "its project itself requires no package"
+        lost.append(f"its lock, since {why}: `tenv lock` writes one")
     name = "-".join(filter(None, (normalize(str(root.get("name", ""))), group)))
     return Imported(name, replace(draft, python=python), part, tuple(dict.fromkeys(lost)), tuple(dict.fromkeys(notes)))
 
@@ -329,11 +342,20 @@ def _beside(source: GivenFile) -> Imported | None:
     return replace(found, draft=replace(found.draft, features={}))
 
 
-def _platforms(source: GivenFile, data: Mapping[str, Any], notes: list[str]) -> tuple[str, ...]:
+def _markers(data: Mapping[str, Any]) -> "list[Marker]":
+    """Return the markers of the environments that the lock is for; none for all of them."""
     from packaging.markers import Marker  # late: 34 ms
 
-    markers = [Marker(str(text)) for text in data.get("supported-markers") or []]
-    if found := source.choose(platforms_of(markers))[0]:
+    return [Marker(str(text)) for text in data.get("supported-markers") or []]
+
+
+def _accepted(data: Mapping[str, Any], platforms: tuple[str, ...]) -> str:
+    """Return the range of Pythons that the lock is for."""
+    return python_within(bounded_python(str(data.get("requires-python", "")), []), _markers(data), platforms)
+
+
+def _platforms(source: GivenFile, data: Mapping[str, Any], notes: list[str]) -> tuple[str, ...]:
+    if found := source.choose(platforms_of(_markers(data)))[0]:
         return found
     notes.append("the file has no platforms: linux-64 is used (`--platform` sets others)")
     return ("linux-64",)

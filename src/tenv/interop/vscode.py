@@ -24,8 +24,6 @@ from tenv.interop.clangd import query_drivers
 from tenv.interop.interface import Addition, Exported, Format, Site, Subject
 from tenv.targets.manifest import Manifest, feature_with
 
-__all__ = ["FORMAT"]
-
 PORT = 5678
 """The port that debugpy's documentation uses."""
 

@@ -16,8 +16,6 @@ from tenv.facts.tables import Facts
 from tenv.locks.lock import Lock
 from tenv.locks.package_changes import FieldChange, PackageChange, files_of, joined, package_changes, rows_of, served
 
-__all__ = ["Difference", "Download", "ValueChange", "compare"]
-
 _PRODUCTS = {
     "Python": ("python",),
     "CUDA toolkit": ("cuda-toolkit", "cudatoolkit", "cuda-version"),

@@ -18,18 +18,6 @@ from tenv.targets.sections import SECTIONS
 from tenv.targets.tree_request import TREE_KEYS, TreeRequest
 from tenv.targets.wheel_origin import Index
 
-__all__ = [
-    "ANY_VERSION",
-    "Archive",
-    "CondaPackage",
-    "Lock",
-    "LockedFile",
-    "LockedTree",
-    "OtherFile",
-    "Wheel",
-    "from_manifest",
-]
-
 ANY_VERSION = "dynamic:"
 """How the digest in the note of a package begins whose build backend computes its version: it may have another one."""
 
@@ -199,6 +187,7 @@ class LockedTree:
         index: The index of the manifest that the archive comes from; None for any index in use, or for a tree.
         build: The wheels that its build backend needs, as ``NAME==VERSION sha256:HEX``; empty for a tree.
         isolated: Whether its build has an environment of its own; else it is compiled against the target's torch.
+        wheels: The wheels of the manifest's wheelhouse that it was compiled to, as ``MINOR sha256:HEX``.
         against: The digest of the torch and the toolkit that it is compiled against (`Lock.compiled_against`), which is
             no part of the file; empty for an isolated build.
     """
@@ -224,6 +213,7 @@ class LockedTree:
     build: tuple[str, ...] = ()
     isolated: bool = True
     against: str = ""
+    wheels: tuple[str, ...] = ()
 
     @property
     def sha256(self) -> str:

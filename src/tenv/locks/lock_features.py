@@ -16,8 +16,6 @@ from tenv.locks.lock import Archive, CondaPackage, Lock, LockedTree, Wheel
 from tenv.locks.wheel_answers import LockedWheel, python_packages, reach
 from tenv.targets.manifest import Manifest
 
-__all__ = ["divide", "division_faults", "features_of", "take"]
-
 Files = Mapping[str, Mapping[str, tuple[Any, ...]]]
 
 

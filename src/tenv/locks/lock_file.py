@@ -39,8 +39,6 @@ from tenv.locks.lock_rows import (
 )
 from tenv.targets.sections import SECTIONS
 
-__all__ = ["parse_lock", "read_lock", "read_lock_bytes", "render_lock"]
-
 _SCHEMA = 6
 """The number of the form of the ``tenv:`` mapping. From the first release on, any change of the form raises it."""
 _PIXI_VERSION = 7
@@ -185,7 +183,10 @@ def _parse(raw: bytes, path: str, target: str) -> Lock:
     for table, key, only in ((ours, "schema", _SCHEMA), (whole, "version", _PIXI_VERSION)):
         if type(table.data.get(key)) is not int or table.data[key] != only:
             raise table.fail(key, f"tenv {__version__} reads {only} alone", hint=f"`{command}` writes the lock anew")
-    return _read(whole, ours, raw, target)
+    try:
+        return _read(whole, ours, raw, target)
+    except LockCorruptError as error:
+        raise LockCorruptError(error.message, hint=error.hint or f"`{command}` replaces it") from error
 
 
 def _read(whole: Table, ours: Table, raw: bytes, target: str) -> Lock:

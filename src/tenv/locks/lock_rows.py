@@ -22,44 +22,17 @@ from tenv.targets.sections import SECTIONS
 from tenv.targets.tree_request import REVISIONS, TREE_KEYS, commit_fault, git_fault, reference_fault
 from tenv.targets.wheel_origin import FLAT, INDEX_FORMATS, Index, file_url_fault, index_fault, path_fault
 
-__all__ = [
-    "index_row",
-    "read_archives",
-    "read_channels",
-    "read_conda",
-    "read_indexes",
-    "read_others",
-    "read_requests",
-    "read_requirements",
-    "read_trees",
-    "read_wheels",
-    "require_plain",
-    "require_platforms",
-    "tree_row",
-    "wheel_row",
-]
-
 _KINDS = ("tar.gz", "tar.xz", "tar.bz2", "zip", "7z", "conda")
 _TRUST = ("manifest", "facts", "redist", "first-use")
 _ORIGIN_KEYS = ("index", "url", "path")
 _WHEEL_KEYS = ("name", "version", "file", "sha256", "size", "python", "requires", "features", *_ORIGIN_KEYS)
 _INDEX_KEYS = ("name", "url", "format")
 _ARCHIVE_KEYS = (
-    "name",
-    "version",
-    "url",
-    "sha256",
-    "size",
-    "kind",
-    "strip",
-    "to",
-    "trust",
-    "licence",
-    "release",
-    "part_of",
+    *("name", "version", "url", "sha256", "size", "kind", "strip", "to", "trust", "licence", "release", "part_of"),
     "features",
 )
-_OF_TREES = ("name", "version", "python", "requires", "features", "isolation")
+_OF_TREES = ("name", "version", "python", "requires", "features", "isolation", "wheels")
+_COMPILED = re.compile(rf"3\.(0|[1-9][0-9]?) sha256:{SHA256_PATTERN}")
 _TREE_KEYS = (*_OF_TREES, "commit", "dynamic", *TREE_KEYS)
 _SDIST_KEYS = (*_OF_TREES, "file", "sha256", "size", "index", "build")
 _PIN = re.compile(rf"[a-z0-9][a-z0-9.-]*==[0-9A-Za-z.!+]+ sha256:{SHA256_PATTERN}")
@@ -205,7 +178,7 @@ def read_conda(whole: Table, packages: Table, platform: str, features: Table | N
         return found
     features.only(package.name for package in found)
     brought = {name: _feature_names(features, name) for name in features.data}
-    return tuple(replace(package, features=brought.get(package.name, ())) for package in found)
+    return tuple(replace(one, features=brought[one.name]) if one.name in brought else one for one in found)
 
 
 def _features(row: Table) -> tuple[str, ...]:
@@ -359,9 +332,7 @@ def _other(row: Table) -> OtherFile:
     file = OtherFile(row.required_text("name"), row.text("version"), _sha256(row), _size(row), values)
     faults = {"name": name_fault(file.name), "version": text_fault(file.version)}
     faults |= {key: text_fault(value) for key, value in values.items()}
-    for key, fault in faults.items():
-        if fault:
-            raise row.fail(key, fault)
+    _refuse(row, faults)
     return file
 
 
@@ -375,6 +346,7 @@ def tree_row(tree: LockedTree) -> dict[str, Any]:
     row |= {"commit": tree.commit} if tree.commit else {}
     row |= {"dynamic": True} if tree.dynamic else {}
     row |= {} if tree.isolated else {"isolation": False}
+    row |= {"wheels": list(tree.wheels)} if tree.wheels else {}
     row |= {"features": tree.features} if tree.features else {}
     return {**row, "python": tree.python, "requires": list(tree.requires)}
 
@@ -413,6 +385,7 @@ def _sdist(row: Table, indexes: Mapping[str, Index]) -> LockedTree:
         index=indexes.get(index),
         build=row.strings("build"),
         isolated=row.flag("isolation", default=True),
+        wheels=_compiled(row),
     )
     name = version = ""
     with contextlib.suppress(InvalidSdistFilename):
@@ -424,10 +397,15 @@ def _sdist(row: Table, indexes: Mapping[str, Index]) -> LockedTree:
     faults["requires"] = next(filter(None, map(_requirement_fault, tree.requires)), "")
     faults["build"] = "" if all(map(_PIN.fullmatch, tree.build)) else "is not a list of NAME==VERSION sha256:HEX"
     faults["python"] = "" if tree.python and all(map(_MINOR.fullmatch, tree.python)) else "is not a list of minors"
-    for key, fault in faults.items():
-        if fault:
-            raise row.fail(key, fault)
+    _refuse(row, faults)
     return tree
+
+
+def _compiled(row: Table) -> tuple[str, ...]:
+    wheels = row.strings("wheels")
+    if not all(map(_COMPILED.fullmatch, wheels)) or (wheels and row.flag("isolation", default=True)):
+        raise row.fail("wheels", "is not a list of MINOR sha256:HEX of a package with isolation = false")
+    return wheels
 
 
 def _tree(row: Table) -> LockedTree:
@@ -442,6 +420,7 @@ def _tree(row: Table) -> LockedTree:
         dynamic=row.flag("dynamic"),
         features=row.strings("features"),
         isolated=row.flag("isolation", default=True),
+        wheels=_compiled(row),
         **texts,
     )
     faults = {key: text_fault(text) for key, text in {**texts, "version": tree.version}.items()}
@@ -461,9 +440,7 @@ def _tree(row: Table) -> LockedTree:
     else:
         given = [key for key in ("commit", *REVISIONS, "subdirectory") if texts[key]]
         faults |= dict.fromkeys(given, "is for a repository")
-    for key, fault in faults.items():
-        if fault:
-            raise row.fail(key, fault)
+    _refuse(row, faults)
     return tree
 
 
@@ -474,6 +451,13 @@ def _requirement_fault(text: str) -> str:
     if "@" in text.partition(";")[0] or requirement_of(text) is None:
         return f"`{text}` is not a requirement by name"
     return ""
+
+
+def _refuse(row: Table, faults: Mapping[str, str]) -> None:
+    """Raise the error for the first value with a fault."""
+    for key, fault in faults.items():
+        if fault:
+            raise row.fail(key, fault)
 
 
 def _sha256(row: Table) -> str:

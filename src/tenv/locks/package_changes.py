@@ -13,8 +13,6 @@ from tenv.locks.lock import CondaPackage, Lock, LockedFile, LockedTree, Wheel
 from tenv.targets.sections import SECTIONS
 from tenv.targets.tree_request import TREE_KEYS
 
-__all__ = ["FieldChange", "PackageChange", "Piece", "files_of", "joined", "package_changes", "rows_of", "served"]
-
 _REACHING = {
     "archive": ("to", "strip", "kind", "trust", "licence", "url"),
     "conda": ("url", "channel", "subdir", "python_site_packages_path"),

@@ -13,15 +13,6 @@ from tenv.locks.wheel_answers import required_by_wheels, unrequired_wheels, whee
 from tenv.rattler_api.records import Matcher
 from tenv.targets.manifest import CondaRequest, Manifest
 
-__all__ = [
-    "conda_differences",
-    "conda_satisfies",
-    "host_differences",
-    "system_differences",
-    "unrequired",
-    "wheel_differences",
-]
-
 
 def conda_satisfies(lock: Lock, manifest: Manifest) -> bool:
     """Return whether the conda packages of a lock satisfy a manifest on every platform."""

@@ -14,8 +14,6 @@ from tenv.core.yaml_reader import load
 from tenv.locks.lock import Archive, CondaPackage, Lock, LockedTree, OtherFile, Wheel
 from tenv.locks.lock_file import parse_lock, render_lock
 
-__all__ = ["begin_with", "newer"]
-
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 

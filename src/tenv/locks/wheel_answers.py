@@ -15,24 +15,11 @@ from tenv.core.names import WheelFile, normalize
 from tenv.core.versions import fits, is_release
 from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags, marker_values
 from tenv.locks.lock import CondaPackage, Lock, LockedTree, Wheel
-from tenv.locks.wheel_requirement import requirement_of, sole_extra
+from tenv.locks.wheel_requirement import names_torch, requirement_of, sole_extra, torch_of
 from tenv.targets.manifest import Manifest, WheelRequest
 
 if TYPE_CHECKING:
     from packaging.tags import Tag
-
-__all__ = [
-    "LockedWheel",
-    "Reached",
-    "python_packages",
-    "reach",
-    "required_by_wheels",
-    "required_names",
-    "served_minors",
-    "unrequired_wheels",
-    "wheel_faults",
-    "wheels_brought",
-]
 
 _IN_USE = "the indexes in use"
 _PURL = re.compile(r"pkg:pypi/([A-Za-z0-9][A-Za-z0-9._-]*)")
@@ -51,13 +38,60 @@ class LockedWheel:
     requires: tuple[str, ...] | None
 
 
+_ON_THE_INDEX: Mapping[str, tuple[str, ...]] = {
+    "brotli-python": ("brotli",),
+    "cupy-core": ("cupy",),
+    "dask-core": ("dask",),
+    "matplotlib-base": ("matplotlib",),
+    "msgpack-python": ("msgpack",),
+    "ninja-python": ("ninja",),
+    "py-opencv": ("opencv-python", "opencv-python-headless"),
+    "py-xgboost": ("xgboost",),
+    "pyarrow-core": ("pyarrow",),
+    "pymace": ("mace-torch",),
+    "pyqt": ("pyqt5",),
+    "pytables": ("tables",),
+    "python-blosc": ("blosc",),
+    "python-build": ("build",),
+    "python-duckdb": ("duckdb",),
+    "python-fastjsonschema": ("fastjsonschema",),
+    "python-flatbuffers": ("flatbuffers",),
+    "python-graphviz": ("graphviz",),
+    "python-kaleido": ("kaleido",),
+    "python-lmdb": ("lmdb",),
+    "python-tzdata": ("tzdata",),
+    "python-xxhash": ("xxhash",),
+    "pytorch": ("torch",),
+    "pytorch_cluster": ("torch-cluster",),
+    "pytorch_geometric": ("torch-geometric",),
+    "pytorch_scatter": ("torch-scatter",),
+    "pytorch_sparse": ("torch-sparse",),
+    "pytorch_spline_conv": ("torch-spline-conv",),
+    "ray-core": ("ray",),
+    "seaborn-base": ("seaborn",),
+    "sentencepiece-python": ("sentencepiece",),
+    "tensorflow-base": ("tensorflow",),
+    "transformer-engine-torch": ("transformer-engine",),
+    "pyg": ("torch-geometric",),
+    "pytorch-cluster": ("torch-cluster",),
+    "pytorch-scatter": ("torch-scatter",),
+    "pytorch-sparse": ("torch-sparse",),
+    "pytorch-spline-conv": ("torch-spline-conv",),
+}
+"""The names on the package index of conda packages with another name, by the ``dist-info`` folders that each installs.
+
+Sources: https://github.com/prefix-dev/parselmouth (19 August 2026) for conda-forge; the last five are those of pyg.
+"""
+
+
 def python_packages(packages: Iterable[CondaPackage]) -> dict[str, str]:
-    """Return the versions of the conda packages that a wheel of the same name would overwrite, by name."""
-    return {
+    """Return the versions of the conda packages that a wheel would overwrite, by name, also by that on the index."""
+    found = {
         package.name: package.version
         for package in packages
         if any(spec.split("[")[0].split()[:1] == ["python"] for spec in package.depends)
     }
+    return {other: version for name, version in found.items() for other in _ON_THE_INDEX.get(name, ())} | found
 
 
 def served_minors(lock: Lock, manifest: Manifest, platform: str) -> tuple[str, ...]:
@@ -106,15 +140,33 @@ def _faults_for(lock: Lock, manifest: Manifest, platform: str, minor: str) -> It
             yield f"{name} is not in the lock"
         elif locked[name].version not in request.version:
             yield f"{name} {locked[name].version} is locked, the manifest requests {request.version}"
+        elif (
+            not request.isolated
+            and isinstance(row := locked[name], Wheel)
+            and (request.must_compile or not _fits_torch(row, locked.get("torch"), platform, minor))
+        ):
+            yield f"{name} is locked as a wheel of an index, the manifest requests to compile it"
     if any(name not in locked for name in manifest.wheels):
         return
     tags = accepted_tags(platform, minor, manifest.requirements.glibc or DEFAULT_GLIBC)
     yield from (fault for wheel in wheels if (fault := _tag_fault(wheel, tags, manifest, platform)))
-    given = python_packages(lock.conda.get(platform, ()))
+    conda = lock.conda.get(platform, ())
+    given = python_packages(conda)
     rows, supplied = _rows(files), {**_named_by_purls(lock, platform), **given}
+    if not any(package.depends for package in conda):  # of an explicit list: each of them may be a package of Python
+        supplied |= {normalize(package.name): package.version for package in conda}
     yield from wheels_brought(rows, manifest.wheels, supplied, marker_values(platform, minor))
     elsewhere = set(map(normalize, given))
     yield from (f"{name} is both a wheel and a conda package" for name in locked if name in elsewhere)
+
+
+def _fits_torch(wheel: Wheel, torch: Wheel | LockedTree | None, platform: str, minor: str) -> bool:
+    """Return whether a wheel names the torch of its lock, so that nothing has to be compiled."""
+    if torch is None:
+        return False
+    against = torch_of(torch.version, torch.requires or (), platform, minor)
+    values = marker_values(platform, minor)
+    return against.is_stable and names_torch(wheel.version, wheel.requires or (), values, against)
 
 
 def _rows(files: Iterable[Wheel | LockedTree]) -> dict[str, LockedWheel]:

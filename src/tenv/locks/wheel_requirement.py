@@ -1,18 +1,18 @@
-"""A requirement of a wheel, whose marker is evaluated once for each answer that it can have."""
+"""A requirement of a wheel, whose marker is evaluated once for each answer that it can have; the torch of a wheel."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from tenv.core.dataclass import dataclass
 from tenv.core.names import normalize
+from tenv.core.versions import Version, fits
 from tenv.core.wheel_platforms import evaluated
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
     from packaging.specifiers import SpecifierSet
-
-__all__ = ["WheelRequirement", "requirement_of", "sole_extra"]
 
 _LITERAL = re.compile(r"""["']([^"']*)["']""")
 _EXTRA = re.compile(r"""\bextra\s*[=!]=\s*["']([^"']+)["']|["']([^"']+)["']\s*[=!]=\s*extra\b""")
@@ -24,6 +24,14 @@ _OF_EXTRA = re.compile(
     rf"; *extra *== *(?:'({_NAME})'|\"({_NAME})\")"
 )
 """A valid requirement whose marker is the name of an extra alone, as most are."""
+
+_TORCH = re.compile(r"(?<![a-z])(?:torch|pt)(\d+(?:\.\d+)*)")
+_CUDA = re.compile(r"(?<![a-z])cu(?:da)?(\d+(?:\.\d+)?)")
+_ABI = re.compile(r"abi(true|false)")
+_OTHERS = re.compile(r"rocm|hip|xpu|npu|musa")
+_CPU = re.compile(r"(?<![a-z])cpu(?![a-z])")
+_NEW_ABI = Version("2.7")
+"""The first torch all of whose wheels for Linux have the new C++ ABI: pytorch.org/blog/pytorch-2-7, April 2025."""
 
 
 class WheelRequirement:
@@ -90,3 +98,80 @@ def sole_extra(text: str) -> str:
     """
     match = _OF_EXTRA.fullmatch(text)
     return normalize(match[1] or match[2]) if match else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Torch:
+    """The torch of a lock.
+
+    Attributes:
+        version: Its version.
+        cuda: The CUDA release that it is built for; None for none.
+    """
+
+    version: str
+    cuda: Version | None
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether it is no nightly, whose kernels fit that one alone."""
+        return re.fullmatch(r"\d+(\.\d+)+", self.release) is not None
+
+    @property
+    def release(self) -> str:
+        """Its version without the local part."""
+        return self.version.partition("+")[0]
+
+
+def torch_of(version: str, requires: Iterable[str], platform: str, python: str) -> Torch:
+    """Return the torch of a wheel by its version and its requirements, for a platform and a Python minor."""
+    from tenv.targets.torch_cuda import torch_cuda  # late: only for packages that are compiled against a torch
+
+    return Torch(version, torch_cuda(version, requires, platform, python))
+
+
+def names_torch(version: str, requires: tuple[str, ...], values: Mapping[str, str], torch: Torch) -> bool:
+    """Return whether a wheel names a torch and its CUDA as those that it was compiled against, and no others.
+
+    The local part of its version names them (``+pt211cu130``, ``+cu12torch2.8cxx11abiTRUE``), or a requirement with
+    ``==`` does (torchvision's ``+cu130`` beside ``torch==2.11.0``). A wheel that names one of the two alone fits
+    nothing: most kernels are compiled for one release, and neither a tag nor a range of versions names it.
+
+    Args:
+        version: The version of the wheel.
+        requires: Its requirements.
+        values: The values of the marker environment.
+        torch: The torch.
+    """
+    local = version.partition("+")[2].lower()
+    asked = [
+        row for text in requires if (row := requirement_of(text)) and row.name == "torch" and row.holds(values, "")
+    ]
+    if _OTHERS.search(local) or not all(fits(row.specifier, torch.version) for row in asked):
+        return False
+    pins = [clause for row in asked for clause in row.specifier if clause.operator in ("==", "===")]
+    exact = "+" in torch.version and any(clause.version == torch.version for clause in pins)
+    torches, cudas, abis = _TORCH.findall(local), _CUDA.findall(local), _ABI.findall(local)
+    if not all(_is_torch(text, torch.release) for text in torches) or not (torches or pins):
+        return False
+    if abis and (abis != ["true"] or Version(torch.release) < _NEW_ABI):
+        return False
+    if torch.cuda is None:
+        return not cudas and (exact or (bool(_CPU.search(local)) and torch.version.partition("+")[2] in ("", "cpu")))
+    return not _CPU.search(local) and all(_is_cuda(text, torch.cuda) for text in cudas) and bool(cudas or exact)
+
+
+def _is_torch(text: str, release: str) -> bool:
+    """Return whether ``2.8``, ``2.8.0``, ``28`` or ``280`` names a release."""
+    parts = release.split(".")
+    if "." in text:
+        named = text.split(".")
+        return parts[: len(named)] == named
+    return text in ("".join(parts[:2]), "".join(parts[:3]))
+
+
+def _is_cuda(text: str, cuda: Version) -> bool:
+    """Return whether ``13``, ``130`` or ``13.0`` names a release; a major alone names each of its minors."""
+    if "." in text:
+        return text == cuda.major_minor
+    return text in (str(cuda.major), cuda.major_minor.replace(".", ""))

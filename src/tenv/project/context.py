@@ -1,5 +1,6 @@
 """The context of a verb: search path, environment variables, progress, network settings."""
 
+import contextlib
 import os
 import shlex
 from collections.abc import Mapping
@@ -15,6 +16,8 @@ from tenv.core.user_folders import user_home
 from tenv.targets.search import SearchPath, Target, find_places, settings_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tenv.core.carried_files import CarriedFiles
     from tenv.core.http_settings import HttpSettings
     from tenv.core.link_mode import LinkMode
@@ -27,8 +30,6 @@ if TYPE_CHECKING:
     from tenv.rattler_api.network import Network
     from tenv.sources.wheels.uv import Uv
     from tenv.targets.config import ProjectSettings, Settings
-
-__all__ = ["Context", "is_set", "without_beside"]
 
 
 def is_set(name: str) -> bool:
@@ -88,8 +89,13 @@ class Context:
         if self.carried:
             links = self.carried.wheels.as_uri().replace(",", "%2C")  # uv splits the list there
             environ |= {"UV_NO_INDEX": "1", "UV_FIND_LINKS": links}
+            if self.carried.pythons.is_dir():
+                environ["UV_PYTHON_INSTALL_MIRROR"] = self.carried.pythons.as_uri()
+            if self.carried.python_table.is_file():  # else uv's own table decides
+                environ["UV_PYTHON_DOWNLOADS_JSON_URL"] = str(self.carried.python_table)
         uv = Uv(environ, user_home(), offline=self.offline)
         uv.limits = self.unpack_limits()
+        uv.carried = self.carried
         return uv
 
     def settings(self) -> "Settings":
@@ -156,7 +162,7 @@ class Context:
         if own := self.places.project_targets():
             return own
         here = "the project has no targets of its own" if self.places.project else "there is no project"
-        raise UsageError(f"no TARGET is given, and {here}", hint="`tenv targets` lists the targets")
+        raise UsageError(f"no TARGET is given, and {here}", hint=self._first_step())
 
     def default_target(self) -> str:
         """Return the default target: that of ``tenv.toml``, the only one of the project, or the only environment.
@@ -181,7 +187,17 @@ class Context:
             in_project = f"`tenv default {(own or names)[0]}` sets one for the project"
             hint = in_project if self.places.project else "`tenv list` lists them"
             raise UsageError(f"no TARGET is given, and there are {several}", hint=hint)
-        raise UsageError("no TARGET is given, and there is no environment", hint="`tenv targets` lists the targets")
+        raise UsageError("no TARGET is given, and there is no environment", hint=self._first_step())
+
+    def _first_step(self) -> str:
+        """Return the commands that lead to a target: from a file of another tool, or from the built-in ones."""
+        from tenv.interop.formats import importable  # late: only for errors
+
+        ways = "`tenv create auto` makes the best one for this machine, `tenv targets` lists all"
+        with contextlib.suppress(OSError):
+            if not self.places.checkout and (files := importable(Path.cwd())):
+                return f"`tenv import {shlex.quote(files[0])}` makes a target of that file, {ways}"
+        return ways
 
     def default_word(self) -> str:
         """Return the default target for a hint; ``TARGET`` where there is none."""
@@ -200,9 +216,13 @@ class Context:
     def registry(self) -> "Registry":
         """Return the marks of this user's environments."""
         from tenv.environment.marks import Registry
-        from tenv.targets.config import safe_folders
+        from tenv.targets.config import safe_folders, system_safe_folders
 
-        return Registry(self.places.data, lambda: safe_folders(settings_folder(), self.environ))
+        def named() -> "Iterator[Path]":
+            yield from safe_folders(settings_folder(), self.environ)
+            yield from system_safe_folders()
+
+        return Registry(self.places.data, named)
 
     def fault_of(self, environment: "Environment", name: str = "") -> "Fault | None":
         """Return why an environment can't be used as it is; None for one that can, or where there is none.
@@ -213,11 +233,14 @@ class Context:
         """
         from tenv.environment.trust import find_fault
 
-        prefix = environment.prefix
-        name = name or prefix.name
-        usual = prefix in (self.places.environments() / name, self.places.data / "envs" / name)
+        return find_fault(environment, self.registry(), self._creating(environment.prefix, name))
+
+    def _creating(self, prefix: Path, name: str, unnamed: str = "") -> str:
+        """Return the command that creates an environment; `unnamed` stands for the name of another folder's target."""
+        known = name or prefix.name
+        usual = prefix in (self.places.environments() / known, self.places.data / "envs" / known)
         where = "" if usual else f" --prefix {shlex.quote(str(prefix))}"
-        return find_fault(environment, self.registry(), f"tenv create {shlex.quote(name)}{where}")
+        return f"tenv create {shlex.quote(known if name or usual else unnamed or known)}{where}"
 
     def require_usable(self, environment: "Environment", name: str = "", *, gutted: bool = False) -> None:
         """Raise EnvironmentBrokenError for an environment that can't be used as it is.
@@ -241,7 +264,8 @@ class Context:
             EnvironmentBrokenError: It is not ready, or can't be used as it is.
         """
         self.require_usable(environment, name, gutted=gutted)
-        return environment.require_ready(name or environment.prefix.name)
+        command = self._creating(environment.prefix, name, "TARGET")
+        return environment.require_ready(name or environment.prefix.name, command)
 
     def environment(self, name: str, prefix: Path | None) -> "Environment":
         """Return the environment of a target; `prefix` replaces the default folder."""

@@ -9,8 +9,6 @@ from tenv.facts.tables import Facts, default_overrides, load_facts
 from tenv.project.context import Context
 from tenv.targets.search import Origin
 
-__all__ = ["list_tables", "show_table", "user_facts"]
-
 
 def user_facts(context: Context) -> Facts:
     """Return the tables with the user's rows; raises FactsError for a file of the user that is not valid."""

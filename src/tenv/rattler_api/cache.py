@@ -21,9 +21,6 @@ from tenv.rattler_api.faults import one_line
 from tenv.rattler_api.network import cache_folder as shared_cache
 from tenv.rattler_api.records import Record
 
-__all__ = ["Content", "PackageMembers", "PackedFile", "PackedFiles", "cache_folder", "downloads_folder", "lists_folder"]
-__all__ += ["in_cache", "is_cached_package", "is_package_list", "read_cache", "read_packed"]
-
 _OURS = ("info/paths.json", "info/link.json")
 
 

@@ -10,8 +10,6 @@ from tenv.core.errors import CertificateError, NetworkError, StorageError
 from tenv.core.http import Http, Unanswered
 from tenv.core.http_settings import HttpSettings, Patience
 
-__all__ = ["one_line", "refused_certificate", "storage_error"]
-
 _UNSENT = re.compile(r"error sending request for url \((https://[^\s()]+)\)")
 
 

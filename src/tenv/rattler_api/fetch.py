@@ -23,8 +23,6 @@ from tenv.rattler_api.records import Record
 if TYPE_CHECKING:
     from rattler import Client
 
-__all__ = ["fetch"]
-
 _CONNECTIONS = 8
 """How many packages come at once."""
 _SMALL, _SMALL_CONNECTIONS = 1 << 18, 32
@@ -134,7 +132,8 @@ def _is_whole(path: Path, digest: Digest) -> bool:
 
 def _carried(record: Record, network: Network) -> Path | None:
     """Return the file of a package that lies in a folder; None for one that has to be downloaded."""
-    return network.carried.find(record.sha256 or "") if network.carried else None
+    own = network.carried.find(record.sha256 or "") if network.carried else None
+    return own or network.mirrored(record.url)
 
 
 def _copy(source: Path, part: Path, digest: Digest) -> None:
@@ -208,7 +207,7 @@ async def _download(
     from rattler.package_streaming import download_to_writer
 
     digest, problem = _digest(record), None
-    for number in range(_TRIES):
+    for number in range(Patience.of(os.environ).attempts):
         if number:
             await asyncio.sleep(_PAUSE * 2 ** (number - 1))
         sink = _Sink(record, part, on_bytes)

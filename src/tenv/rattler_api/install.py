@@ -12,8 +12,6 @@ from tenv.rattler_api.cache import cache_folder
 from tenv.rattler_api.faults import one_line, storage_error
 from tenv.rattler_api.records import Record
 
-__all__ = ["link"]
-
 _FULL = 1 << 16  # bytes; with less free space, nothing can be installed
 
 

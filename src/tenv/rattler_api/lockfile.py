@@ -12,8 +12,6 @@ from tenv.core.names import channel_word
 if TYPE_CHECKING:
     from rattler import RepoDataRecord
 
-__all__ = ["Spec", "parse_spec", "read_records", "to_current", "write_conda_part"]
-
 
 def write_conda_part(
     target: str,

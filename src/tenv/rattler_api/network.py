@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from tenv import __version__
 from tenv.core.certificates import Authorities
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from rattler import Client, Config, Gateway
 
     from tenv.core.carried_files import CarriedFiles
-
-__all__ = ["Network", "cache_folder", "load_config", "open_client", "open_gateway"]
 
 _TIMEOUT = 600
 """Seconds for one request; callers limit the time of a whole lock."""
@@ -45,6 +44,18 @@ class Network:
     retries: int = 3
     authorities: Authorities = field(default_factory=Authorities)
     carried: "CarriedFiles | None" = None
+
+    def mirrored(self, url: str) -> Path | None:
+        """Return the file of a URL in a mirror that is a folder, which rattler 0.28 does not read; None without one."""
+        for start in sorted(self.mirrors, key=len, reverse=True):
+            if url.startswith(start.rstrip("/") + "/"):
+                from urllib.request import url2pathname  # late: 20 ms, since it imports all of HTTP
+
+                rest = url.removeprefix(start.rstrip("/"))
+                folders = (urlsplit(mirror) for mirror in self.mirrors[start] if mirror.startswith("file:"))
+                files = (Path(url2pathname(folder.path.rstrip("/") + rest)) for folder in folders)
+                return next(filter(Path.is_file, files), None)
+        return None
 
 
 def cache_folder() -> Path:

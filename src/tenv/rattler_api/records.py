@@ -11,8 +11,6 @@ from tenv.core.untrusted import conda_file_fault, whole_number
 if TYPE_CHECKING:
     from rattler import MatchSpec, PackageRecord, RepoDataRecord
 
-__all__ = ["Matcher", "Record", "fits", "spec_fault"]
-
 
 @dataclass(frozen=True, slots=True)
 class Record:

@@ -15,8 +15,6 @@ from tenv.rattler_api.records import Record
 if TYPE_CHECKING:
     from rattler import GenericVirtualPackage, Subdir
 
-__all__ = ["SolveRequest", "Solver"]
-
 T = TypeVar("T")
 
 _STATUS = re.compile(r"HTTP status (?:client|server) error \((?P<status>\d{3})")

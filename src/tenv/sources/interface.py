@@ -38,22 +38,6 @@ if TYPE_CHECKING:
     from tenv.sources.wheels.uv import Uv
     from tenv.targets.config import Settings
 
-__all__ = [
-    "Access",
-    "CarriedFile",
-    "Chosen",
-    "Problem",
-    "SolveOptions",
-    "Source",
-    "SourceCache",
-    "Work",
-    "differences",
-    "owned_by_lock",
-    "package_names",
-    "section_of",
-    "sources",
-]
-
 
 class Access(Protocol):
     """The settings and services that a source uses; `tenv.project.context.Context` implements it."""
@@ -194,7 +178,7 @@ class NeededFile:
 
 @dataclass(frozen=True, slots=True)
 class CarriedFile:
-    """A file of a lock that a bundle carries.
+    """A file of a lock that a bundle carries, and a mirror offers.
 
     Attributes:
         kind: The key of its source.
@@ -202,6 +186,7 @@ class CarriedFile:
         sha256: Its digest in hex.
         size: Its size in bytes; None if the lock has none.
         platforms: The platforms that use it, sorted.
+        address: Its canonical URL, which the head of a bundle leaves out; empty for a wheel of an index.
     """
 
     kind: str
@@ -209,6 +194,7 @@ class CarriedFile:
     sha256: str
     size: int | None
     platforms: tuple[str, ...]
+    address: str = ""
 
 
 class Work:
@@ -350,7 +336,7 @@ class Source(Protocol):
         yield from ()
 
     def carried(self, lock: Lock, platform: str, minor: str) -> Iterator[CarriedFile]:  # noqa: ARG002
-        """Yield the files that a bundle carries for a platform.
+        """Yield the files of a platform that a bundle carries, and a mirror offers.
 
         Args:
             lock: The lock.

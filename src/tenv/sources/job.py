@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from tenv.targets.search import Target
     from tenv.targets.tree_request import TreeRequest
 
-__all__ = ["Job", "Plan", "named_python"]
-
 
 def named_python(wanted: str, environ: Mapping[str, str]) -> str:
     """Return the path of a program that is named as on PATH, such as `python3.11d`; other words as they are."""
@@ -113,6 +111,7 @@ class Job:
         built: The wheels that they became, by name; set by `building`.
         requests: Their requests for source trees, by name.
         fetches: Whether a missing Python is downloaded; false for a job that changes nothing.
+        for_others: Whether other users have to be able to use the environment.
     """
 
     lock: "Lock"
@@ -139,6 +138,7 @@ class Job:
         self.exact = exact
         self.repair = repair
         self.fetches = True
+        self.for_others = False
         self.compiled: Sequence[LockedTree] = ()
         self.built: Mapping[str, Wheel] = {}
         self.requests: Mapping[str, TreeRequest] = {}

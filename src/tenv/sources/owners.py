@@ -14,16 +14,6 @@ from tenv.locks.lock import Lock
 from tenv.sources.interface import Access, sources
 from tenv.toolchain.discover import TOOLKIT
 
-__all__ = [
-    "claimed_twice",
-    "find_deep_faults",
-    "find_faults",
-    "holds",
-    "record_files",
-    "unmanaged_files",
-    "unmanaged_while",
-]
-
 
 def _records(prefix: Path) -> Iterator[tuple[str, Records]]:
     """Yield the records of each source, with its key."""

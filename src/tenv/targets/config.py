@@ -1,41 +1,46 @@
 """The user's own settings of tenv: ``config.toml`` in the configuration folder.
 
-It holds settings of one user or machine that must not change the content of a lock: mirrors.
+It holds settings of one user or machine that must not change the content of a lock: mirrors, and the scheduler that
+gets the sources of builds. Root may name safe folders for all users of a machine in `SYSTEM_FILE`.
 """
 
 import os
 import re
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import UsageError
 from tenv.core.link_mode import LINK_MODE, LinkMode
 from tenv.core.size_text import parse_bytes
-from tenv.core.toml_reader import read_toml
+from tenv.core.toml_reader import Table, read_toml
 from tenv.core.unpack_limits import UNPACK_LIMIT
-from tenv.core.untrusted import STORAGE_EXAMPLE, is_storage
-
-__all__ = [
-    "PROJECT_FILE",
-    "SAFE_FOLDERS",
-    "ProjectSettings",
-    "Settings",
-    "link_mode",
-    "read_project_settings",
-    "read_settings",
-    "safe_folders",
-    "unpack_limit",
-]
+from tenv.core.untrusted import STORAGE_EXAMPLE, is_storage, without_login
 
 SAFE_FOLDERS = "TENV_SAFE_FOLDERS"
 """The variable that names safe folders, as PATH names folders, beside ``safe-folders`` of ``config.toml``."""
 
+SYSTEM_FILE = Path("/etc/tenv/config.toml")
+"""The settings of a machine: the folders that every user of it trusts. Only root may write it."""
+
 PROJECT_FILE = "tenv.toml"
 """The file of a project's settings; an empty file makes a folder a project."""
 
+SCHEDULER_EXAMPLE = "https://sccache.example.org"
+
+_USER_KEYS = (
+    *("mirrors", "sync", "safe-folders", "unpack-limit", "link-mode", "cache-storage"),
+    *("distribute", "distribute-token"),
+)
 _URL = re.compile(r"(https?|file)://\S+")
+
+
+def is_address(text: str) -> bool:
+    """Return whether a text can be the address of a mirror."""
+    return _URL.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,8 @@ class Settings:
         link_mode: How files of caches come into environments; None if the user does not set it.
         unpack_limit: The size in bytes that one package may unpack to; None where the user sets none.
         cache_storage: The shared storage of the compile cache; empty if the user does not set it.
+        distribute: The address of the sccache-dist scheduler that gets the sources of builds; empty for none.
+        distribute_token: The token by which that scheduler knows this user; empty for none. No output has it.
     """
 
     mirrors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -57,6 +64,8 @@ class Settings:
     unpack_limit: int | None = None
     link_mode: LinkMode | None = None
     cache_storage: str = ""
+    distribute: str = ""
+    distribute_token: str = field(default="", repr=False)
 
     def served(self, url: str) -> tuple[str, ...]:
         """Return the URLs to fetch a file from: its mirrors, best first, or its own URL.
@@ -107,12 +116,12 @@ def read_settings(folder: Path) -> Settings:
     if not path.is_file():
         return Settings()
     table = read_toml(path, UsageError)
-    table.only(("mirrors", "sync", "safe-folders", "unpack-limit", "link-mode", "cache-storage"))
+    table.only(_USER_KEYS)
     mirrors = table.table("mirrors")
     found = {start: mirrors.strings(start) for start in mirrors.data}
     for start, served in found.items():
         for url in (start, *served):
-            if not _URL.fullmatch(url):
+            if not is_address(url):
                 raise mirrors.fail(
                     start, f"`{url}` is not a URL", hint='"https://mirror.example.com/conda" is an example'
                 )
@@ -122,7 +131,30 @@ def read_settings(folder: Path) -> Settings:
     storage = table.text("cache-storage")
     if storage and not is_storage(storage):
         raise table.fail("cache-storage", f"`{storage}` is no storage", hint=f"{STORAGE_EXAMPLE} is an example")
-    return Settings(found, table.flag("sync"), safe, limit, mode, storage)
+    return Settings(found, table.flag("sync"), safe, limit, mode, storage, *_scheduler(table))
+
+
+def _scheduler(table: Table) -> tuple[str, str]:
+    """Return the address of the scheduler and its token; the token is a valid value of an HTTP header."""
+    address, token = table.text("distribute"), table.text("distribute-token")
+    if without_login(address) != address:
+        hint = "`tenv config distribute-token -` reads the token of the scheduler from a line of its input"
+        raise table.fail("distribute", "has a login", hint=hint)
+    if address and not _is_server(address):
+        raise table.fail("distribute", f"`{address}` is no scheduler", hint=f"{SCHEDULER_EXAMPLE} is an example")
+    if not re.fullmatch(r"[!-~]*", token):
+        raise table.fail("distribute-token", "a token is printable ASCII without blanks")
+    return address, token
+
+
+def _is_server(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        return False
+    plain = not parts.query and not parts.fragment and text.isprintable() and text.isascii()
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and port != 0 and plain and " " not in text
 
 
 def safe_folders(folder: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
@@ -137,6 +169,35 @@ def safe_folders(folder: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
     """
     named = [name for name in environ.get(SAFE_FOLDERS, "").split(os.pathsep) if name]
     return (*read_settings(folder).safe_folders, *_absolute(named, SAFE_FOLDERS))
+
+
+def system_safe_folders() -> tuple[Path, ...]:
+    """Return the folders that root names in `SYSTEM_FILE`; none where there is no such file.
+
+    Raises:
+        UsageError: Another user can write the file or a folder on its way, or it can't be read.
+    """
+    from tenv.core.other_users import open_part  # late: few machines have the file
+
+    try:
+        readable = stat.S_ISREG(SYSTEM_FILE.stat().st_mode) and os.access(SYSTEM_FILE, os.R_OK)
+    except PermissionError:
+        readable = False
+    except OSError:  # there is none
+        return ()
+    if not readable:
+        raise UsageError(
+            f"{SYSTEM_FILE} can't be read by this user",
+            hint=f"`chmod a+rx {SYSTEM_FILE.parent}; chmod a+r {SYSTEM_FILE}`, by root, opens it",
+        )
+    if part := open_part(SYSTEM_FILE):
+        raise UsageError(
+            f"{SYSTEM_FILE} is not used: {part} is not root's alone",
+            hint=f"`chown root: {part}; chmod go-w {part}`, by root, closes it",
+        )
+    table = read_toml(SYSTEM_FILE, UsageError)
+    table.only(("safe-folders",))
+    return tuple(_absolute(table.strings("safe-folders"), f"{SYSTEM_FILE}: safe-folders"))
 
 
 def unpack_limit(folder: Path, environ: Mapping[str, str]) -> tuple[int | None, str]:

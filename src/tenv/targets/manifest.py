@@ -21,27 +21,6 @@ from tenv.targets.tree_request import TreeRequest
 from tenv.targets.variable_requests import VariableRequest
 from tenv.targets.wheel_origin import FileRequest, Index, laid
 
-__all__ = [
-    "CONDA_TORCHES",
-    "DEBUG_PYTHON",
-    "PLATFORMS",
-    "ArchiveRequest",
-    "CondaRequest",
-    "Manifest",
-    "OtherRequest",
-    "Requirements",
-    "ToolkitKind",
-    "WheelRequest",
-    "feature_with",
-    "lay",
-    "merge",
-    "placed",
-    "request_for_torch",
-    "tool_of",
-    "toolkit_kind",
-    "with_features",
-]
-
 PLATFORMS = ("linux-64", "linux-aarch64", "win-64")
 """The platforms that a manifest may name, by their conda names."""
 
@@ -123,9 +102,11 @@ class WheelRequest:
         index: The name or the address of the only index that it comes from; empty for any index in use.
         file: The one file that is accepted; None for a wheel of an index.
         build: Whether it may be built from a source archive where no wheel fits.
+        always: Whether it is compiled against the target's torch even where an index has a wheel that fits.
         isolated: Whether its build has an environment of its own; else it is compiled against the target's torch.
         requires: Its requirements; None where its source has them.
         cxx: The C++ standard, such as 20; 0 for its own.
+        archs: The GPU architectures in place of its own, as ``TORCH_CUDA_ARCH_LIST``; empty for its own.
     """
 
     version: Range
@@ -137,11 +118,21 @@ class WheelRequest:
     isolated: bool = True
     requires: tuple[str, ...] | None = None
     cxx: int = 0
+    archs: str = ""
+    always: bool = False
+
+    @property
+    def must_compile(self) -> bool:
+        """Whether no wheel of an index takes the place of the build: none is known to have another C++ standard."""
+        return not self.isolated and (self.always or bool(self.cxx or self.archs))
 
     def asked(self) -> list[str]:
         """Return the request as JSON values, as in a lock."""
-        ways = [f"index={self.index}"] * bool(self.index) + ["build=true"] * self.build
+        ways = [f"index={self.index}"] * bool(self.index) + [
+            f"build={'always' if self.always else 'true'}"
+        ] * self.build
         ways += ["isolation=false"] * (not self.isolated) + [f"cxx={self.cxx}"] * bool(self.cxx)
+        ways += [f"archs={self.archs}"] * bool(self.archs)
         ways += [] if self.requires is None else [f"requires={','.join(self.requires)}"]
         ways += place.asked() if (place := self.tree or self.file) else []
         return [str(self.version), *self.extras, *ways]
@@ -246,6 +237,7 @@ class Manifest:
         unfollowed: The manifest before `tenv.targets.torch_cuda.follow` added the toolkit; None for any other.
         indexes: The package indexes, best first.
         sdists: Packages that may be built from their source archives although only others require them.
+        wheelhouse: The folder with wheels that are compiled against its torch; empty for none.
         beside: The environment whose torch the toolkit is for, as `tenv.targets.torch_beside` reads it; empty for none.
     """
 
@@ -272,6 +264,7 @@ class Manifest:
     unfollowed: "Manifest | None" = field(default=None, repr=False)
     indexes: tuple[Index, ...] = ()
     sdists: tuple[str, ...] = ()
+    wheelhouse: str = ""
     beside: str = ""
 
     @property
@@ -416,6 +409,7 @@ def placed(manifest: Manifest, home: Path) -> Manifest:
             for name, request in manifest.wheels.items()
         },
         indexes=tuple(replace(index, base=home) for index in manifest.indexes),
+        wheelhouse=manifest.wheelhouse and os.path.normpath(home / manifest.wheelhouse),
         beside=manifest.beside and os.path.normpath(home / manifest.beside),
         by_platform={platform: placed(part, home) for platform, part in manifest.by_platform.items()},
         features={name: placed(part, home) for name, part in manifest.features.items()},
@@ -451,6 +445,7 @@ def lay(above: Manifest, own: Manifest, *, adds: bool = False) -> Manifest:
         cache_name=own.cache_name or above.cache_name,
         cache_storage=own.cache_storage or above.cache_storage,
         indexes=laid(above.indexes, own.indexes, adds=adds),
+        wheelhouse=own.wheelhouse or above.wheelhouse,
         beside=own.beside or above.beside,
         sdists=tuple(dict.fromkeys((*above.sdists, *own.sdists))),
     )

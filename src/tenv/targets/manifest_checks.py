@@ -1,11 +1,17 @@
-"""Constraints between the sections of a manifest."""
+"""Constraints between the sections of a manifest, and between the keys of a package that is compiled."""
+
+import re
+from dataclasses import replace
 
 from tenv.core.names import normalize
 from tenv.core.toml_reader import Table, nearest
-from tenv.targets.manifest import Manifest, tool_of
+from tenv.targets.manifest import Manifest, WheelRequest, tool_of
 from tenv.targets.sections import SECTIONS
 
-__all__ = ["check_features", "check_indexes", "check_single_supplier"]
+_STANDARDS = (14, 17, 20, 23)
+"""The C++ standards that a request may name."""
+_ARCH = r"\d{1,2}\.\d[af]?(\+PTX)?"
+_ARCHS = re.compile(rf"{_ARCH}(?:[;\s]+{_ARCH})*")
 
 
 def check_indexes(manifest: Manifest, table: Table) -> None:
@@ -51,3 +57,39 @@ def check_single_supplier(manifest: Manifest, platform: str, table: Table) -> No
                     hint="remove it from one of the two",
                 )
             supplier[tool] = section.name
+
+
+def read_compiled(table: Table, request: WheelRequest) -> WheelRequest:
+    """Return a request with its keys for a build against the target's torch."""
+    isolated = table.flag("isolation") if "isolation" in table.data else True
+    for word in ("requires", "cxx", "archs") if isolated else ():
+        if word in table.data:
+            raise table.fail(word, "is for a package with `isolation = false`")
+    if isolated and request.always:
+        raise table.fail("build", "`always` is for a package with `isolation = false`: else write true")
+    if isolated:
+        return request
+    if not request.build and request.tree is None:
+        raise table.fail("isolation", "`build = true` permits the build, which runs the code of the package")
+    if request.tree and request.tree.editable:
+        raise table.fail("isolation", "a folder with `editable` is not compiled against the target's torch")
+    requires = table.strings("requires") if "requires" in table.data else None
+    if wrong := next((text for text in requires or () if not _is_requirement(text)), None):
+        raise table.fail("requires", f"`{wrong}` is no requirement such as `torch>=2.4`")
+    cxx = table.number("cxx") or 0
+    if "cxx" in table.data and cxx not in _STANDARDS:
+        raise table.fail("cxx", f"`{cxx}` is none of {', '.join(map(str, _STANDARDS))}")
+    archs = table.text("archs") or ""
+    if "archs" in table.data and not _ARCHS.fullmatch(archs):
+        raise table.fail("archs", f"`{archs}` is no list such as `8.0;9.0+PTX`")
+    return replace(request, isolated=False, requires=requires, cxx=cxx, archs=archs)
+
+
+def _is_requirement(text: str) -> bool:
+    """Return whether a text is a requirement of a package, and not of a file by its address."""
+    from packaging.requirements import InvalidRequirement, Requirement  # late: 15 ms
+
+    try:
+        return not Requirement(text).url
+    except InvalidRequirement:
+        return False

@@ -39,7 +39,7 @@ from tenv.targets.manifest import (
     request_for_torch,
     with_features,
 )
-from tenv.targets.manifest_checks import check_features, check_indexes, check_single_supplier
+from tenv.targets.manifest_checks import check_features, check_indexes, check_single_supplier, read_compiled
 from tenv.targets.manifest_keys import (
     ACTIVATION,
     ARCHIVE,
@@ -61,19 +61,9 @@ from tenv.targets.tree_request import read_tree
 from tenv.targets.variable_requests import check_names, read_variable
 from tenv.targets.wheel_origin import index_fault, is_wheel_file, read_file_request, read_indexes
 
-__all__ = [
-    "REFUSED",
-    "TORCH",
-    "conda_package",
-    "read_archive",
-    "read_manifest",
-]
-
 _BUILD = re.compile(BUILD_PATTERN)
 _IN_FEATURE = tuple(name for name in names(FEATURE) if name != "platform")
 _NO_FEATURE = "none"
-_STANDARDS = (14, 17, 20, 23)
-"""The C++ standards that a request may name."""
 TORCH = "torch"
 """The CUDA of a manifest whose toolkit follows its torch."""
 _MAX_DEPTH = 8
@@ -131,7 +121,7 @@ def _read_chain(name: str, table: Table, find: Callable[[str], Path], seen: tupl
 def _read_one(name: str, table: Table) -> Manifest:
     table.only(names(MANIFEST))
     table.text("$schema")  # for editors
-    requirements, beside = _read_requirements(table.table("requirements")), _read_beside(table)
+    requirements, beside = _read_requirements(table.table("requirements")), _read_folder(table, "for")
     if beside and requirements.cuda is None:
         requirements = replace(requirements, cuda_from=TORCH)
     general = replace(
@@ -144,6 +134,7 @@ def _read_one(name: str, table: Table) -> Manifest:
         sdists=tuple(normalize(_sdist(table, key)) for key in table.strings("sdists")),
         requirements=requirements,
         beside=beside,
+        wheelhouse=_read_folder(table, "wheelhouse"),
         cache_name=_read_cache(table.table("build")),
         cache_storage=_read_storage(table.table("build")),
     )
@@ -160,10 +151,10 @@ def _read_one(name: str, table: Table) -> Manifest:
     return replace(general, by_platform=by_platform, features=features)
 
 
-def _read_beside(table: Table) -> str:
-    path = table.text("for")
+def _read_folder(table: Table, key: str) -> str:
+    path = table.text(key)
     if path and (not path.isprintable() or os.pathsep in path):
-        raise table.fail("for", f"{path!r} is no folder that variables and scripts can name")
+        raise table.fail(key, f"{path!r} is no folder that variables and scripts can name")
     return path
 
 
@@ -178,6 +169,9 @@ def _read_storage(table: Table) -> str:
 
 
 def _read_cache(table: Table) -> str:
+    if "distribute" in table.data:  # a clone would send its sources to the author of the manifest
+        hint = "`tenv config distribute URL` sets it for you"
+        raise table.fail("distribute", "a scheduler that gets the sources stands in your own settings alone", hint=hint)
     table.only(names(BUILD))
     cache = table.text("cache")
     if cache and cache not in CACHES:
@@ -339,36 +333,12 @@ def _read_wheel(table: Table, key: str) -> WheelRequest:
     for word in ("index", "build") if tree else ():
         if word in inner.data:
             raise inner.fail(word, "is no part of a request for a source tree: remove this key")
-    request = WheelRequest(version, tuple(sorted(extras)), tree, index, build=inner.flag("build"))
-    return _read_compiled(inner, request)
-
-
-def _read_compiled(table: Table, request: WheelRequest) -> WheelRequest:
-    """Return a request with its keys for a build against the target's torch."""
-    from packaging.requirements import InvalidRequirement, Requirement  # late: 15 ms
-
-    isolated = table.flag("isolation") if "isolation" in table.data else True
-    for word in ("requires", "cxx") if isolated else ():
-        if word in table.data:
-            raise table.fail(word, "is for a package with `isolation = false`")
-    if isolated:
-        return request
-    if not request.build and request.tree is None:
-        raise table.fail("isolation", "`build = true` permits the build, which runs the code of the package")
-    if request.tree and request.tree.editable:
-        raise table.fail("isolation", "a folder with `editable` is not compiled against the target's torch")
-    requires = table.strings("requires") if "requires" in table.data else None
-    for text in requires or ():
-        try:
-            named = not Requirement(text).url
-        except InvalidRequirement:
-            named = False
-        if not named:
-            raise table.fail("requires", f"`{text}` is no requirement such as `torch>=2.4`")
-    cxx = table.number("cxx") or 0
-    if "cxx" in table.data and cxx not in _STANDARDS:
-        raise table.fail("cxx", f"`{cxx}` is none of {', '.join(map(str, _STANDARDS))}")
-    return replace(request, isolated=False, requires=requires, cxx=cxx)
+    always = inner.data.get("build") == "always"
+    if isinstance(inner.data.get("build"), str) and not always:
+        raise inner.fail("build", f'`{inner.data["build"]}` is none of true, false and "always"')
+    build = always or inner.flag("build")
+    request = WheelRequest(version, tuple(sorted(extras)), tree, index, build=build, always=always)
+    return read_compiled(inner, request)
 
 
 def _read_archive(table: Table, key: str) -> ArchiveRequest:

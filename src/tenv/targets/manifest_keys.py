@@ -18,33 +18,10 @@ from tenv.targets.sections import SECTIONS, SourceSection
 from tenv.targets.variable_requests import VARIABLE_PATTERN
 from tenv.targets.wheel_origin import INDEX_FORMATS
 
-__all__ = [
-    "ACTIVATION",
-    "ARCHIVE",
-    "BUILD",
-    "BUILD_PATTERN",
-    "CACHES",
-    "CONDA",
-    "DEBUG_PYTHON_KEYS",
-    "FEATURE",
-    "MANIFEST",
-    "ON_PLATFORM",
-    "REQUIREMENTS",
-    "SCHEMA_FILE",
-    "SYSTEM_TOOLS",
-    "WHEEL",
-    "Form",
-    "Key",
-    "Tables",
-    "manifest_schema",
-    "names",
-    "schema_text",
-]
-
 BUILD_PATTERN = r"[A-Za-z0-9_.+*]+"
 """A build string of a conda package, or a pattern of one."""
 
-CACHES = ("ccache", "sccache", "off")
+CACHES = ("auto", "ccache", "sccache", "off")
 """The compile caches of ``[build]``."""
 
 
@@ -140,10 +117,16 @@ WHEEL = (
     Key("index", "The only index that it comes from: the name of an [[index]], or an address", example="pytorch-cu128"),
     Key("url", "The address of a wheel; `#sha256=…` may follow", pattern=r"https?://[^@]+"),
     Key("sha256", "The sha256 of the wheel at `url` or `path`", pattern=SHA256_PATTERN),
-    Key("build", "Build it from its source archive, which runs its code, where no wheel fits", (Form.FLAG,)),
+    Key(
+        "build",
+        "Build it from its source archive, which runs its code, where no wheel fits; `always`: even where one fits",
+        (Form.FLAG, Form.TEXT),
+        "always",
+    ),
     Key("isolation", "false: compile it against the target's torch, with the target's toolkit", (Form.FLAG,)),
     Key("requires", "Its requirements, where its source archive leaves them to its code", (Form.TEXTS,)),
     Key("cxx", "The C++ standard that it is compiled with in place of its own", (Form.COUNT,)),
+    Key("archs", "The GPU architectures that it is compiled for in place of its own", example="9.0"),
 )
 """A request for a wheel, or for a package that is built from a source tree."""
 
@@ -359,6 +342,7 @@ MANIFEST = (
     Key("pytorch", "The source revisions that the target builds", pattern=RANGE_PATTERN, example=">=2.14,<2.16"),
     Key("python", "The Pythons that the lock serves", pattern=RANGE_PATTERN, example=">=3.11,<3.15"),
     Key("for", "The environment whose torch the toolkit is for, relative to this file", example="../.venv"),
+    Key("wheelhouse", "The folder with wheels compiled against its torch, relative to this file", example="../wheels"),
     Key(
         "sdists",
         "Packages that may be built from their source archives, which runs their code, though only others require them",

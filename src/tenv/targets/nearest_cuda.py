@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
 
-__all__ = ["HostDriver", "nearest_cuda", "one_letter_off"]
-
 _NAME = re.compile(r"cu(?:da)?[-_ ]?(?P<major>1\d|[5-9])\.?(?P<minor>\d)?(?!\d)", re.IGNORECASE)
 _NUMBER = re.compile(r"(?P<major>1\d|[5-9])\.(?P<minor>\d)(?:\.\d+)?")
 _ANY_MINOR = 99

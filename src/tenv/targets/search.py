@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import ManifestError, UnknownTargetError, UsageError
+from tenv.core.other_users import closed_below, is_own
 from tenv.core.toml_reader import nearest
 from tenv.core.user_folders import user_config, user_data
 
@@ -20,25 +21,6 @@ if TYPE_CHECKING:
     from tenv.core.versions import Version
     from tenv.targets.manifest import Manifest
     from tenv.targets.nearest_cuda import HostDriver
-
-__all__ = [
-    "AUTO",
-    "Origin",
-    "Place",
-    "SearchPath",
-    "Target",
-    "built_in_manifests",
-    "find_checkout",
-    "find_places",
-    "find_project",
-    "is_target_name",
-    "makes_project",
-    "require_features",
-    "settings_folder",
-    "sister_hint",
-    "sisters",
-    "target_name_of",
-]
 
 AUTO = "auto"
 """The word for the best target of the host, so no target can have this name."""
@@ -186,6 +168,7 @@ class SearchPath:
         from tenv.targets.nearest_cuda import nearest_cuda, one_letter_off  # late: only for this error
 
         names = sorted(self.names())
+        self._refuse_file(name, pattern)
         if self.refused:
             raise UnknownTargetError(
                 f"there is no target `{name}`: {self.refused} belongs to another user, so it is no project of yours",
@@ -200,6 +183,19 @@ class SearchPath:
         some = f", {', '.join(own)} among them" if own and len(own) <= _NAMED else ""
         hint = f"{suggestion} (`tenv targets` lists them)" if suggestion else f"`tenv targets` lists the targets{some}"
         raise UnknownTargetError(f"there is no target `{name}`", hint=hint)
+
+    def _refuse_file(self, name: str, pattern: re.Pattern[str]) -> None:
+        """Raise UnknownTargetError for a file that has the name of a manifest and can't be one."""
+        for place in self.places if name.strip(".") and os.sep not in name and name.isprintable() else ():
+            file = place.manifest_file(name)
+            if pattern.fullmatch(name) and os.path.lexists(file):
+                what = "leads nowhere" if file.is_symlink() and not file.exists() else "is no regular file"
+                raise UnknownTargetError(f"there is no target `{name}`: {_shown(file)} {what}")
+            if not _PARENT.fullmatch(name) and os.path.isfile(file):  # noqa: PTH113 (False for a name that is too long)
+                raise UnknownTargetError(
+                    f"{_shown(file)} is no target: a name has letters, digits, `.`, `_` and `-` alone",
+                    hint=f"rename it, such as to {target_name_of(name) or 'NAME'}.toml",
+                )
 
     def _has_platform(self, name: str) -> bool:
         from tenv.host.machine import current_platform  # late: only a name without a target needs it
@@ -382,14 +378,14 @@ def makes_project(folder: Path) -> tuple[Path, ...]:
 
     Other tools have folders of that name. A manifest that can't be read makes a project as well: the error is about it.
     """
-    if (folder / "tenv.toml").is_file():
+    if os.path.isfile(folder / "tenv.toml"):  # noqa: PTH113 (also in a folder that this user can't enter)
         return (folder / "tenv.toml",)
     manifests = folder / "manifests"
     try:
         if any(name.endswith(".toml") and not name.startswith(".") for name in os.listdir(manifests)):  # noqa: PTH208
             return (manifests,)
     except PermissionError:
-        if os.access(folder, os.X_OK) and _is_own(folder) and _is_own(manifests):
+        if os.access(folder, os.X_OK) and is_own(folder) and is_own(manifests):
             return (manifests,)
     except OSError:
         return ()
@@ -418,23 +414,33 @@ def _walk_up(start: Path) -> tuple[Path | None, Path | None]:
             break
         device = info.st_dev
         signs = makes_project(folder)
-        if not all(_is_own(path) for path in (folder, *signs)) and not _is_safe(folder):
-            return None, folder if signs else None
+        if not all(is_own(path) for path in (folder, *signs)):
+            try:
+                safe = _is_safe(folder)
+            except UsageError:  # about root's file, which ends a command where a project depends on it
+                if signs:
+                    raise
+                safe = False
+            if not safe:
+                return None, folder if signs else None
         if signs:
             return folder, None
     return None, None
 
 
-def _is_own(path: Path) -> bool:
-    """Tell whether a file or folder is this user's; Windows has its own rights."""
-    return not hasattr(os, "geteuid") or path.stat().st_uid == os.geteuid()
+def is_foreign(folder: Path, names: "Iterable[str]" = ()) -> bool:
+    """Return whether a folder or a file in it is another user's, and the folder in none that this user calls safe."""
+    there = (folder, *(file for name in names if (file := folder / name).exists()))
+    return not all(map(is_own, there)) and not _is_safe(folder)
 
 
 def _is_safe(folder: Path) -> bool:
-    from tenv.targets.config import safe_folders  # late: asked only about folders of others
+    from tenv.targets.config import safe_folders, system_safe_folders
 
     real = Path(os.path.realpath(folder))
-    return any(real.is_relative_to(os.path.realpath(safe)) for safe in safe_folders(settings_folder(), os.environ))
+    if any(real.is_relative_to(os.path.realpath(safe)) for safe in safe_folders(settings_folder(), os.environ)):
+        return True
+    return any(closed_below(real, Path(os.path.realpath(safe))) for safe in system_safe_folders())
 
 
 def find_checkout(start: Path, project: Path | None) -> Path | None:
@@ -442,8 +448,9 @@ def find_checkout(start: Path, project: Path | None) -> Path | None:
     for folder in (start, *start.parents):
         if folder == project:
             return None
-        if (folder / "torch" / "csrc").is_dir() and (folder / "setup.py").is_file():
-            return folder
+        with contextlib.suppress(PermissionError):  # a folder that this user can't enter
+            if (folder / "torch" / "csrc").is_dir() and (folder / "setup.py").is_file():
+                return folder
     return None
 
 

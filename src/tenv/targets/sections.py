@@ -5,8 +5,6 @@ The key of a row names the module of the source: ``tenv.sources.KEY.source``.
 
 from tenv.core.dataclass import dataclass
 
-__all__ = ["SECTIONS", "SourceSection"]
-
 
 @dataclass(frozen=True, slots=True)
 class SourceSection:

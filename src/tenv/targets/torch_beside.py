@@ -19,8 +19,6 @@ from tenv.host.places import is_file, is_folder
 from tenv.host.report import FoundTorch
 from tenv.host.torch_files import FolderTorch, TorchPlace, find_torch, several_torches
 
-__all__ = ["OLDEST_CUDA", "BesideTorch", "environ_outside", "find_beside", "require_beside"]
-
 OLDEST_CUDA = Version("11.8")
 """The first CUDA release that tenv has a toolkit for in archives with digests."""
 

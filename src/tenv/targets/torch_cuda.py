@@ -10,8 +10,6 @@ from tenv.core.wheel_platforms import evaluated, marker_values
 from tenv.targets.manifest import CONDA_TORCHES, ArchiveRequest, CondaRequest, Manifest, WheelRequest
 from tenv.targets.torch_beside import BesideTorch
 
-__all__ = ["conda_torch_cuda", "follow", "follow_beside", "torch_cuda"]
-
 _LABEL = re.compile(r"\+cu(\d{2,3})(\d)\b")
 _RUNTIMES = re.compile(r"(cuda-toolkit|nvidia-cuda-runtime(-cu\d+)?)")
 """The requirements with the version of CUDA: the first from torch 2.11 on, the other before."""

@@ -15,19 +15,6 @@ from tenv.core.names import normalize
 from tenv.core.toml_reader import Table
 from tenv.core.untrusted import address_fault, place_fault, text_fault, without_login
 
-__all__ = [
-    "REVISIONS",
-    "TREE_KEYS",
-    "WHY",
-    "TreeRequest",
-    "commit_fault",
-    "git_fault",
-    "git_line",
-    "names_source",
-    "read_tree",
-    "reference_fault",
-]
-
 REVISIONS = ("rev", "branch", "tag")
 """The keys that name a revision of a repository; a request has at most one."""
 
@@ -160,7 +147,7 @@ def read_tree(table: Table) -> TreeRequest | None:
         hint = _ssh_hint(found.git)
         raise table.fail("git", f"`{without_login(found.git)}`: {fault}", hint=hint)
     if found.subdirectory and (fault := place_fault(found.subdirectory)):
-        raise table.fail("subdirectory", fault.replace("below the prefix", "of the repository"))
+        raise table.fail("subdirectory", "expected a folder of the repository, such as `python`")
     if found.path and (text_fault(found.path) or found.path.startswith(("~", "-")) or "\\" in found.path):
         raise table.fail("path", f"`{found.path}` is not a folder, as `../vision` is")
     return found

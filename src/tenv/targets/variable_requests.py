@@ -20,19 +20,6 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import ManifestError
 from tenv.core.toml_reader import Table, nearest
 
-__all__ = [
-    "DERIVED",
-    "VARIABLE_PATTERN",
-    "Action",
-    "VariableRequest",
-    "check_names",
-    "is_list",
-    "read_variable",
-    "reserved",
-    "separator_of",
-    "variable_fault",
-]
-
 VARIABLE_PATTERN = r"[A-Za-z_][A-Za-z0-9_]*"
 """The name of a variable."""
 
@@ -78,6 +65,8 @@ def reserved(name: str) -> str:
     """Return whose a variable is that only tenv or a shell may set; an empty string if a manifest may."""
     if re.fullmatch(_TENV, name):
         return "is tenv's own"
+    if name == "SCCACHE_CONF":
+        return "names the scheduler that gets the sources of a build: `tenv config distribute URL` sets it for you"
     if name in _PLACES.split():
         return "names the folder of tenv's and the shell's settings, which decide what is trusted"
     if why := _WORDS.get("PSModulePath" if name.lower() == "psmodulepath" else name):

@@ -15,21 +15,6 @@ from tenv.core.names import WheelFile, file_at, is_sha256, is_wheel
 from tenv.core.toml_reader import Table
 from tenv.core.untrusted import address_fault, login_fault, name_fault, text_fault, without_login
 
-__all__ = [
-    "FLAT",
-    "INDEX_FORMATS",
-    "FileRequest",
-    "Index",
-    "file_url_fault",
-    "index_fault",
-    "is_wheel_file",
-    "laid",
-    "path_fault",
-    "read_file_request",
-    "read_indexes",
-    "split_digest",
-]
-
 FLAT = "flat"
 """The format of an index that is one page, or one folder, with links to files; uv's word."""
 

@@ -21,8 +21,6 @@ from tenv.toolchain import package_layouts as layouts
 from tenv.toolchain.discover import TOOLKIT, Toolchain, discover
 from tenv.toolchain.package_layouts import FOLDERS, holds_part
 
-__all__ = ["assemble", "assemble_beside"]
-
 _OF_LIBRARIES = ("include", "lib")
 """The folders of a part outside the prefix that are linked: programs of another environment are never run."""
 _BESIDE = ("cudnn", "cusparselt", "nccl")

@@ -13,7 +13,7 @@ from tenv.core.prefix import ARCHIVES, has_conda_packages, python_program, site_
 from tenv.core.versions import Version
 from tenv.toolchain import package_layouts as layouts
 
-__all__ = ["TOOLKIT", "Toolchain", "discover", "python_program", "site_packages"]
+__all__ = ["python_program", "site_packages"]
 
 TOOLKIT = "cuda"
 """The folder in a prefix that `tenv.toolchain.cuda_folder` creates."""

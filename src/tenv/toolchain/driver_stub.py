@@ -15,8 +15,6 @@ from typing import assert_never
 
 from tenv.core.dataclass import dataclass
 
-__all__ = ["STUB_ERROR", "ProcessorFamily", "declared_functions", "stub_library"]
-
 STUB_ERROR = 34  # CUDA_ERROR_STUB_LIBRARY of cuda.h, which NVIDIA's own stub returns too
 
 # One page of the largest size in use: aarch64 kernels may have pages of 64 KiB, and no page may have two protections.

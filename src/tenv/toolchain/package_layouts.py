@@ -14,20 +14,6 @@ from pathlib import Path
 from tenv.core.names import CondaFile, dist_info, dist_infos
 from tenv.core.versions import Version
 
-__all__ = [
-    "FOLDERS",
-    "compiler",
-    "conda_components",
-    "conda_toolkit_version",
-    "flat_toolkit",
-    "holds_part",
-    "library_root",
-    "split_toolkit",
-    "toolkit_parts",
-    "wheel_components",
-    "wheel_toolkit_version",
-]
-
 _HEADER = "cuda_runtime_api.h"
 _TARGETS = {"x86_64": ("x86_64-linux",), "aarch64": ("sbsa-linux", "aarch64-linux")}
 _CUDA_VERSION = re.compile(r"^#define CUDA_VERSION (\d{1,9})$", re.MULTILINE)

@@ -12,13 +12,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
+from typing import Any
 
 from tenv.core import process
 from tenv.core.dataclass import dataclass
+from tenv.core.missing import ReasonKind
 from tenv.core.names import infos_of
 from tenv.toolchain.discover import Toolchain
-
-__all__ = ["Outcome", "Probe", "library_probes", "plan", "run", "toolkit_probe"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,41 @@ _HELLO = (
     '#include <iostream>\n#include <vector>\nint main() { std::vector<int> v(3, 14); std::cout << v[2] << "\\n"; }\n'
 )
 
+_NOTE = "note: "
+
 _IMPORTS = """\
-import subprocess, sys
+import re, subprocess, sys
+from importlib import metadata
+TRY = '''
+try:
+    import %s
+except BaseException as error:
+    while error:
+        if isinstance(error, ModuleNotFoundError):
+            print("lacks " + (error.name or ""))
+        error = error.__cause__ or error.__context__
+    raise
+'''
+rows = []
+def optional(name, lacking):  # whether no package has the lacking module, and no metadata of the owner requires it
+    if not lacking or lacking in getattr(sys, "stdlib_module_names", ()):
+        return False
+    # From Python 3.13 on, `files` leaves out the absent ones of the RECORD.
+    rows[:] = rows or [(dist, {path.split(",")[0].split("/")[0].split(".")[0] for path in
+                               (*map(str, dist.files or ()), *(dist.read_text("RECORD") or "").splitlines())})
+                       for dist in metadata.distributions()]
+    asked = [found for dist, has in rows if name in has for line in dist.requires or ()
+             if not re.search("extra *==", line) for found in re.findall("^ *([A-Za-z0-9._-]+)", line)]
+    plain = lambda text: re.sub("[-_.]+", "-", text).lower()
+    return not any(lacking in has for _, has in rows) and plain(lacking) not in map(plain, asked)
 bad = []
 for name in sys.argv[1:]:  # each in a process of its own, as setuptools must be imported before what distutils brings
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", "import " + name], capture_output=True, text=True)
-    if done.returncode:
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", TRY % name], capture_output=True, text=True)
+    lacks = [line[6:] for line in done.stdout.splitlines() if line.startswith("lacks ")]
+    lacking = lacks[-1].split(".")[0] if lacks else ""
+    if done.returncode and optional(name, lacking):
+        print("note: %s is not tried: it imports %s, which no package here has or requires" % (name, lacking))
+    elif done.returncode:
         bad.append(name + ": " + (done.stderr.strip().splitlines() or ["status %d" % done.returncode])[-1])
 sys.exit("\\n".join(bad) or 0)
 """
@@ -131,12 +160,23 @@ class Outcome:
         ok: Whether every command succeeded.
         seconds: Its duration.
         log: The commands with their output.
+        late: Whether a command gave no answer in time.
     """
 
     name: str
     ok: bool
     seconds: float
     log: str
+    late: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as JSON values."""
+        return {name: getattr(self, name) for name in ("name", "ok", "seconds", "log")}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The notes of the probe beside its result, one sentence each."""
+        return tuple(line.removeprefix(_NOTE) for line in self.log.splitlines() if line.startswith(_NOTE))
 
 
 def plan(
@@ -226,31 +266,32 @@ def run(probe: Probe, environ: Mapping[str, str], limit: float = _SECONDS, *, bo
     """Run a probe in a new folder with a time limit for each command; `bound` is passed to `process.run`."""
     start = time.monotonic()
     log = [probe.lacks] if probe.lacks else []
-    ok = not probe.lacks
+    ok, late = not probe.lacks, False
     with tempfile.TemporaryDirectory(prefix="tenv-probe-") as name:
         folder = Path(name)
         for file, text in probe.files.items():
             (folder / file).write_text(text)
         for command in probe.commands:
-            ok, output = _step(command, environ, folder, limit, bound=bound)
+            ok, output, late = _step(command, environ, folder, limit, bound=bound)
             log.append(output)
             if not ok:
                 break
-    return Outcome(probe.name, ok, round(time.monotonic() - start, 3), "\n".join(log))
+    return Outcome(probe.name, ok, round(time.monotonic() - start, 3), "\n".join(log), late)
 
 
 def _step(
     command: Sequence[str], environ: Mapping[str, str], folder: Path, limit: float, *, bound: bool
-) -> tuple[bool, str]:
+) -> tuple[bool, str, bool]:
+    """Run one command; return whether it succeeded, its output, and whether it gave no answer in time."""
     words = [str(folder / command[0]) if command[0].startswith(("./", "build/")) else command[0], *command[1:]]
     done = process.run(words, environment=environ, folder=folder, timeout=limit, bound=bound)
     shown = f"$ {shlex.join(command)}"
     if isinstance(done, process.Missing):
-        return False, f"{shown}\n{done.reason}"
+        return False, f"{shown}\n{done.reason}", done.kind is ReasonKind.TIMEOUT
     output = "\n".join(text for text in (shown, done.stdout.strip(), done.stderr.strip()) if text)
     if done.status:
         output += f"\nfailed with status {done.status}"
-    return not done.status, output
+    return not done.status, output, False
 
 
 _VERSION = """\
@@ -325,12 +366,18 @@ def library_probes(toolchain: Toolchain, environ: Mapping[str, str], compiler: t
         ("cusparselt", toolchain.cusparselt, "cusparseLt", _CUSPARSELT),
         ("nccl", toolchain.nccl, "nccl", _NCCL),
     ):
-        if root:
+        if root and _has_whole_headers(toolchain):
             yield _version_probe(name, root, library, program, toolchain, compiler)
     if toolchain.magma:
         yield _magma_probe(toolchain.magma, toolchain, compiler)
     if _has_torch(toolchain) and toolchain.python.exists():
         yield Probe("torch-extension", {"probe.py": _TORCH}, ((str(toolchain.python), "probe.py"),))
+
+
+def _has_whole_headers(toolchain: Toolchain) -> bool:
+    """Return whether code can be compiled with CUDA's headers: a wheel of torch brings them without those of nvcc."""
+    folder = toolchain.cuda / "include" if toolchain.cuda else None
+    return not folder or not (folder / "cuda_runtime.h").is_file() or (folder / "crt" / "host_config.h").is_file()
 
 
 def _architectures(text: str) -> Iterator[tuple[tuple[str, str], str]]:

@@ -14,15 +14,6 @@ from tenv.verbs.lock_standing import report_standing
 if TYPE_CHECKING:
     from tenv.activation.shells.interface import EditShell
 
-__all__ = [
-    "find_activation",
-    "find_environment",
-    "find_script",
-    "made_outside",
-    "render_activated",
-    "render_deactivated",
-]
-
 
 def find_environment(
     context: Context, target: str | None, prefix: Path | None, *, gutted: bool = False

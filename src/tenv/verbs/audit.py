@@ -31,8 +31,6 @@ from tenv.host.report import HostReport
 from tenv.project.context import Context
 from tenv.project.user_facts import user_facts
 
-__all__ = ["Audit", "AuditRequest", "HostAnswer", "audit"]
-
 _ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
 _NAMED = 5
 _INSTALLED = ("lib", "lib64", "targets", "Lib", "Library")

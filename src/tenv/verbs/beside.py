@@ -15,8 +15,6 @@ from tenv.targets.search import AUTO, is_target_name, target_name_of
 from tenv.targets.torch_beside import BesideTorch, require_beside
 from tenv.verbs.init import ignore_environments
 
-__all__ = ["Beside", "begin"]
-
 _GLIBC = "2.28"
 """The oldest glibc of the toolkits, as torch's own wheels have it from 2.6 on."""
 

@@ -18,9 +18,7 @@ from tenv.project.context import Context
 from tenv.targets.search import AUTO
 from tenv.verbs.activate import find_activation
 from tenv.verbs.build import Built, build, checkout_context
-from tenv.verbs.missing_program import missing_program
-
-__all__ = ["BisectStatus", "Bisected", "bisect_env", "is_of_commit"]
+from tenv.verbs.run import missing_program
 
 OF_COMMIT = ("TE932", "TE961", "TE962", "TE971", "TE973")
 """The codes of failures whose cause is none that is known: CMake, a compiler, the package, the import, the result.

@@ -1,4 +1,4 @@
-"""Build PyTorch in named steps, from a checkout to `import torch`, or plan the build."""
+"""Build PyTorch, or a package that compiles against it, in named steps from a checkout to its import, or plan that."""
 
 import os
 import shlex
@@ -9,14 +9,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tenv.audits.audited_tree import open_tree
+from tenv.audits.build_note import gpu_code
+from tenv.audits.library import AuditedFile, inspect
 from tenv.builds.build_environ import build_environ
-from tenv.builds.build_job import BuildJob, BuildRequest, BuildStepName, Done, StepReport, allowed
-from tenv.builds.canary_step import run_canary
-from tenv.builds.checkout_step import check_checkout, check_target
+from tenv.builds.build_job import BuildJob, BuildRequest, BuildStepName, BuildWay, Done, StepReport, allowed
+from tenv.builds.checkout_step import BUILD_FILES, check_checkout, check_target, is_pytorch
 from tenv.builds.compile_step import build_commands, run_build
 from tenv.builds.configure_step import check_summary, configure, configure_commands, unread_switches
 from tenv.builds.estimate_step import check_estimate
-from tenv.builds.import_step import check_import
+from tenv.builds.extension_checkout import beside_python, is_extension
+from tenv.builds.extension_plan import ARCHS
+from tenv.builds.extension_steps import extension_libraries, lacking_gpu_code, look_at_torch, wants_gpu_code
+from tenv.builds.hipify_step import hipify, of_rocm, would_hipify
+from tenv.builds.import_step import check_import, run_canary
 from tenv.builds.ninja_plan import read_log, run_of
 from tenv.builds.probe_step import check_probe
 from tenv.builds.report_page import write_report
@@ -24,17 +30,16 @@ from tenv.checks.rules.interface import Finding
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import TenvError, UsageError
 from tenv.core.files import exclusive, make_folder, write_atomic
+from tenv.core.names import is_wheel
 from tenv.environment.state import Status
 from tenv.project.context import Context
 from tenv.sources.system.fingerprint import read_fingerprints
 from tenv.sources.system.taken import fit
-from tenv.targets.search import find_places
+from tenv.targets.search import find_places, is_foreign
 from tenv.toolchain.discover import discover
 from tenv.verbs.activate import find_activation, made_outside
 from tenv.verbs.create import CreateRequest, create
 from tenv.verbs.kept_locks import mode_by_variables
-
-__all__ = ["Built", "build", "checkout_context", "find_checkout", "is_checkout", "plan"]
 
 Say = Callable[[StepReport], None]
 
@@ -52,6 +57,7 @@ class Built:
         torch: The version and the location of the built torch.
         commands: The commands, by the name of their step.
         report: The page with its steps and tasks; empty if none was written.
+        extension: The package that is compiled against a torch; empty for PyTorch.
     """
 
     steps: tuple[StepReport, ...]
@@ -62,6 +68,7 @@ class Built:
     torch: dict[str, Any]
     commands: dict[str, list[list[str]]]
     report: str = ""
+    extension: str = ""
 
     @property
     def ok(self) -> bool:
@@ -79,6 +86,7 @@ class Built:
             "target": self.target,
             "prefix": self.prefix,
             "pytorch": str(self.checkout),
+            "extension": self.extension,
             "folder": self.folder,
             "steps": [step.to_json() for step in self.steps],
             "commands": self.commands,
@@ -94,7 +102,68 @@ def checkout_context(context: Context, checkout: Path) -> Context:
     return replace(context, places=replace(context.places, places=places, checkout=checkout))
 
 
-_Step = tuple[BuildStepName, Callable[[BuildJob], Done]]
+_Work = Callable[[BuildJob], Done]
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A step of a build.
+
+    Attributes:
+        name: Its name.
+        run: Its work.
+        planned: Its work in a plan that writes nothing; None for a step that such a plan leaves out.
+        applies: Whether a build takes it.
+        plans: Whether a plan that writes nothing takes it.
+        before: Whether it comes before the build folder is locked.
+        estimates: Whether a plan with `--configure` takes it.
+    """
+
+    name: BuildStepName
+    run: _Work
+    planned: _Work | None = None
+    applies: Callable[[BuildJob], bool] = lambda _: True
+    plans: Callable[[BuildJob], bool] = lambda _: True
+    before: bool = False
+    estimates: bool = False
+
+
+def _configures(job: BuildJob) -> bool:
+    """Return whether there is a summary and a canary: of a revision of PyTorch that configures by itself."""
+    return job.found.configures and not job.extension
+
+
+def _converts(job: BuildJob) -> bool:
+    """Return whether PyTorch's own sources are converted for ROCm first."""
+    return of_rocm(job) and not job.extension
+
+
+def _has_module(job: BuildJob) -> bool:
+    return not job.request.only and job.found.way is not BuildWay.LIBTORCH
+
+
+def _steps() -> tuple[_Step, ...]:
+    """Return the steps of every build, in their order: of PyTorch and of what is compiled against a torch."""
+    return (
+        _Step(BuildStepName.CHECKOUT, check_checkout, check_checkout, before=True, estimates=True),
+        _Step(BuildStepName.TARGET, check_target, check_target, before=True, estimates=True),
+        _Step(BuildStepName.CREATE, _create, _would_create, before=True, estimates=True),
+        _Step(BuildStepName.PROBE, check_probe, _would_probe, before=True, estimates=True),
+        _Step(BuildStepName.HIPIFY, hipify, would_hipify, applies=_converts, plans=_converts),
+        _Step(BuildStepName.CONFIGURE, configure, _would_configure, estimates=True),
+        _Step(BuildStepName.SUMMARY, check_summary, applies=_configures, estimates=True),
+        _Step(
+            BuildStepName.ESTIMATE,
+            check_estimate,
+            _would_estimate,
+            applies=lambda job: job.found.configures or bool(job.extension),
+            estimates=True,
+        ),
+        _Step(BuildStepName.CANARY, run_canary, applies=_configures),
+        _Step(BuildStepName.BUILD, run_build, _would_build),
+        _Step(BuildStepName.IMPORT, check_import, applies=_has_module),
+        _Step(BuildStepName.AUDIT, _check_gpu_code, applies=lambda job: bool(job.extension)),
+    )
 
 
 def build(context: Context, request: BuildRequest, say: Say) -> Built:
@@ -109,41 +178,17 @@ def build(context: Context, request: BuildRequest, say: Say) -> Built:
         TenvError: There is no such target or checkout, or the environment can't be made; with the step in it.
     """
     job = BuildJob(checkout_context(context, request.checkout), request)
-    before: tuple[_Step, ...] = (
-        (BuildStepName.CHECKOUT, check_checkout),
-        (BuildStepName.TARGET, check_target),
-        (BuildStepName.CREATE, _create),
-        (BuildStepName.PROBE, check_probe),
-    )
-    after: tuple[_Step, ...] = (
-        (BuildStepName.CONFIGURE, configure),
-        (BuildStepName.SUMMARY, check_summary),
-        (BuildStepName.ESTIMATE, check_estimate),
-        (BuildStepName.CANARY, run_canary),
-        (BuildStepName.BUILD, run_build),
-        (BuildStepName.IMPORT, check_import),
-    )
-    if request.only:  # one target of Ninja is all that is asked for
-        after = after[:-1]
     steps: list[StepReport] = []
     report, ended = "", False
-    if _take(job, before, steps, say):
+    if _take(job, [step for step in _steps() if step.before], steps, say):
         with _hold(job):
             log = read_log(job.folder)
             try:
-                _take(job, _fitting(job, after), steps, say)
+                _take(job, [step for step in _steps() if not step.before], steps, say)
                 ended = True
             finally:
                 report = write_report(job, steps, run_of(log, read_log(job.folder), 0).rows, ended=ended)
     return replace(_built(job, steps), report=report)
-
-
-def _fitting(job: BuildJob, steps: Sequence[_Step]) -> tuple[_Step, ...]:
-    """Leave out the steps for which a revision that does not configure by itself gives no ground."""
-    if job.found.configures:
-        return tuple(steps)
-    without = (BuildStepName.SUMMARY, BuildStepName.ESTIMATE, BuildStepName.CANARY)
-    return tuple(step for step in steps if step[0] not in without)
 
 
 def plan(context: Context, request: BuildRequest, say: Say, *, configured: bool) -> Built:
@@ -154,25 +199,12 @@ def plan(context: Context, request: BuildRequest, say: Say, *, configured: bool)
     """
     job = BuildJob(checkout_context(context, request.checkout), request, dry=not configured)
     steps: list[StepReport] = []
-    first: tuple[_Step, ...] = ((BuildStepName.CHECKOUT, check_checkout), (BuildStepName.TARGET, check_target))
     if not configured:
-        rest: tuple[_Step, ...] = (
-            (BuildStepName.CREATE, _would_create),
-            (BuildStepName.PROBE, _would_probe),
-            (BuildStepName.CONFIGURE, _would_configure),
-            (BuildStepName.ESTIMATE, _would_estimate),
-            (BuildStepName.BUILD, _would_build),
-        )
-        _take(job, (*first, *rest), steps, say)
-        return _built(job, steps)
-    if _take(job, (*first, (BuildStepName.CREATE, _create), (BuildStepName.PROBE, check_probe)), steps, say):
-        real: tuple[_Step, ...] = (
-            (BuildStepName.CONFIGURE, configure),
-            (BuildStepName.SUMMARY, check_summary),
-            (BuildStepName.ESTIMATE, check_estimate),
-        )
+        dry = [replace(step, run=step.planned, applies=step.plans) for step in _steps() if step.planned]
+        _take(job, dry, steps, say)
+    elif _take(job, [step for step in _steps() if step.before], steps, say):
         with _hold(job):
-            _take(job, _fitting(job, real), steps, say)
+            _take(job, [step for step in _steps() if step.estimates and not step.before], steps, say)
     return _built(job, steps)
 
 
@@ -189,11 +221,14 @@ def _hold(job: BuildJob) -> AbstractContextManager[None]:
 
 def _take(job: BuildJob, steps: Sequence[_Step], taken: list[StepReport], say: Say) -> bool:
     """Run steps in order; return whether none failed."""
-    for name, function in steps:
+    for step in steps:
+        name = step.name
+        if not step.applies(job):
+            continue
         job.context.progress.phase(name.value)
         start = time.monotonic()
         try:
-            done = function(job)
+            done = step.run(job)
         except TenvError as error:
             error.step = error.step if name is BuildStepName.CREATE and error.step else name.value
             error.data = error.data or {"steps": [*(step.to_json() for step in taken), _raised(name, start, error)]}
@@ -232,6 +267,7 @@ def _built(job: BuildJob, steps: Sequence[StepReport]) -> Built:
         folder=str(job.folder) if known and hasattr(job, "found") else "",
         torch=job.torch,
         commands=commands,
+        extension=job.extension.name if job.extension else "",
     )
 
 
@@ -249,8 +285,11 @@ def _enter(job: BuildJob) -> None:
     """Store the activation and the toolchain of the environment in the job."""
     prefix = job.environment.prefix
     job.activation = find_activation(job.context, job.target.name, prefix)
-    job.toolchain = fit(discover(prefix), read_fingerprints(job.environment.meta))
+    found = fit(discover(prefix), read_fingerprints(job.environment.meta))
+    job.toolchain = beside_python(job.target.manifest, found) if job.extension else found
     job.environ = build_environ(job)
+    if job.extension:
+        look_at_torch(job)
 
 
 def _is_ready(job: BuildJob) -> bool:
@@ -277,18 +316,21 @@ def _would_probe(job: BuildJob) -> Done:
 
 
 def _would_configure(job: BuildJob) -> Done:
-    findings = list(unread_switches(job))
+    if job.extension and not job.found.configures:
+        return Done((), {"planned": True, "commands": [], "folder": str(job.folder)}, lines=(f"objects: {job.folder}",))
+    findings = [] if job.extension else list(unread_switches(job))
     commands = configure_commands(job)
     variables = {name: value for name, value in job.switches.items() if name not in job.request.passed}
     words = [f"{name}={value}" for name, value in variables.items()]
-    lines = [" ".join([*words, *command]) for command in commands] or [
+    lines = [shlex.join([*words, *command]) for command in commands] or [
         "this revision configures and compiles in one go"
     ]
     return Done(findings, {"planned": True, "commands": commands, "folder": str(job.folder)}, lines=tuple(lines))
 
 
 def _would_estimate(job: BuildJob) -> Done:
-    if job.toolchain is None or not (job.folder / "CMakeCache.txt").is_file():
+    known = job.found.way is BuildWay.EXTENSION or (job.folder / "CMakeCache.txt").is_file()
+    if job.toolchain is None or not known:
         words = shlex.join(["tenv", "plan", job.target.name, "--configure", *_where(job), *job.request.options])
         return Done((), {"planned": True}, lines=(f"`{words}` goes up to the estimate",))
     return check_estimate(job)
@@ -303,32 +345,66 @@ def _where(job: BuildJob) -> tuple[str, ...]:
 def _would_build(job: BuildJob) -> Done:
     if job.toolchain is None:
         job.toolchain = discover(job.environment.prefix)
+        if job.extension:
+            job.toolchain = beside_python(job.target.manifest, job.toolchain)
     return Done((), {"planned": True}, lines=tuple(_shown(job)))
 
 
 def _shown(job: BuildJob) -> Iterator[str]:
     for _, command in build_commands(job):
-        yield " ".join(command)
+        yield shlex.join(command)
 
 
 def is_checkout(folder: Path) -> bool:
-    """Return whether a folder is a checkout of PyTorch."""
-    from tenv.checks.pytorch_source import SourceTree, read_source
-
-    return isinstance(read_source(folder), SourceTree)
+    """Return whether a folder is a checkout of PyTorch or of a package that compiles against it."""
+    return is_pytorch(folder) or is_extension(folder)
 
 
 def find_checkout(start: Path, verb: str = "build") -> Path:
-    """Return the checkout at or above a folder.
+    """Return the checkout at or above a folder; one of PyTorch wins over the extensions among its own tests.
 
     Args:
         start: The folder.
         verb: The command, for the hint.
 
     Raises:
-        UsageError: There is no checkout.
+        UsageError: There is no checkout, or the one above is another user's, whose code would run here.
     """
-    found = next((folder for folder in (start, *start.parents) if is_checkout(folder)), None)
+    folders = (start, *start.parents)
+    found = next((folder for test in (is_pytorch, is_extension) for folder in folders if test(folder)), None)
+    if found not in (None, start) and is_foreign(found, BUILD_FILES):
+        words = shlex.join(["tenv", verb, "--pytorch", str(found)])
+        raise UsageError(
+            f"{found}, the checkout above, belongs to another user, and a build runs its code",
+            hint=f"`{words}` takes it all the same",
+        )
     if found is None:
-        raise UsageError(f"{start} is not a checkout of PyTorch", hint=f"`tenv {verb} --pytorch DIR` names a checkout")
+        raise UsageError(
+            f"{start} is not a checkout of PyTorch or of an extension",
+            hint=f"`tenv {verb} --pytorch DIR` names a checkout",
+        )
     return found
+
+
+def _libraries(job: BuildJob) -> Iterator[AuditedFile]:
+    """Yield the libraries of the build: of the wheel that was made last, else of the build folder."""
+    if job.request.wheel:
+        wheels = [file for file in job.request.wheel.iterdir() if is_wheel(file.name)]
+        newest = max(wheels, key=lambda file: file.stat().st_mtime, default=None)
+        yield from inspect(open_tree(newest)) if newest else ()
+        return
+    for file in extension_libraries(job):
+        yield from inspect(open_tree(file))
+
+
+def _check_gpu_code(job: BuildJob) -> Done:
+    """Hold the GPU code of an extension against the architectures that were asked for."""
+    libraries = list(_libraries(job))
+    code = gpu_code(libraries, job.environ.get(ARCHS, ""))
+    names = f"{len(libraries)} librar{'y' if len(libraries) == 1 else 'ies'}"
+    facts = {"libraries": [library.path for library in libraries], "gpu_code": [str(one) for one in code.there]}
+    lines = (f"{names}, GPU code: {'none' if code.none else code.words}",)
+    if not wants_gpu_code(job) or not libraries or (not code.none and not code.lacking):
+        return Done((), facts, lines=lines)
+    lacking = "" if code.none else str(code.lacking[0])
+    return Done([lacking_gpu_code(job, code.words, lacking)], facts, lines=lines)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tenv.audits import sbom
 from tenv.checks.lock_verdict import judge_lock
 from tenv.core.carried_files import CarriedFiles
 from tenv.core.dataclass import dataclass
@@ -18,22 +19,25 @@ from tenv.core.errors import (
     HostError,
     UsageError,
 )
-from tenv.core.files import digest_bytes, open_regular, read_regular, storage_errors
+from tenv.core.files import digest, digest_bytes, open_regular, read_regular, storage_errors, write_atomic
 from tenv.core.progress import Bytes, Transfer
+from tenv.core.versions import Version
 from tenv.host.machine import current_platform
 from tenv.install.bundle_file import Bundle, BundleReader, Head, Member, is_bundle, is_plain, twins, write_bundle
 from tenv.locks.lock import Lock
+from tenv.locks.lock_features import features_of, take
 from tenv.locks.lock_file import parse_lock
 from tenv.sources.archives.download import RemoteFile
 from tenv.sources.archives.gathering import fetcher_of
 from tenv.sources.archives.store import Store, bundles_folder, default_store, unpacked_bundle
 from tenv.sources.interface import CarriedFile, sources
-from tenv.verbs.bundle_trust import Trust, adopt, require_trust
+from tenv.sources.wheels.managed_pythons import KEY as PYTHON
+from tenv.sources.wheels.managed_pythons import PythonArchive
+from tenv.targets.search import Target, require_features
+from tenv.verbs.bundle_trust import Trust, adopt, require_trust, unpacked_place
 
 if TYPE_CHECKING:
     from tenv.project.context import Context
-
-__all__ = ["Bundled", "bundle", "opened"]
 
 _WEB = ("http://", "https://")
 
@@ -70,6 +74,7 @@ class Bundled:
             "lock_digest": self.lock_digest,
             "platforms": list(head.platforms),
             "python": head.python or None,
+            "features": None if head.features is None else list(head.features),
             "files": [
                 {
                     "kind": row.kind,
@@ -83,8 +88,32 @@ class Bundled:
         }
 
 
+def _require_outputs(target: str, path: Path, bill: Path | None) -> None:
+    """Refuse to write a bundle or its bill of materials over a file of another kind, or to standard output."""
+    if bill:
+        sbom.require_library()
+        if bill.exists() and not sbom.is_bill(bill):
+            raise FileExistsAlreadyError(
+                f"{bill} exists, and is no bill of materials", hint="`--sbom FILE` names another file"
+            )
+    if bill and bill.resolve() == path.resolve():
+        raise UsageError(f"`--sbom {bill}` names the file of the bundle", hint=f"`--sbom {target}.cdx.json`")
+    if str(path) == "-":  # a bundle that is cut off would be one that is not whole
+        raise UsageError("a bundle is written to a file, not to standard output", hint="`-o FILE` names it")
+    if path.exists() and not is_bundle(path):
+        raise FileExistsAlreadyError(f"{path} exists, and is no bundle", hint="`-o FILE` names another file")
+
+
 def bundle(
-    context: "Context", name: str | None, path: Path | None, platforms: Sequence[str] = (), minor: str = ""
+    context: "Context",
+    name: str | None,
+    path: Path | None,
+    platforms: Sequence[str] = (),
+    minor: str = "",
+    bill: Path | None = None,
+    features: Sequence[str] | None = None,
+    *,
+    with_python: bool = False,
 ) -> Bundled:
     """Write the bundle of a target.
 
@@ -94,71 +123,126 @@ def bundle(
         path: The file; None for one with the target's name in the working folder.
         platforms: The platforms; empty for all of the lock.
         minor: The only Python minor whose wheels are carried; empty for all of the lock.
+        bill: The file for its bill of materials; None for none.
+        features: The only features whose files are carried; None for all of the lock.
+        with_python: Whether uv's Python for each platform is carried.
 
     Raises:
         LockMissingError, LockStaleError: The lock can't be installed.
         UsageError: The lock has no such platform or Python, or a row that is no file.
+        FormatError: There is no library for a bill of materials.
         NetworkError: A file can't be fetched.
     """
     target = context.find_target(name)
     path = path or Path(f"{target.name}.tenv")
-    if path.exists() and not is_bundle(path):
-        raise FileExistsAlreadyError(f"{path} exists, and is no bundle", hint="`-o FILE` names another file")
-    lock = judge_lock(target).require(target)
-    chosen = _platforms(lock, platforms)
-    rows = _carried(lock, _minors(lock, chosen, minor))
-    store = default_store(context.progress.say, context.unpack_limits())
-    names: dict[str, str] = {}
-    for source in sources():
-        names |= source.collect(context, store, lock, target.manifest, _minors(lock, chosen, minor))
-    files = [_completed(row, names, store) for row in rows.values()]
+    _require_outputs(target.name, path, bill)
+    require_features(target, features or ())
+    whole = judge_lock(target).require(target)
+    lock = whole if features is None else take(whole, features)
+    minors = locked_minors(lock, platforms, minor)
+    rows = _carried(lock, minors)
+    store, names = collect(context, target, lock, minors)
+    files = [completed(row, names, store) for row in rows.values()]
+    files += _pythons(context, target, lock, minors, store) if with_python else []
     _require_names(files)
     texts = {file.stem: read_regular(file) for file in target.files}
     head = Head(
         target.name,
-        chosen,
+        tuple(minors),
         minor,
         tuple(Member.of(f"manifests/{stem}.toml", text) for stem, text in texts.items()),
         Member.of(f"locks/{target.name}.lock", lock.text),
         tuple(sorted(files, key=lambda row: (row.kind, row.name, row.sha256))),
+        features=None if features is None else tuple(one for one in features_of(whole) if one in features),
     )
     digest = _write(context, path, head, (*texts.values(), lock.text), store)
+    if bill:
+        write_atomic(bill, sbom.sbom(head, lock, store))
     return Bundled(path, head, digest, path.stat().st_size, lock.digest())
 
 
-def _platforms(lock: Lock, asked: Sequence[str]) -> tuple[str, ...]:
+def locked_minors(lock: Lock, asked: Sequence[str], minor: str) -> dict[str, str]:
+    """Return the Python minor that counts on each platform; empty for all.
+
+    Args:
+        lock: The lock.
+        asked: The platforms; empty for all of the lock.
+        minor: The only Python minor whose wheels count; empty for all.
+
+    Raises:
+        UsageError: The lock has no such platform or Python.
+    """
     for platform in asked:
         if platform not in lock.platforms:
             raise UsageError(
                 f"the lock of {lock.target} is for {', '.join(lock.platforms)}, not for {platform}",
                 hint=f"`--platform {lock.platforms[0]}`",
             )
-    return tuple(sorted(set(asked or lock.platforms)))
-
-
-def _minors(lock: Lock, platforms: Sequence[str], minor: str) -> dict[str, str]:
-    """Return the Python minor that counts on each platform; raises UsageError for one that the lock lacks."""
-    for platform in platforms:
+    chosen = sorted(set(asked or lock.platforms))
+    for platform in chosen:
         known = lock.python_minors(platform)
         if minor and minor not in known:
             has = f"Python {', '.join(known)}" if known else "no Python"
             raise UsageError(f"`--python {minor}`: the lock of {lock.target} has {has} on {platform}")
-    return dict.fromkeys(platforms, minor)
+    return dict.fromkeys(chosen, minor)
+
+
+def collect(
+    context: "Context", target: Target, lock: Lock, minors: Mapping[str, str]
+) -> tuple[Store, Mapping[str, str]]:
+    """Fetch the files of a lock into the store.
+
+    Returns:
+        The store, and the name of each file that the lock has no name of, by sha256.
+
+    Raises:
+        NetworkError: A file can't be fetched.
+    """
+    store = default_store(context.progress.say, context.unpack_limits())
+    names: dict[str, str] = {}
+    for source in sources():
+        names |= source.collect(context, store, lock, target.manifest, minors)
+    return store, names
+
+
+def carried_rows(lock: Lock, minors: Mapping[str, str]) -> Iterator[CarriedFile]:
+    """Yield the files of a lock for each platform and source; raises UsageError for a row that is no file."""
+    for platform, minor in minors.items():
+        for source in sources():
+            yield from source.carried(lock, platform, minor)
 
 
 def _carried(lock: Lock, minors: Mapping[str, str]) -> dict[str, CarriedFile]:
     """Return the files of a lock by sha256, each once."""
     found: dict[str, CarriedFile] = {}
-    for platform, minor in minors.items():
-        for source in sources():
-            for row in source.carried(lock, platform, minor):
-                known = found.get(row.sha256, row)
-                named = known if known.name else replace(row, platforms=known.platforms)
-                found[row.sha256] = replace(named, platforms=tuple(sorted({*known.platforms, platform})))
+    for row in carried_rows(lock, minors):
+        known = found.get(row.sha256, row)
+        named = known if known.name else replace(row, platforms=known.platforms)
+        found[row.sha256] = replace(named, platforms=tuple(sorted({*known.platforms, *row.platforms})))
     return found
 
 
-def _completed(row: CarriedFile, names: Mapping[str, str], store: Store) -> CarriedFile:
+def _pythons(
+    context: "Context", target: Target, lock: Lock, minors: Mapping[str, str], store: Store
+) -> Iterator[CarriedFile]:
+    """Fetch uv's Python for each platform: of the named minor, or of the one that `tenv create` prefers."""
+    uv, cache = context.uv(), context.environ.get("UV_PYTHON_CACHE_DIR", "")
+    for platform, named in minors.items():
+        if own := lock.conda_python(platform):
+            raise UsageError(f"`--with-python`: {target.name} has Python {own} as a conda package on {platform}")
+        known = lock.python_minors(platform) or target.manifest.python_minors()
+        if not known:
+            raise UsageError(f"`--with-python`: {target.name} has no Python on {platform}")
+        minor = named or max(known, key=Version)
+        context.progress.step(f"fetching Python {minor} for {platform}")
+        with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
+            archive, file = uv.fetch_archive(platform, minor, Path(folder), cache)
+            sha256 = digest(file)
+            store.keep(file, sha256)
+        yield CarriedFile(PYTHON, archive.name, sha256, store.file(sha256).stat().st_size, (platform,))
+
+
+def completed(row: CarriedFile, names: Mapping[str, str], store: Store) -> CarriedFile:
     """Return a file with its name and its size."""
     size = store.file(row.sha256).stat().st_size
     return replace(row, name=row.name or names[row.sha256], size=size)
@@ -214,18 +298,34 @@ def _drop_damaged(head: Head, store: Store) -> None:
 # Reading
 
 
-@contextmanager
-def opened(
-    context: "Context", place: str, name: str | None, python: str | None, trust: Trust
-) -> "Iterator[tuple[Context, str, str | None]]":
-    """Compare a bundle with its digests, unpack the files of this platform, and yield how to create its environment.
+@dataclass(frozen=True, slots=True)
+class BundleRequest:
+    """The environment that a bundle is opened for.
 
-    Args:
-        context: The context of the verb.
+    Attributes:
         place: The path or the address of the bundle.
-        name: The target that it must be of; None for any.
+        target: The target that it must be of; None for any.
         python: The Python that the user names; None for none.
+        features: The features that the user names; None for none.
         trust: The word of the user for it.
+        dry_run: Whether nothing is written to the user's folder.
+        prefix: The folder that the user names for the environment; None for the usual one.
+        anew: Whether the environment that is there is put aside.
+    """
+
+    place: str
+    target: str | None
+    python: str | None
+    features: tuple[str, ...] | None
+    trust: Trust
+    dry_run: bool = False
+    prefix: Path | None = None
+    anew: bool = False
+
+
+@contextmanager
+def opened(context: "Context", request: BundleRequest) -> "Iterator[tuple[Context, str, str | None]]":
+    """Compare a bundle with its digests, unpack the files of this platform, and yield how to create its environment.
 
     Yields:
         The context that takes files from the bundle alone, the target, and the Python.
@@ -233,29 +333,37 @@ def opened(
     Raises:
         BundleRefusedError: It is damaged, or its lock names other files.
         LockStaleError: Its lock is not the one of the target here, or not of the named digest.
-        UsageError: Nobody vouches for it.
+        UsageError: Nobody vouches for it, or it lacks the files of that Python or of a feature.
         NetworkError: It can't be downloaded.
+        ForeignFolderError: The folder of the environment has files that are not tenv's; nothing is unpacked.
     """
+    if request.prefix is not None:  # before a download
+        _require_prefix(context, request, request.target or "")
     with unpacked_bundle() as folder:
-        carried = CarriedFiles(folder)
-        head = _taken(context, place, name, trust, carried)
-        own = head.python if python is None and head.python else python
-        yield replace(context, offline=True, carried=carried), head.target, own
-    if place.startswith(_WEB):
-        _download_path(place).unlink(missing_ok=True)
+        context, carried = _taken(context, request, folder)
+        python = carried.minor or None if request.python is None else request.python
+        yield replace(context, offline=True, carried=carried), carried.target, python
+    if request.place.startswith(_WEB):
+        _download_path(request.place).unlink(missing_ok=True)
 
 
-def _taken(context: "Context", place: str, name: str | None, trust: Trust, carried: CarriedFiles) -> Head:
-    """Return the head of a bundle whose files were unpacked; a download that proves damaged is begun anew once."""
+def _taken(context: "Context", request: BundleRequest, folder: Path) -> "tuple[Context, CarriedFiles]":
+    """Return the unpacked files, and the context that knows their target.
+
+    A download that proves damaged is begun anew once.
+    """
+    place = request.place
     if not place.startswith(_WEB):
-        return _unpacked(context, Path(place), place, name, trust, carried)
+        if "://" in place:
+            raise UsageError(f"`--bundle {place}`: a bundle is a file, or at an address of http:// or https://")
+        return _unpacked(context, Path(place), place, request, folder)
     path = _download_path(place)
     again = path.exists()
     shown = place.partition("?")[0]
     while True:
         _download(context, place, path)
         try:
-            return _unpacked(context, path, shown, name, trust, carried)
+            return _unpacked(context, path, shown, request, folder)
         except BundleRefusedError:
             path.unlink(missing_ok=True)
             if not again:
@@ -276,24 +384,42 @@ def _download(context: "Context", url: str, path: Path) -> None:
 
 
 def _unpacked(
-    context: "Context", path: Path, shown: str, name: str | None, trust: Trust, carried: CarriedFiles
-) -> Head:
+    context: "Context", path: Path, shown: str, request: BundleRequest, folder: Path
+) -> "tuple[Context, CarriedFiles]":
     if not path.is_file():
         raise UsageError(f"there is no bundle {path}")
     with storage_errors(f"can't read {path}"), open_regular(path) as file:
         reader = BundleReader(file, shown)
         found = reader.open()
         head, lock = found.head, _lock_of(found, reader)
-        if name not in (None, head.target):
-            raise UsageError(f"{shown} is a bundle of {head.target}, not of {name}")
+        if request.target not in (None, head.target):
+            raise UsageError(f"{shown} is a bundle of {head.target}, not of {request.target}")
         if (platform := current_platform()) not in head.platforms:
             raise HostError(f"{shown} has files for {', '.join(head.platforms)}; this host is {platform}")
         _require_files(head, lock, reader)
-        new = require_trust(context, found, reader, trust)
+        _require_prefix(context, request, head.target)
+        carried = CarriedFiles(folder, shown, head.target, head.python, head.features)
+        new = require_trust(context, found, reader, request.trust)
+        named = request.python if request.python in lock.python_minors(platform) else None
+        carried.require(named or "", {*(request.features or ())} & {*features_of(lock)})
         _unpack(context, reader, head, carried)
-    if new:
+        if request.trust.whole:
+            _vouch_for_pythons(head, carried)
+    if new and request.dry_run:
+        place = unpacked_place(folder, found)
+        context = replace(context, places=replace(context.places, places=(*context.places.places, place)))
+    elif new:
         adopt(context, found, new, shown)
-    return head
+    return context, carried
+
+
+def _require_prefix(context: "Context", request: BundleRequest, target: str) -> None:
+    """Raise the error of `create` for a folder of others, before gigabytes are unpacked."""
+    environment = context.environment(target, request.prefix)
+    environment.check_ours()
+    fault = None if request.anew else context.fault_of(environment, target)
+    if fault and not fault.is_ours:
+        raise fault.error()
 
 
 def _lock_of(found: Bundle, reader: BundleReader) -> Lock:
@@ -304,10 +430,14 @@ def _require_files(head: Head, lock: Lock, reader: BundleReader) -> None:
     """Raise BundleRefusedError if a bundle has other files than its lock names for its platforms and Python."""
     if unknown := [platform for platform in head.platforms if platform not in lock.platforms]:
         raise reader.refusal(f"is altered: its lock has no platform {unknown[0]}")
-    minors = _minors(lock, head.platforms, head.python)
+    if unknown := [name for name in head.features or () if name not in features_of(lock)]:
+        raise reader.refusal(f"is altered: its lock has no feature {unknown[0]}")
+    lock = lock if head.features is None else take(lock, head.features)
+    minors = locked_minors(lock, head.platforms, head.python)
     wanted, there = _carried(lock, minors), {row.sha256: row for row in head.files}
+    _require_pythons(head, minors, lock, reader)
     for row in head.files:
-        if row.sha256 not in wanted:
+        if row.sha256 not in wanted and row.kind != PYTHON:
             raise reader.refusal(f"is altered: its lock does not name {row.name} ({row.sha256})")
     for sha256, row in wanted.items():
         other = there.get(sha256)
@@ -318,6 +448,28 @@ def _require_files(head: Head, lock: Lock, reader: BundleReader) -> None:
             raise reader.refusal(f"is altered: its head describes {row.name or sha256} in another way than its lock")
 
 
+def _require_pythons(head: Head, minors: Mapping[str, str], lock: Lock, reader: BundleReader) -> None:
+    """Raise BundleRefusedError unless each Python is the only one of its platform, and one that the lock is for."""
+    seen = set()
+    for row in head.files:
+        if row.kind != PYTHON:
+            continue
+        archive = PythonArchive.parse(row.name)
+        if archive is None or row.platforms != (archive.platform,) or archive.platform not in minors:
+            raise reader.refusal(f"is altered: {row.name} in it is no Python for its platforms")
+        known = [minors[archive.platform]] if minors[archive.platform] else lock.python_minors(archive.platform)
+        if archive.platform in seen or (known and archive.minor not in known):
+            raise reader.refusal(f"is altered: its lock is not for {row.name}")
+        seen.add(archive.platform)
+
+
+def _vouch_for_pythons(head: Head, carried: CarriedFiles) -> None:
+    """Write uv's table of Pythons: the digest of the bundle vouches for them, which no lock names."""
+    for row in head.files:
+        if (archive := PythonArchive.parse(row.name)) and archive.place(carried.pythons).is_file():
+            write_atomic(carried.python_table, archive.table(row.sha256))
+
+
 def _unpack(context: "Context", reader: BundleReader, head: Head, carried: CarriedFiles) -> None:
     platform = current_platform()
     total, done = sum(row.size or 0 for row in head.files), 0
@@ -326,6 +478,10 @@ def _unpack(context: "Context", reader: BundleReader, head: Head, carried: Carri
     def place(row: CarriedFile) -> Path | None:
         if platform not in row.platforms:
             return None
+        if row.kind == PYTHON and (archive := PythonArchive.parse(row.name)):
+            path = archive.place(carried.pythons)
+            path.parent.mkdir(parents=True)
+            return path
         return carried.wheels / row.name if row.kind == "wheels" else carried.files / row.sha256
 
     def advance(count: int) -> None:

@@ -11,14 +11,14 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import LockStaleError, UnknownTargetError, UsageError
 from tenv.core.files import read_regular, write_atomic
 from tenv.install.bundle_file import Bundle, BundleReader
+from tenv.locks.lock import Lock
+from tenv.locks.lock_file import parse_lock
 from tenv.targets.manifest import Manifest
 from tenv.targets.manifest_file import read_manifest
 from tenv.targets.search import Origin, Place, Target
 
 if TYPE_CHECKING:
     from tenv.project.context import Context
-
-__all__ = ["Question", "Trust", "adopt", "require_trust"]
 
 
 Question = Callable[[Sequence[str]], bool]
@@ -38,6 +38,11 @@ class Trust:
     lock_digest: str = ""
     bundle_digest: str = ""
     ask: Question | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether the user vouches for more than the lock names, such as a Python."""
+        return bool(self.bundle_digest)
 
 
 def require_trust(context: "Context", found: Bundle, reader: BundleReader, trust: Trust) -> Sequence[str]:
@@ -67,7 +72,7 @@ def require_trust(context: "Context", found: Bundle, reader: BundleReader, trust
     new = _new_manifests(context, found, shown)
     _require_free(context, found, new, shown)
     manifest = _require_own(context, found, reader)
-    _require_vouched(found, shown, trust, _uncovered(manifest))
+    _require_vouched(found, shown, trust, _uncovered(manifest, parse_lock(found.lock, shown, found.head.target)))
     return new
 
 
@@ -154,10 +159,7 @@ def _require_own(context: "Context", found: Bundle, reader: BundleReader) -> Man
     name = found.head.target
     idle = {Path(member).stem for member in found.manifests} - {name}
     with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
-        place = Place(Origin.USER, Path(folder))
-        for member, text in found.manifests.items():
-            write_atomic(place.folder / member, text)
-        write_atomic(place.folder / found.head.lock.name, found.lock)
+        place = unpacked_place(Path(folder), found)
 
         def find_parent(stem: str) -> Path:
             idle.discard(stem)
@@ -176,13 +178,24 @@ def _require_own(context: "Context", found: Bundle, reader: BundleReader) -> Man
     return target.manifest
 
 
-def _uncovered(manifest: Manifest) -> list[str]:
-    """Return the settings of a manifest that change an activation or a build, and that no lock has."""
+def unpacked_place(folder: Path, found: Bundle) -> Place:
+    """Write the manifests and the lock of a bundle into a folder, and return it as a place of targets."""
+    for member, text in found.manifests.items():
+        write_atomic(folder / member, text)
+    write_atomic(folder / found.head.lock.name, found.lock)
+    return Place(Origin.USER, folder)
+
+
+def _uncovered(manifest: Manifest, lock: Lock) -> list[str]:
+    """Return the settings of a manifest that change an activation or a build, and that its lock does not have.
+
+    Other requests than at the time of the lock may be satisfied by it, and permit a later lock to build code.
+    """
     parts = [manifest, *manifest.by_platform.values()]
     parts += [part for feature in manifest.features.values() for part in (feature, *feature.by_platform.values())]
     names = sorted({name for part in parts for name in part.environment})
     storages = sorted({f"build.cache-storage {part.cache_storage}" for part in parts if part.cache_storage})
-    return [*names, *storages]
+    return [*names, *storages, *(["other requests than its lock has"] if lock.manifest != manifest.digest() else [])]
 
 
 def adopt(context: "Context", found: Bundle, new: Sequence[str], shown: str) -> None:

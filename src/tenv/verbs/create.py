@@ -16,6 +16,7 @@ from tenv.environment.state import State, Status
 from tenv.environment.trust import needed_names
 from tenv.host.machine import current_platform
 from tenv.install.creation import CreateRequest, Creation, LockMode
+from tenv.install.for_others import make_folder_for_others, open_to_others, require_open
 from tenv.project.context import Context, without_beside
 from tenv.targets.search import Target, require_features
 from tenv.verbs.lock_standing import note_current
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from tenv.checks.rules.interface import Finding
     from tenv.sources.interface import NeededFile
 
-__all__ = ["CreateRequest", "Created", "LockMode", "Preview", "create", "preview"]
+__all__ = ["CreateRequest", "LockMode"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +113,13 @@ def create(
 def preview(
     context: Context, request: CreateRequest, report: "Callable[[Sequence[Finding]], None]" = _ignore
 ) -> Preview:
-    """Return what `create` would do, and change nothing: no lock is written, and no Python is downloaded.
+    """Return the plan of `create`, and change nothing: no lock is written, and no Python is downloaded.
+
+    A target whose lock `create` would write is locked without writing it.
 
     Raises:
-        LockMissingError, LockStaleError: `create` would lock the target first.
         TenvError: `create` would end so before its first change.
     """
-    if request.mode is LockMode.UPDATE:
-        request = replace(request, mode=LockMode.LOCKED)
     job = _job(context, request, report)
     _looked_at(job)
     if job.is_current() and not request.anew:
@@ -129,11 +129,16 @@ def preview(
 
     _check_platform(job)
     make.check(job)
+    if not hasattr(job, "lock"):
+        _lock(job, dry_run=True)
     job.fetches = False
     job.plan = make_plan(job)
     job.plan = job.plan.anew() if request.anew else job.plan
     needs = make.needs_of(job)
-    return Preview(job.target, job.prefix, True, needs, tuple(make.download_lines(needs)), job.findings)
+    if context.carried:  # which has every file, or `create` fails
+        needs = tuple(replace(need, cached=True) for need in needs)
+    lines = make.download_lines(needs, "the bundle" if context.carried else "caches")
+    return Preview(job.target, job.prefix, True, needs, tuple(lines), job.findings)
 
 
 class _ChangedError(Exception):
@@ -155,13 +160,44 @@ def _create(
     assert state is not None  # noqa: S101 (`is_current` found it or `_make` wrote it)
     if request.lock_file is None:
         note_current(context, job.environment, state)
+    if request.for_others:
+        from tenv.sources.owners import unmanaged_files  # late: few environments are for others
+
+        closed = open_to_others(job.prefix, unmanaged_files(job.prefix, state.owned))
+        notes = (*notes, *_about_others(job, closed))
     seconds = time.monotonic() - start
     return Created(job.target, job.prefix, state, changed, seconds, notes, job.findings)
+
+
+def _about_others(job: Creation, closed: Sequence[str]) -> Iterator[str]:
+    """Yield which files and folders stay closed, and how others use an environment that their settings refuse."""
+    from tenv.core.other_users import closed_below, closed_part  # late: few environments are for others
+    from tenv.targets.config import SYSTEM_FILE, system_safe_folders
+
+    if closed:
+        more = f" and {len(closed) - 1} more stay" if len(closed) > 1 else " stays"
+        yield (
+            f"{closed[0]}{more} closed to other users, since no package has it: "
+            f"`chmod -R a+rX {shlex.quote(str(job.prefix / closed[0]))}` opens it"
+        )
+    for name, request in job.manifest.wheels.items():
+        tree = request.tree
+        if tree and tree.editable and (folder := closed_part(tree.folder)):
+            yield (
+                f"other users can't import {name}: it stays in {tree.folder}, and they can't enter {folder}; without "
+                "`editable` in the manifest the environment gets a copy"
+            )
+    if not any(closed_below(job.prefix, Path(os.path.realpath(safe))) for safe in system_safe_folders()):
+        yield (
+            f'other users use it once {SYSTEM_FILE}, of root, has its folder: safe-folders = ["{job.prefix.parent}"]'
+        )
 
 
 def _looked_at(job: Creation) -> None:
     """Refuse a folder that can't hold the environment, and a host that lacks a tool of the system."""
     _check_prefix(job.prefix)
+    if job.for_others:
+        require_open(job.request.prefix)
     job.environment.check_real()
     job.look()
     if not job.request.anew:
@@ -177,6 +213,8 @@ def _make(job: Creation) -> tuple[bool, tuple[str, ...]]:
     from tenv.install import make  # late: an environment that is up to date is not judged
 
     _check_platform(job)
+    if job.request.anew:  # the environment that is put aside has the features
+        job.request = replace(job.request, features=job.features)
     deciding = (
         make.Step("checking", make.check, named=False),
         make.Step("locking", _lock, needed=lambda job: not hasattr(job, "lock")),
@@ -289,17 +327,18 @@ def _check_platform(job: Creation) -> None:
         )
 
 
-def _lock(job: Creation) -> None:
-    """Lock the target, and apply the rules to the new lock."""
+def _lock(job: Creation, *, dry_run: bool = False) -> None:
+    """Lock the target, and apply the rules to the new lock; with `dry_run`, write no lock."""
     from tenv.checks.lock_verdict import judge_lock  # late: as above
     from tenv.locks.lock_features import take
     from tenv.verbs.lock import lock_target
 
     # The lock is solved with every feature, so it is judged with every feature too.
     judged = judge_lock(job.target, job.lock_read) if job.target.manifest.features else job.judged
-    locked = lock_target(job.context, job.target, judged=judged)
+    locked = lock_target(job.context, job.target, judged=judged, dry_run=dry_run)
     missing = judged is not None and isinstance(judged.error, LockMissingError)
-    why = "no lock yet: locked" if missing else f"{'; '.join(locked.differences)}: locked again"
+    done = "would be locked" if dry_run else "locked"
+    why = f"no lock yet: {done}" if missing else f"{'; '.join(locked.differences)}: {done} again"
     job.context.progress.say(f"{locked.path}: {why}")
     target = replace(job.target, lock_file=locked.path, lock_origin=job.target.home_origin)
     target = job.context.places.followed(target)
@@ -315,7 +354,7 @@ def _hold(job: Creation) -> Iterator[None]:
     request = job.request
     if job.fault is None and not request.anew:
         job.environment.check_ours()
-    make_folder(job.prefix.parent)
+    (make_folder_for_others if job.for_others else make_folder)(job.prefix.parent)
     if request.prefix is None:
         ignore = job.prefix.parent.parent / ".gitignore"
         own = job.context.places.checkout or job.context.places.project

@@ -12,8 +12,6 @@ from tenv.locks.lock_file import parse_lock, read_lock, read_lock_bytes
 from tenv.project.context import Context
 from tenv.project.user_facts import user_facts
 
-__all__ = ["Compared", "diff", "difference_of"]
-
 _HEAD = "HEAD"
 
 

@@ -17,7 +17,7 @@ from tenv.core.names import channel_url, normalize
 from tenv.core.toml_reader import nearest
 from tenv.core.versions import Range
 from tenv.project.context import Context
-from tenv.targets.manifest import Manifest, feature_with
+from tenv.targets.manifest import Manifest
 from tenv.targets.manifest_file import TORCH, read_manifest
 from tenv.targets.search import Origin, Target
 from tenv.targets.sections import SECTIONS
@@ -26,7 +26,15 @@ from tenv.toolchain.discover import site_packages
 from tenv.verbs.create import Created, CreateRequest, create
 from tenv.verbs.kept_locks import require_kept
 from tenv.verbs.lock import Locked, lock_target
-from tenv.verbs.requests import AddOptions, TypedRequest, parse_request, require_range, typed_index
+from tenv.verbs.requests import (
+    AddOptions,
+    TypedRequest,
+    parse_request,
+    requested_names,
+    require_own_place,
+    require_range,
+    typed_index,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -35,11 +43,9 @@ if TYPE_CHECKING:
 
     from tenv.checks.rules.interface import Finding
 
-__all__ = ["Edited", "add", "drop"]
-
 _ANYWHERE = AddOptions()
 _TRIES = 10
-_COMPILED = ("isolation", "requires", "cxx")
+_COMPILED = ("isolation", "requires", "cxx", "archs")
 _NAMES = {section.key: section.name for section in SECTIONS}
 
 
@@ -67,7 +73,7 @@ class Edited:
 
 
 _CHANNELS = ("conda-forge", "pytorch", "nvidia")
-"""The channels in which a package is looked for where a manifest names none; the first has what all others need."""
+"""The channels in which a package is looked for where a manifest names none; the first completes all others."""
 
 
 class _ChangedMeanwhileError(Exception):
@@ -97,7 +103,7 @@ def add(
     options = options or AddOptions()
     if options.editable:
         specs = [f"./{spec}" if os.sep not in spec and Path(spec).is_dir() else spec for spec in specs]
-    requests = [options.placed(parse_request(spec, name, site), spec) for spec in specs]
+    requests = [options.placed(parse_request(spec, name, site), spec, name) for spec in specs]
     _require_once(requests)
     command = shlex.join(["tenv", "add", name, *options.words(), *specs])
     typed = dict(zip(requests, specs, strict=True))
@@ -118,9 +124,11 @@ def _added(
     url = typed_index(options.index)[1]
     if key != "wheels" and options.index:
         raise UsageError(f"--index: only wheels come from a package index, and these stand in [{section}]")
+    if key != "wheels" and requests[0].keys:
+        raise UsageError(f"--build: only packages of [{_NAMES['wheels']}] are built, and these stand in [{section}]")
     for request, text in typed.items():
         require_range(request, text, key)
-        _require_no_feature(target.manifest, request, command, options)
+        require_own_place(target.manifest, request, key, command, options)
         if key == "wheels" and normalize(request.name) == TORCH and not request.tree:
             _require_torch(context, target, request)
     read = read_regular(target.file)
@@ -148,22 +156,6 @@ def _require_torch(context: Context, target: Target, request: TypedRequest) -> N
         raise refusal(target.name, str(target.manifest.file), words, edits)
 
 
-def _require_no_feature(manifest: Manifest, request: TypedRequest, command: str, options: AddOptions) -> None:
-    """Refuse a package for the target itself that a feature asks for: a feature only adds.
-
-    Raises:
-        UsageError: A feature does.
-    """
-    name = normalize(request.name)
-    asked = any(name in map(normalize, _everywhere(manifest, key)) for key in _NAMES)
-    found = {feature_with(manifest, name, platform) for platform in manifest.platforms} - {""}
-    if not options.feature and found and not asked:
-        feature = min(found)
-        words = shlex.split(command)
-        hint = f"`{shlex.join([*words[:3], '--feature', feature, *words[3:]])}`"
-        raise UsageError(f"{request.name} is a package of the feature {feature}", hint=hint)
-
-
 def _require_once(requests: Sequence[TypedRequest]) -> None:
     """Refuse several requests for one package: the manifest has one range for each."""
     for number, request in enumerate(requests):
@@ -187,6 +179,8 @@ def drop(
     *, made: bool = True, options: AddOptions = _ANYWHERE,
 ) -> Edited:  # fmt: skip
     """Remove packages from the manifest of a target; ``NAME = false`` drops a request of a parent.
+
+    A request of the target itself goes first: the replaced one of a parent holds again.
 
     With a feature or a platform in `options`, its own sections alone lose them.
 
@@ -212,8 +206,12 @@ def _dropped(
     for package in packages:
         found = list(_take(document, package, within))
         inherited = [] if within else _inherited(context, document, package)
+        if found and inherited:  # what its own request replaced holds again
+            again = shlex.join(["tenv", "drop", name, package])
+            notes += [f"{asked}, which holds again; `{again}` takes that away" for _, _, asked in inherited]
+            inherited = []
         if not found and not inherited:
-            known = {one for key in _NAMES for one in _everywhere(target.manifest, key)}
+            known = {one for key in _NAMES for one in requested_names(target.manifest, key)}
             hint = nearest(package, known) or f"`tenv show {name}` lists its requests"
             where = f" in [{within.rstrip('.')}]" if within else ""
             raise UsageError(f"{target.file} has no request for `{package}`{where}", hint=hint)
@@ -247,19 +245,13 @@ def _kind(manifest: Manifest, requests: Sequence[TypedRequest]) -> str:
     """
     if any(request.channel for request in requests):
         return "conda"
-    if any(request.is_placed or request.index for request in requests):
+    if any(request.is_placed or request.index or request.keys for request in requests):
         return "wheels"
     for key in _NAMES:
-        known = set(map(normalize, _everywhere(manifest, key)))
+        known = set(map(normalize, requested_names(manifest, key)))
         if all(normalize(request.name) in known for request in requests):
             return key
-    return "conda" if "python" in _everywhere(manifest, "conda") else "wheels"
-
-
-def _everywhere(manifest: Manifest, key: str) -> set[str]:
-    """Return the names that a manifest asks of a source on any platform."""
-    views = (manifest, *(manifest.on(platform) for platform in manifest.platforms))
-    return {name for view in views for name in view.wanted(key)}
+    return "conda" if "python" in requested_names(manifest, "conda") else "wheels"
 
 
 def _document(read: bytes) -> "TOMLDocument":
@@ -316,6 +308,7 @@ def _put(document: Any, section: str, request: TypedRequest, home: Path) -> str:
         old = None
     elif isinstance(old, dict) and set(old) & {"git", "path", "url"}:
         old = None
+    given |= {name: list(value) if isinstance(value, tuple) else value for name, value in request.keys}
     if isinstance(old, dict):
         for name, value in given.items():
             old[name] = value
@@ -384,10 +377,20 @@ def _take(document: Any, package: str, within: str = "") -> "list[tuple[str, str
     for section, table in _sections(document):
         if not section.startswith(within):
             continue
-        for own in [own for own in table or () if normalize(own) == normalize(package)]:
+        for own in [own for own in table or () if normalize(own) == normalize(package) and table[own] is not False]:
             del table[own]
             found.append((section, f"{own} (removed)"))
+    for section in {section for section, _ in found}:
+        _remove_empty(document, section.split("."))
     return found
+
+
+def _remove_empty(table: Any, path: Sequence[str]) -> None:
+    """Remove the table of a dotted path where neither a key nor a comment is left in it, and those above it."""
+    if len(path) > 1:
+        _remove_empty(table[path[0]], path[1:])
+    if not table[path[0]] and "#" not in table[path[0]].as_string():
+        del table[path[0]]
 
 
 def _sections(document: Any) -> "Iterator[tuple[str, Any]]":
@@ -414,7 +417,7 @@ def _inherited(context: Context, document: "TOMLDocument", package: str) -> "lis
     return [
         (_NAMES[key], own, f"{parent} asks for {own} {_range(above, key, own)}".rstrip())
         for key in _NAMES
-        for own in sorted(_everywhere(above, key))
+        for own in sorted(requested_names(above, key))
         if normalize(own) == normalize(package)
     ]
 

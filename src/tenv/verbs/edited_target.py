@@ -11,8 +11,7 @@ from tenv.core.toml_reader import nearest
 from tenv.project.context import Context
 from tenv.targets.search import is_target_name
 from tenv.targets.sections import SECTIONS
-
-__all__ = ["EditedTarget", "edited_target"]
+from tenv.verbs.requests import requested_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ def edited_target(context: Context, verb: str, words: Sequence[str]) -> EditedTa
         rest = shlex.join(word for word in words if word != target)
         raise UsageError(f"`{target}` is a target, and stands behind a package", hint=f"`tenv {verb} {target} {rest}`")
     mistyped = nearest(first, names) if others and is_target_name(first) else ""
-    if mistyped and not (default and normalize(first) in _requests(context, default)):
+    if mistyped and not (default and normalize(first) in names_of(context, default)):
         rest = f"`tenv {verb} {shlex.join([default or 'TARGET', *words])}` takes it as a package"
         raise UnknownTargetError(f"there is no target `{first}`", hint=f"{mistyped} {rest}")
     if not default:
@@ -71,7 +70,7 @@ def _of_target(context: Context, verb: str, name: str, packages: tuple[str, ...]
     other, asked = "", False
     with contextlib.suppress(TenvError):  # a fault of the default target does not concern another one
         other = _default(context)
-        asked = bool(other) and normalize(name) in _requests(context, other)
+        asked = bool(other) and normalize(name) in names_of(context, other)
     as_package = f"`tenv {verb} {shlex.join([other, name, *packages])}` takes it as a package"
     if not packages:
         hint = f"`tenv {verb} {shlex.quote(name)} PACKAGE`" + (f"; {as_package}" if other not in ("", name) else "")
@@ -87,11 +86,18 @@ def _default(context: Context) -> str:
     return ""
 
 
-def _requests(context: Context, name: str) -> set[str]:
+def is_package_of_default(context: Context, word: str) -> bool:
+    """Return whether the default target of the project asks for a package, and no target has its name."""
+    with contextlib.suppress(TenvError):
+        default = _default(context)
+        return bool(default) and word not in context.places.names() and normalize(word) in names_of(context, default)
+    return False
+
+
+def names_of(context: Context, name: str) -> set[str]:
     """Return the normalized names of all packages that a target asks for."""
     manifest = context.places.find(name).manifest
-    views = (manifest, *(manifest.on(platform) for platform in manifest.platforms))
-    return {normalize(asked) for view in views for section in SECTIONS for asked in view.wanted(section.key)}
+    return {normalize(asked) for section in SECTIONS for asked in requested_names(manifest, section.key)}
 
 
 def _no_default(context: Context, verb: str, words: Sequence[str]) -> UsageError:

@@ -1,6 +1,6 @@
 """Find the page of a rule."""
 
-import shlex
+import os
 from collections.abc import Collection
 from dataclasses import asdict
 from pathlib import Path
@@ -8,8 +8,6 @@ from pathlib import Path
 import tenv
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import TenvError, UsageError
-
-__all__ = ["Page", "codes", "error_codes", "explain"]
 
 _MOST_NEAR = 3
 """Codes that a hint names at most; more of them say nothing."""
@@ -51,8 +49,8 @@ def explain(code: str) -> Page:
 
 def _unknown(code: str, pages: Collection[str]) -> UsageError:
     """Return the error for a word that is no rule's code, with the command that the word means."""
-    if Path(code).is_file():
-        return UsageError(f"`{code}` is a file, and no rule", hint=f"`tenv explain --log {shlex.quote(code)}` reads it")
+    if os.sep in code:
+        return UsageError(f"{code}: no such file", hint="`tenv explain FILE` reads the log of a build")
     word = code.strip("[]").lower().removeprefix("error[")
     if word in error_codes():
         return UsageError(

@@ -17,8 +17,6 @@ from tenv.host.pasted.clean_text import encoding
 from tenv.project.context import Context
 from tenv.project.user_facts import user_facts
 
-__all__ = ["ExplainedLog", "explain_log"]
-
 _MOST = 1 << 32
 """Maximum bytes of a log; the log of a whole build of PyTorch has some 100 MB."""
 

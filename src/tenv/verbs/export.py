@@ -1,16 +1,17 @@
 """Write the lock of a target in the format of another tool."""
 
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from tenv.checks.checkout_state import find_checkout
 from tenv.core.dataclass import dataclass
-from tenv.core.errors import FileExistsAlreadyError, FormatError, LockStaleError, ManifestError, UsageError
-from tenv.core.files import read_regular, write_atomic
+from tenv.core.errors import FileExistsAlreadyError, FormatError, LockStaleError, ManifestError, TenvError, UsageError
+from tenv.core.files import make_folder, read_regular, write_atomic
 from tenv.core.toml_reader import read_toml
-from tenv.interop.formats import find_format
+from tenv.interop.formats import ONLY_READ, find_format
 from tenv.interop.interface import Exported, Format, Located, Site, Subject
 from tenv.locks.lock import Wheel
 from tenv.locks.lock_features import take
@@ -23,8 +24,6 @@ from tenv.targets.manifest import with_features
 from tenv.targets.search import Origin, Target, sister_hint
 from tenv.targets.sections import SECTIONS
 from tenv.toolchain.discover import Toolchain, discover
-
-__all__ = ["ExportRequest", "Written", "export", "refuse_existing", "write"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ def export(context: Context, request: ExportRequest) -> Written:
         LockStaleError: The lock does not satisfy the manifest.
         NetworkError: The format needs URLs of wheels, and the indexes in use lack one.
     """
-    chosen = find_format(request.format)
+    chosen = find_format(request.format, ONLY_READ)
     if chosen.alone:
         if request.target:
             raise UsageError(f"`{chosen.name}` is the same for all targets", hint=f"`tenv export {chosen.name}`")
@@ -93,7 +92,7 @@ def export(context: Context, request: ExportRequest) -> Written:
         subject = replace(subject, site=_site(context, target, request))
     if chosen.carries:
         carried, home = _carried(context, target, request), _home(context, target, request)
-        subject = replace(subject, carried=carried, base=request.base, home=home)
+        subject = replace(subject, carried=carried, base=request.base, home=home, folder=request.folder)
     if chosen.needs_urls(subject):
         whole = with_features(target.manifest)
         wheels = {
@@ -104,10 +103,53 @@ def export(context: Context, request: ExportRequest) -> Written:
         found, indexes = find_wheels(context.uv(), wheels, glibc, context.progress, metadata=chosen.needs_metadata)
         located = {key: Located(w.url, w.requires_dist, w.requires_python, w.known) for key, w in found.items()}
         subject = _subject(target, request, located, indexes)
-    exported = chosen.export(subject)
+    exported = chosen.export(replace(subject, here=_python_here(context, target, request)))
+    if chosen.carries:
+        exported = replace(exported, lost=(*exported.lost, *_unreached(subject, request.folder)))
     if chosen.carries and any(name.endswith(f"locks/{target.name}.lock") for name in exported.files):
-        exported = replace(exported, notes=(*exported.notes, *_about_copies(chosen, target)))
+        exported = replace(exported, notes=(*exported.notes, *_about_copies(chosen, target, request.folder)))
     return Written(target, _with_lost(exported, subject, chosen) if chosen.holds_lock else exported, chosen)
+
+
+def _python_here(context: Context, target: Target, request: ExportRequest) -> str:
+    """Return the Python minor of the target's environment on this machine; empty without a ready one."""
+    from tenv.verbs.activate import find_environment  # late: few formats have one Python
+
+    if request.lock_file is not None:
+        return ""
+    try:
+        return find_environment(context, target.name, request.prefix)[2].python
+    except TenvError:
+        return ""
+
+
+def _unreached(subject: Subject, folder: Path) -> Iterator[str]:
+    """Yield a line for each package that only this machine has, and that another one is to install.
+
+    Args:
+        subject: The export; with a project below the folder, the other machine has the folder.
+        folder: The folder of the export.
+    """
+    home = os.path.abspath(folder)  # noqa: PTH100 (links stay)
+    places = dict[str, str]()
+    for platform in subject.platforms:
+        asked = subject.manifest.on(platform).wheels
+        for tree in subject.lock.trees.get(platform, ()):
+            if tree.path and (found := asked.get(tree.name)) and found.tree:
+                places[tree.name] = str(found.tree.folder)
+            elif tree.git.startswith("file:"):
+                places[tree.name] = tree.git
+        for wheel in subject.wheels(platform):
+            index = wheel.index
+            local = index.url.removeprefix("file://") if index and not index.url.startswith("http") else ""
+            if file := subject.file_of(platform, wheel) or (index and local and index.base / local):
+                places[wheel.name] = str(file)
+        rows = subject.lock.conda.get(platform, ())
+        places |= {row.name: row.url for row in rows if row.url.startswith("file:")}
+    for name, place in sorted(places.items()):
+        if not (subject.home and Path(place).is_relative_to(home)):
+            way = "a git repository or an index reaches it"
+            yield f"{name} from {place}, which is on this machine alone, so `tenv create` fails there: {way}"
 
 
 def _refuse_elsewhere(target: Target, chosen: Format) -> None:
@@ -134,8 +176,8 @@ def _with_lost(exported: Exported, subject: Subject, chosen: Format) -> Exported
             exported = replace(exported, lost=(*exported.lost, f"[{section.name}]: {', '.join(sorted(files))}"))
     rows = [tree for platform in subject.platforms for tree in subject.lock.trees.get(platform, ())]
     trees = {tree.name: tree.file or str(tree.request) for tree in rows}
-    held = subject.requests or "pixi.toml" in exported.files
-    for name, request in sorted(trees.items()) if not held else ():
+    held = trees.keys() if subject.requests or "pixi.toml" in exported.files else exported.built
+    for name, request in sorted((name, trees[name]) for name in trees.keys() - held):
         exported = replace(exported, lost=(*exported.lost, f"{name}, which is built from {request}"))
     if (names := ", ".join(subject.manifest.features)) and not chosen.features:
         lost = f"features {names}: what is written is the target alone"
@@ -172,10 +214,11 @@ def _home(context: Context, target: Target, request: ExportRequest) -> str:
     return project.relative_to(folder).as_posix() if own and parents else ""
 
 
-def _about_copies(chosen: Format, target: Target) -> Iterator[str]:
+def _about_copies(chosen: Format, target: Target, folder: Path) -> Iterator[str]:
     """Yield a line about the copies of a manifest and a lock that may change."""
     if target.origin is not Origin.BUILT_IN:
-        again = f"`tenv export {chosen.name} {target.name} --force`"
+        to = [] if folder == Path() else ["-o", str(folder)]
+        again = f"`{shlex.join(['tenv', 'export', chosen.name, target.name, *to, '--force'])}`"
         yield f"the manifest and the lock are copies: {again} renews them after a change"
 
 
@@ -274,7 +317,8 @@ def write(written: Written, folder: Path, *, force: bool) -> tuple[list[Path], l
     add = written.format.add
     if add is None:
         # The context is the same for a Dockerfile and an Apptainer definition beside it.
-        carried = {path for path, data in paths.items() if written.format.carries and _holds(path, data)}
+        again = written.format.carries or (written.format.whole and not written.exported.write)
+        carried = {path for path, data in paths.items() if again and _holds(path, data)}
         refuse_existing([path for path in paths if path not in carried], force=force)
     for path, data in paths.items():
         if add and path.exists():
@@ -285,7 +329,11 @@ def write(written: Written, folder: Path, *, force: bool) -> tuple[list[Path], l
             paths[path] = addition.data
             kept += [f"{path}: {place}" for place in addition.kept]
     for path, data in paths.items():
-        write_atomic(path, data)
+        if written.exported.write:
+            make_folder(path.parent)
+            written.exported.write(path)
+        else:
+            write_atomic(path, data)
     return list(paths), kept
 
 

@@ -23,8 +23,8 @@ from tenv.core.errors import (
 )
 from tenv.core.files import write_atomic
 from tenv.core.names import channel_of, channel_urls, channel_word, is_channel
-from tenv.interop.drafts import render_draft, with_cuda, without_doubles, without_logins
-from tenv.interop.formats import find_format, recognize
+from tenv.interop.drafts import against_torch, render_draft, with_cuda, without_doubles, without_logins
+from tenv.interop.formats import ONLY_WRITTEN, find_format, recognize
 from tenv.interop.interface import Draft, ForeignLock, Format, Imported, read_source
 from tenv.interop.pixi import lock_text
 from tenv.interop.requests import asked_wheels, top_level
@@ -40,9 +40,9 @@ from tenv.targets.manifest import PLATFORMS, Manifest
 from tenv.targets.manifest_file import read_manifest
 from tenv.targets.tree_request import TREE_KEYS, TreeRequest
 from tenv.verbs.export import refuse_existing
+from tenv.verbs.init import ignore_environments
 from tenv.verbs.kept_locks import require_kept
-
-__all__ = ["ImportRequest", "ImportedTarget", "import_file"]
+from tenv.verbs.lock_place import begun_project
 
 _PIN = re.compile(r"\d[\w.+]*")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -83,6 +83,7 @@ class ImportedTarget:
         counts: The number of conda packages and wheels in the lock, by platform.
         lost: The parts of the file that the target lacks, one sentence each.
         notes: What a reader may want to know of the target, a sentence each.
+        begun: The folder that this import has made a project; None for a project that was there.
     """
 
     target: str
@@ -92,10 +93,11 @@ class ImportedTarget:
     counts: dict[str, dict[str, int]]
     lost: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    begun: Path | None = None
 
 
 def import_file(context: Context, request: ImportRequest, *, user: bool = False) -> ImportedTarget:
-    """Make a target from a file of another tool.
+    """Make a target from a file of another tool; where there is no project, the working folder becomes one.
 
     Args:
         context: The context of the verb.
@@ -103,7 +105,7 @@ def import_file(context: Context, request: ImportRequest, *, user: bool = False)
         user: Make it one of the user's own targets.
 
     Raises:
-        UsageError: There is no project, and `user` is not given.
+        UsageError: The target's name is not valid, or the project belongs to another user.
         FormatError: tenv does not read the format of the file, or the file has nothing that a target can hold.
         LockCorruptError, ManifestError: The file can't be read.
         LockStaleError: Its packages do not satisfy its requests.
@@ -112,23 +114,30 @@ def import_file(context: Context, request: ImportRequest, *, user: bool = False)
     if unknown := [name for name in request.platforms if name not in PLATFORMS]:
         raise UsageError(f"unknown platform `{unknown[0]}`", hint=f"known platforms: {', '.join(PLATFORMS)}")
     source = read_source(request.file, request.environment, request.platforms)
-    chosen = find_format(request.format) if request.format else recognize(source)
+    chosen = find_format(request.format, ONLY_WRITTEN) if request.format else recognize(source)
     if chosen.read is None:
         raise FormatError(f"`{chosen.name}` has no import, only an export")
     found = _without_own_index(context, without_logins(chosen.read(source)))
     name = _name(request, found)
-    place = context.places.places[0]
+    begun = None
     if context.places.project is None and not user:
-        raise UsageError(
-            f"there is no project here, so {place.manifest_file(name)} would be written",
-            hint="`tenv import --user` does that; `tenv init` makes this folder a project",
-        )
+        if context.places.refused:
+            raise UsageError(
+                f"{context.places.refused} belongs to another user, so it is no project of yours",
+                hint="`tenv import --user` writes to your configuration folder",
+            )
+        begun = context.places.checkout or Path.cwd()
+        context = begun_project(context, begun)
+    place = context.places.places[0]
     paths = [place.manifest_file(name), place.lock_file(name)]
     if found.part and request.lock:
         command = f"tenv import {shlex.quote(str(request.file))}"
         require_kept(paths[1], command, f"`{command} --no-lock` writes the manifest alone")
     refuse_existing(paths if found.part and request.lock else paths[:1], force=request.force)
-    return _write(context, chosen, request, found, name, *paths)
+    made = _write(context, chosen, request, found, name, *paths)
+    if begun:
+        ignore_environments(begun)
+    return replace(made, begun=begun)
 
 
 def _without_own_index(context: Context, found: Imported) -> Imported:
@@ -157,9 +166,12 @@ def _write(
     context: Context, chosen: Format, request: ImportRequest, found: Imported, name: str, manifest: Path, lock: Path
 ) -> ImportedTarget:
     draft, doubts = with_cuda(found.draft, found.part)
-    draft, more = without_doubles(draft)
-    lost, notes = [*found.lost, *doubts, *more], [*found.notes]
-    part, raw = found.part if request.lock else None, b""
+    draft, doubles, more = without_doubles(draft)
+    lost, notes = [*found.lost, *doubts, *doubles], [*found.notes, *more]
+    draft, part, compiled = against_torch(draft, found.part if request.lock else None)
+    raw = b""
+    if compiled:
+        notes.append(f"compiled against the target's torch, which runs their code: {', '.join(compiled)}")
     if draft.sdists:
         named = ", ".join(draft.sdists)
         notes.append(f"built from source archives, where no wheel fits, which runs their code: {named}")
@@ -169,16 +181,17 @@ def _write(
             draft, part, raw = trial.fit(draft, part, lost, notes)
         text, asked = trial.manifest(draft)
         if not (part or found.part or found.draft.python) and draft.python:
-            draft = _with_python_of_pins(context, asked, draft, lost)
+            draft = _with_python_of_pins(context, asked, draft, notes)
             text, asked = trial.manifest(draft)
     write_atomic(manifest, text)
     if part:
         write_atomic(lock, raw)
     counts = _counts(asked, part) if part else {}
-    return ImportedTarget(name, chosen.name, manifest, lock if part else None, counts, tuple(lost), tuple(notes))
+    lines = tuple(dict.fromkeys(lost)), tuple(dict.fromkeys(notes))
+    return ImportedTarget(name, chosen.name, manifest, lock if part else None, counts, *lines)
 
 
-def _with_python_of_pins(context: Context, asked: Manifest, draft: Draft, lost: list[str]) -> Draft:
+def _with_python_of_pins(context: Context, asked: Manifest, draft: Draft, notes: list[str]) -> Draft:
     """Return a draft, whose file names no Python, with the Pythons that have wheels of its pins."""
     from tenv.verbs.published import pythons_of_pins  # late: few files have pins
 
@@ -186,12 +199,12 @@ def _with_python_of_pins(context: Context, asked: Manifest, draft: Draft, lost: 
     pins = {name: str(row.version) for name, row in rows if _PIN.fullmatch(str(row.version))}
     if not pins:
         return draft
-    said = next(place for place, line in enumerate(lost) if line.endswith(f"`python` is set to {draft.python}"))
+    said = next(place for place, line in enumerate(notes) if line.endswith(f"`python` is set to {draft.python}"))
     if not (minors := pythons_of_pins(context, asked, pins)):
-        lost[said] += ", and wheels of its pins may be for others"
+        notes[said] += ", and wheels of its pins may be for others"
         return draft
     python = f">={minors[0]},<3.{int(minors[-1].partition('.')[2]) + 1}"
-    lost[said] = lost[said].replace(draft.python, f"{python}, for which the indexes have wheels of its pins")
+    notes[said] = notes[said].replace(draft.python, f"{python}, for which the indexes have wheels of its pins")
     return replace(draft, python=python)
 
 
@@ -221,7 +234,7 @@ class _Trial:
         return text, _read_back(self.file, self.name, trial, self.home)
 
     def lock(self, asked: Manifest, part: ForeignLock) -> Lock:
-        """Return the lock that tenv reads of what it writes."""
+        """Return the lock that tenv reads of its own text."""
         trial = self.folder / f"{self.name}.lock"
         trial.write_bytes(_lock_bytes(self.file, asked, part))
         return read_lock(trial, self.name)
@@ -238,7 +251,7 @@ class _Trial:
             notes: Receives the requests and channels that are added.
 
         Raises:
-            LockStaleError: The packages do not satisfy the requests, or do not fit together.
+            LockStaleError: The packages do not satisfy the requests.
         """
         draft = _with_channels(draft, part, notes)
         plain, asked, more = draft, self.manifest(draft)[1], list[str]()
@@ -260,7 +273,9 @@ class _Trial:
             return draft, None, b""
         if faults:
             _refuse(self.file, faults)
-        _require_one_release(self.file, made)
+        if apart := [found for found in check_lock(made) if found.severity is Severity.ERROR]:
+            lost += [f"its lock: {one.subject} {one.message} ({one.code}): {one.fix}" for one in apart]
+            return plain, None, b""
         if weak := sorted({row.name for rows in made.conda.values() for row in rows if not row.sha256}):
             notes.append(f"only an MD5 is known of {', '.join(weak)}: `tenv update {self.name}` locks them by sha256")
         return draft, part, made.text
@@ -302,8 +317,9 @@ def _completed(context: Context, asked: Manifest, part: ForeignLock, lost: list[
             try:
                 found += _read_row(problem, read, platform, row, known=row.name not in part.unread)
             except TenvError as error:
-                left[row.name] = error.message
-                lost.append(f"{row.name} {row.version} can't be locked: {error.message}")
+                left[row.name] = error.message.splitlines()[0].rstrip(":")
+                version = f" {row.version}" * (row.version != "0")  # of a tree whose version the file lacks
+                lost.append(f"{row.name}{version} in the lock: {left[row.name]}")
         trees[platform] = tuple(found)
     return replace(part, trees=trees, left=left)
 
@@ -382,17 +398,6 @@ def _refuse(file: Path, faults: list[str]) -> NoReturn:
         f"{file}: its packages do not satisfy its requests:{listed}",
         hint="`--no-lock` writes the manifest alone; the tool that wrote the file updates it",
     )
-
-
-def _require_one_release(file: Path, lock: Lock) -> None:
-    """Refuse packages that do not fit together, as ``tenv lock --check`` would refuse their lock."""
-    faults = [found for found in check_lock(lock) if found.severity is Severity.ERROR]
-    if faults:
-        listed = "".join(f"\n  {found.subject} {found.message} ({found.code})" for found in faults)
-        raise LockStaleError(
-            f"{file}: its packages do not fit together, so nothing is written:{listed}",
-            hint=f"{faults[0].fix}; or `--no-lock` writes the manifest alone",
-        )
 
 
 def _counts(manifest: Manifest, part: ForeignLock) -> dict[str, dict[str, int]]:

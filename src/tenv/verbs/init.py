@@ -13,8 +13,6 @@ from tenv.targets.manifest import PLATFORMS
 from tenv.targets.manifest_keys import SCHEMA_FILE, schema_text
 from tenv.targets.search import AUTO, is_target_name, target_name_of
 
-__all__ = ["Begun", "ignore_environments", "init"]
-
 _IGNORED = ".tenv/"
 
 _EXTENDING = """\
@@ -64,6 +62,7 @@ class Begun:
         ignore: The ``.gitignore`` if a line was added to it; else None.
         repository: Whether the project is in a git repository.
         hidden: The owner of another target of that name, which the new one hides here; empty if there is none.
+        torch: The torch of the target, with the reason for its version; empty where the user named it.
     """
 
     target: str
@@ -72,6 +71,7 @@ class Begun:
     ignore: Path | None
     repository: bool
     hidden: str = ""
+    torch: str = ""
 
 
 def init(
@@ -125,17 +125,17 @@ def init(
         )
     here = current_platform()
     platform = here if here in PLATFORMS else PLATFORMS[0]
-    schema = manifest.with_name(SCHEMA_FILE)
+    schema, chosen = manifest.with_name(SCHEMA_FILE), ""
     if torch is None:
         text = _EXTENDING if extends else _PLAIN
         more = _for_pytorch(context, extends, pytorch) if extends and pytorch else ""
         filled = text.format(name=target, parent=extends, platform=platform, schema=SCHEMA_FILE, more=more)
     else:
-        filled = _of_torch(context, torch, target, platform, beside=companions)
+        filled, chosen = _of_torch(context, torch, target, platform, beside=companions)
     write_atomic(schema, schema_text(), within=folder)
     write_atomic(manifest, filled, within=folder)
     repository = any((parent / ".git").exists() for parent in (folder, *folder.parents))
-    return Begun(target, manifest, schema, ignore_environments(folder), repository, hidden)
+    return Begun(target, manifest, schema, ignore_environments(folder), repository, hidden, chosen)
 
 
 def _for_pytorch(context: Context, parent: str, pytorch: str) -> str:
@@ -174,12 +174,14 @@ def _for_pytorch(context: Context, parent: str, pytorch: str) -> str:
     return "\n".join([*lines, ""])
 
 
-def _of_torch(context: Context, torch: str, target: str, platform: str, *, beside: bool) -> str:
+def _of_torch(context: Context, torch: str, target: str, platform: str, *, beside: bool) -> tuple[str, str]:
+    """Return the text of the manifest, and the torch with the reason for its version, where tenv has chosen it."""
     from tenv.verbs.torch_target import manifest_text, torch_request  # late: only with that option
 
     facts = context.facts()
     request = torch_request(torch, facts, platform, Path.cwd(), beside=beside)
-    return manifest_text(request, facts, name=target, platform=platform, schema=SCHEMA_FILE, beside=beside)
+    text = manifest_text(request, facts, name=target, platform=platform, schema=SCHEMA_FILE, beside=beside)
+    return text, f"torch {request.version.removesuffix('.*')}: {request.why}" if request.why else ""
 
 
 def ignore_environments(folder: Path) -> Path | None:

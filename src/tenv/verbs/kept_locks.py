@@ -9,8 +9,6 @@ from tenv.project.context import is_set
 if TYPE_CHECKING:
     from tenv.verbs.create import LockMode
 
-__all__ = ["keeping_variable", "mode_by_variables", "require_kept"]
-
 _VARIABLES = ("TENV_LOCKED", "TENV_FROZEN")
 
 

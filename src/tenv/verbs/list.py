@@ -10,8 +10,6 @@ from tenv.environment.trust import Fault
 from tenv.project.context import Context
 from tenv.verbs.lock_standing import LockStanding, Standing, standing_of
 
-__all__ = ["ListedEnvironment", "find_environments", "state_word"]
-
 
 @dataclass(frozen=True, slots=True)
 class ListedEnvironment:

@@ -17,12 +17,10 @@ from tenv.locks.lock import Lock, from_manifest
 from tenv.locks.lock_features import divide, take
 from tenv.locks.lock_file import parse_lock, render_lock
 from tenv.project.context import Context, without_beside
-from tenv.sources.interface import Chosen, Problem, SolveOptions, differences, package_names, sources
+from tenv.sources.interface import Access, Chosen, Problem, SolveOptions, differences, package_names, sources
 from tenv.targets.manifest import Manifest, with_features
 from tenv.targets.search import Target
 from tenv.targets.sections import SECTIONS
-
-__all__ = ["Locked", "check_target_lock", "counts", "lock_target", "solve"]
 
 _NAMED = 8  # the number of findings that an error lists
 
@@ -118,6 +116,8 @@ def lock_target(
         return Locked(old, target.lock_file, changed=False, before=old)
     if old and not stale and target.manifest.inherited:  # a feature that was left out may fit now
         stale = differences(old, replace(target.manifest, inherited=frozenset()))
+    if old and not stale and target.manifest.wheelhouse and _pinned(context, target.manifest, old, old) != old:
+        stale = ["the wheelhouse has other wheels than it names"]
     path = home
     _check_names(upgrade or (), target, old)
     if old and not stale and upgrade == ():
@@ -224,6 +224,13 @@ def solve(problem: Problem) -> tuple[Lock, bytes]:
     return found
 
 
+def _pinned(access: Access, manifest: Manifest, lock: Lock, old: Lock | None) -> Lock:
+    """Return a lock whose rows name the wheels of the wheelhouse."""
+    from tenv.sources.wheels.wheelhouse import pin_wheels  # late: few manifests name one
+
+    return pin_wheels(lock, manifest, access.facts().torch_packages, old, access.progress.say)
+
+
 def _cause(error: TenvError) -> str:
     """Return why there is no solution, on one line: uv's cause where it names one."""
     lines = [line.strip() for line in error.message.splitlines()]
@@ -251,6 +258,8 @@ def _solve_together(problem: Problem) -> tuple[Lock, bytes]:
 
         check_followed(problem, chosen)
     lock = from_manifest(manifest, divide(manifest, chosen.files))
+    if manifest.wheelhouse:
+        lock = _pinned(problem.access, manifest, lock, problem.old)
     text = render_lock(lock, write_conda_part(manifest.name, manifest.platforms, lock.channels, chosen.records))
     if manifest.features:
         _check_parts(parse_lock(text, f"the lock of {manifest.name}", manifest.name), manifest)

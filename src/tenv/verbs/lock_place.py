@@ -12,17 +12,6 @@ from tenv.targets.config import PROJECT_FILE
 from tenv.targets.search import Origin, Place, Target, makes_project
 from tenv.verbs.kept_locks import require_kept
 
-__all__ = [
-    "LockHome",
-    "Reset",
-    "keep_project",
-    "leaves_checkout",
-    "place_of",
-    "replaces_built_in",
-    "require_place",
-    "reset_lock",
-]
-
 _PROJECT_TEXT = "# A tenv project: the locks of its targets lie in locks/, their manifests in manifests/.\n"
 
 
@@ -53,8 +42,13 @@ def place_of(context: Context, home: LockHome) -> Context:
         return context
     if places.checkout is None:
         raise UsageError("there is no project here", hint="`tenv init` makes this folder a project")
-    own = Place(Origin.PROJECT, places.checkout)
-    return replace(context, places=replace(places, project=own.folder, places=(own, *places.places), checkout=None))
+    return begun_project(context, places.checkout)
+
+
+def begun_project(context: Context, folder: Path) -> Context:
+    """Return the context in which a folder that is no project is one, as a manifest in it makes it."""
+    own, places = Place(Origin.PROJECT, folder), context.places
+    return replace(context, places=replace(places, project=folder, places=(own, *places.places), checkout=None))
 
 
 def keep_project(context: Context) -> None:

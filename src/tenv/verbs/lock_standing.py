@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentStaleError, TenvError
 from tenv.core.files import digest_bytes, read_regular
+from tenv.core.size_text import some_of
 from tenv.environment.lock_note import LockNote, LockStamp, read_lock_note, write_lock_note
 from tenv.environment.state import Environment, Owned, State, Status
 from tenv.project.context import Context
@@ -17,8 +18,6 @@ from tenv.targets.search import SearchPath, find_places
 
 if TYPE_CHECKING:
     from tenv.locks.lock import Lock
-
-__all__ = ["LockStanding", "Standing", "note_current", "report_standing", "stale_by_torch", "standing_of"]
 
 _NAMED = 3
 
@@ -132,6 +131,8 @@ def report_standing(
         return found
     if context.locked:
         raise EnvironmentStaleError(found.sentence(state.target).rpartition("; ")[0], hint=found.hint)
+    if found.word is Standing.UNKNOWN and context.registry().is_shared(environment.prefix):
+        return found  # its maker has the target
     if say is not None and not (beyond_shell and _shell_reports(environment, found)):
         say(f"warning: {found.sentence(state.target)}")
     return found
@@ -215,8 +216,7 @@ def _look(context: Context, environment: Environment, state: State, path: Path) 
     changes = list(_changes(lock, state))
     if not changes:
         return LockStanding(Standing.CURRENT, lock=path)
-    more = f" and {len(changes) - _NAMED} more" if len(changes) > _NAMED else ""
-    reason = f"{path} has other files: {', '.join(changes[:_NAMED])}{more}"
+    reason = f"{path} has other files: {some_of(changes, _NAMED)}"
     return LockStanding(
         Standing.STALE, reason, f"`{_way_to_create(context, environment, state.target)}` updates it", path
     )

@@ -15,8 +15,6 @@ from tenv.targets.torch_cuda import conda_torch_cuda, follow, torch_cuda
 if TYPE_CHECKING:
     from tenv.locks.lock import CondaPackage, Wheel
 
-__all__ = ["check_followed", "following"]
-
 _WITH_TORCH = ("conda", "wheels")
 """The sources of Python packages, conda's Python among them."""
 
@@ -99,7 +97,10 @@ def _without_cuda(problem: Problem, torch: _LockedTorch) -> str:
     if torch.conda:
         return '`pytorch = { version = "*", build = "*cuda*" }` in [dependencies] asks for a build with CUDA'
     if len(problem.manifest.platforms) == 1:
-        return "`tenv init NAME --torch 2.9+cu126` writes a target with a torch of PyTorch's own index"
+        return (
+            "`tenv init NAME --torch 2.9+cu126` writes a target with a torch of PyTorch's own index; "
+            'without `cuda = "torch"`, this one is for CPUs'
+        )
     return f"take {torch.platform} out of `platforms`, or ask for a torch that has CUDA there"
 
 

@@ -26,8 +26,6 @@ from tenv.verbs.diff import difference_of
 from tenv.verbs.kept_locks import require_kept
 from tenv.verbs.lock import lock_target
 
-__all__ = ["ATTRIBUTES", "Installed", "Merged", "install_driver", "merge_for_git", "merge_in_conflict"]
-
 ATTRIBUTES = "locks/*.lock merge=tenv"
 """The line of ``.gitattributes`` that makes git merge locks with tenv."""
 

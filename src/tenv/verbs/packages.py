@@ -26,8 +26,6 @@ from tenv.sources.interface import sources
 from tenv.targets.manifest import Manifest, with_features
 from tenv.targets.search import Target, require_features
 
-__all__ = ["PackageRow", "PackageSet", "find_packages", "find_row", "matching", "requirers"]
-
 
 @dataclass(frozen=True, slots=True)
 class PackageRow:
@@ -84,7 +82,7 @@ class PackageSet:
 
 
 def find_packages(
-    context: Context, name: str | None, prefix: Path | None, wanted: str = "", feature: str = ""
+    context: Context, name: str | None, prefix: Path | None, wanted: str = "", feature: str = "", python: str = ""
 ) -> PackageSet:
     """Return the packages of an environment; without one, those of the lock.
 
@@ -94,16 +92,22 @@ def find_packages(
         prefix: The environment's folder, if it is not the default one.
         wanted: The platform; that of the environment or this machine when empty. Another one is only in the lock.
         feature: A feature that is asked about; one that the environment does not hold is only in the lock.
+        python: The Python minor; that of the environment or the newest when empty. Another one is only in the lock.
 
     Raises:
-        UsageError: The lock has no such platform, or the target no such feature.
+        UsageError: The lock has no such platform or Python, or the target no such feature.
+        EnvironmentMissingError: The folder has no environment, and no target is named.
         UnknownTargetError: The target does not exist.
         LockMissingError, LockCorruptError: There is no environment and no valid lock.
     """
-    name = name or (prefix.name if prefix else context.default_target())
-    environment = context.environment(name, prefix)
+    environment = context.environment(name or (prefix.name if prefix else context.default_target()), prefix)
     state = environment.state()
-    if state and ((wanted and wanted != state.platform) or (feature and feature not in state.features)):
+    if prefix and name is None and state is None:
+        context.require_ready(environment)
+    name = name or environment.prefix.name
+    if state and ((wanted or state.platform) != state.platform or (python or state.python) != state.python):
+        state = None
+    if state and feature and feature not in state.features:
         state = None
     kept = _kept_lock(environment, state) if state else None
     target = None if kept and prefix else _target(context, name, optional=kept is not None)
@@ -117,7 +121,10 @@ def find_packages(
     here = wanted or (state.platform if state and kept else current_platform())
     platform = here if here in lock.platforms else lock.platforms[0]
     minors = lock.python_minors(platform)
-    minor = state.python if state and state.python in minors else max(minors, key=Version, default="")
+    if python and python not in minors:
+        hint = f"it has {', '.join(minors)}" if minors else ""
+        raise UsageError(f"the lock of {name} has no Python {python} on {platform}", hint=hint)
+    minor = python or (state.python if state and state.python in minors else max(minors, key=Version, default=""))
     rows = tuple(_rows(lock, target, platform, minor))
     if state and kept:
         sizes = _installed_sizes(environment.prefix, state)

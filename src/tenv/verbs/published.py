@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import NetworkError, UsageError
 from tenv.core.names import channel_urls, channel_word, normalize
-from tenv.core.versions import Version, fits, is_release, same_release
+from tenv.core.versions import Range, Version, fits, is_release, same_release
 from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags
 from tenv.locks.lock import Lock
 from tenv.locks.lock_file import read_lock
@@ -17,8 +17,6 @@ from tenv.targets.manifest import PLATFORMS, Manifest, with_features
 from tenv.targets.search import Target
 from tenv.verbs.lock import lock_target
 
-__all__ = ["CHANNEL", "Outdated", "Published", "find_outdated", "pythons_of_pins", "search_package"]
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -26,6 +24,8 @@ if TYPE_CHECKING:
 
 CHANNEL = "conda-forge"
 """The channel that is asked without a target."""
+
+_RANGED = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*)\s*(?P<range>[<>=!~].*)")
 
 _OLDER_PYTHONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
 _PYTHONS = _OLDER_PYTHONS[3:]
@@ -64,15 +64,17 @@ def search_package(
 
     Args:
         context: The context of the verb.
-        name: The package.
+        name: The package, with or without a range of versions: ``numpy``, ``numpy>=2,<3``.
         target: The target whose indexes, channels, platforms and Pythons count; None for all platforms and `CHANNEL`.
         channels: More channels to ask.
 
     Raises:
-        UsageError: No index and no channel has the package.
+        UsageError: No index and no channel has the package, or it has no version in the range.
         NetworkError: An index does not respond, or no channel does.
     """
     manifest = with_features(target.manifest) if target else None
+    typed = _RANGED.fullmatch(name.strip())
+    name, asked = (typed["name"], _range(name, typed["range"])) if typed else (name, None)
     found = _wheels(context, manifest, name)
     try:
         found += _conda(context, manifest, name, channels)
@@ -84,7 +86,21 @@ def search_package(
         label = shlex.join(["tenv", "search", name, *([target.name] if target else [])])
         hint = f"`{label} --channel NAME` asks another channel"
         raise UsageError(f"no index and no channel in use has a package `{name}`", hint=hint)
-    return found
+    ranged = [row for row in found if asked is None or row.version in asked]
+    if not ranged:
+        line = shlex.join(["tenv", "search", name, *([target.name] if target else [])])
+        raise UsageError(f"no version of {name} is {asked}; the newest is {found[0].version}", hint=f"`{line}`")
+    return ranged
+
+
+def _range(typed: str, text: str) -> Range:
+    """Return the range of a typed package; `==2.1` means that version; raises UsageError for what is none."""
+    try:
+        return Range(text.removeprefix("==") if "," not in text else text)
+    except ValueError as error:
+        raise UsageError(
+            f"`{typed}` is no package with a range: {error}", hint="`tenv search 'numpy>=2,<3'`"
+        ) from error
 
 
 def pythons_of_pins(context: Context, manifest: Manifest, pins: "Mapping[str, str]") -> tuple[str, ...]:

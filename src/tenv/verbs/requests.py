@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 from tenv.core.dataclass import dataclass
@@ -15,10 +16,10 @@ from tenv.core.untrusted import name_fault, without_login
 from tenv.core.versions import CondaRange, Range
 from tenv.debugging.install_line import install_line
 from tenv.sources.wheels.project_metadata import name_of_project
+from tenv.targets.manifest import Manifest, feature_with
+from tenv.targets.sections import SECTIONS
 from tenv.targets.tree_request import REVISIONS, WHY, TreeRequest, git_line, names_source, reference_fault
 from tenv.targets.wheel_origin import FileRequest, file_url_fault, index_fault, split_digest
-
-__all__ = ["AddOptions", "TypedRequest", "parse_request", "require_range", "typed_index"]
 
 _REVERSED = re.compile(r"(?<![<>=!~])=\s*([<>])")
 """``=>`` and ``=<``, which pip and conda write the other way round."""
@@ -30,6 +31,8 @@ _SPEC = re.compile(
 
 _NAMED = r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[(?P<extras>[^\]]*)\])?\s*@\s*"
 _WHEEL = re.compile(rf"(?:{_NAMED})?(?P<place>[^\[\]]+)(?:\[(?P<more>[^\]]*)\])?")
+_GIT_NAME = re.compile(r"([\w.-]+?)(?:\.git)?(?:@[^/@]*)?(?:#.*)?$")
+"""The last part of the address of a repository, which mostly is the name of its package."""
 _LOCAL = re.compile(r"(?<![+\w])file://(?:localhost)?(/[^\s#\[\]]*)")
 """The address of a wheel or a folder of this machine, as pip and uv write it."""
 _FOLDER = re.compile(rf"(?:{_NAMED})?(?P<path>(?:\.{{0,2}}/|\.{{1,2}}$)[^\[\]]*)(?:\[(?P<more>[^\]]*)\])?")
@@ -47,6 +50,7 @@ class TypedRequest:
         tree: The source tree that it is built from; None for a package of a channel or an index.
         file: The one wheel that is accepted; None for a package of a channel or an index.
         index: The name or the address of its only index; empty for any.
+        keys: The further keys of its request, with their values.
     """
 
     name: str
@@ -56,6 +60,7 @@ class TypedRequest:
     tree: TreeRequest | None = None
     file: FileRequest | None = None
     index: str = ""
+    keys: tuple[tuple[str, Any], ...] = ()
 
     @property
     def is_placed(self) -> bool:
@@ -76,6 +81,11 @@ class AddOptions:
         rev: Its commit.
         index: The only index of the packages: the name of one in the manifest, ``NAME=URL``, which is added to it, or
             an address.
+        build: Whether they may be built from their source archives.
+        no_isolation: Whether they are compiled against the target's torch.
+        requires: Their requirements, which replace those of their sources; an empty text is none.
+        cxx: The C++ standard that they are compiled with; None for their own.
+        archs: The GPU architectures that they are compiled for, as ``TORCH_CUDA_ARCH_LIST``; empty for their own.
     """
 
     feature: str = ""
@@ -85,6 +95,11 @@ class AddOptions:
     tag: str = ""
     rev: str = ""
     index: str = ""
+    build: bool = False
+    no_isolation: bool = False
+    requires: tuple[str, ...] = ()
+    cxx: str | None = None
+    archs: str = ""
 
     def section(self, name: str) -> str:
         """Return the dotted name of a section of a manifest, at the feature and the platform."""
@@ -95,11 +110,14 @@ class AddOptions:
         """Return the options as they are typed."""
         names = ("feature", "platform", *REVISIONS, "index")
         given = [word for name in names if (value := getattr(self, name)) for word in (f"--{name}", str(value))]
-        return [*given, *(["--editable"] if self.editable else [])]
+        flags = [f"--{name.replace('_', '-')}" for name in ("editable", "build", "no_isolation") if getattr(self, name)]
+        more = [word for text in self.requires for word in ("--requires", text)]
+        more += ["--cxx", self.cxx] if self.cxx else []
+        return [*given, *flags, *more, *(["--archs", self.archs] if self.archs else [])]
 
-    def placed(self, request: TypedRequest, typed: str) -> TypedRequest:
+    def placed(self, request: TypedRequest, typed: str, target: str) -> TypedRequest:
         """Return a request with its index and revision; raises UsageError where an option does not fit the request."""
-        request = replace(request, index=typed_index(self.index)[0])
+        request = self._compiled(replace(request, index=typed_index(self.index)[0]), typed, target)
         tree = request.tree
         if self.editable and not (tree and tree.path):
             raise UsageError(f"`{typed}` is no folder, which --editable is for", hint="`tenv add --editable ./vision`")
@@ -116,6 +134,31 @@ class AddOptions:
         if fault := reference_fault(value):
             raise UsageError(f"{option}: {fault}")
         return replace(request, tree=replace(tree, **{named[0]: value}))
+
+    def _compiled(self, request: TypedRequest, typed: str, target: str) -> TypedRequest:
+        """Return a request with its keys for a build; raises UsageError where one of them does not fit the request."""
+        for option, value in (("--requires", self.requires), ("--cxx", self.cxx), ("--archs", self.archs)):
+            if value and not self.no_isolation:
+                raise UsageError(f"{option} is for packages with --no-isolation, compiled against the target's torch")
+        if (self.build or self.no_isolation) and request.file:
+            raise UsageError(f"`{typed}` is a wheel, which is not built")
+        if self.build and request.tree:
+            raise UsageError(f"`{typed}` is a source tree, which is built without --build")
+        if not self.no_isolation:
+            return replace(request, keys=(("build", True),) if self.build else ())
+        if not self.build and not request.tree:
+            line = shlex.join(["tenv", "add", target, *replace(self, build=True).words(), typed])
+            hint = f"`{line}` permits the build, which runs the code of the package"
+            raise UsageError(f"`{typed}`: --no-isolation compiles it from its source archive", hint=hint)
+        if self.editable:
+            raise UsageError("--editable: a folder that is compiled with --no-isolation is not editable")
+        keys: list[tuple[str, Any]] = [("build", True)] if self.build else []
+        keys += [("isolation", False)]
+        keys += [("requires", tuple(text for text in self.requires if text.strip()))] if self.requires else []
+        keys += [("cxx", int(self.cxx))] if self.cxx else []
+        keys += [("archs", self.archs)] if self.archs else []
+        tree = request.tree and replace(request.tree, editable=False)
+        return replace(request, tree=tree, keys=tuple(keys))
 
     def require_platform(self, platforms: Sequence[str], target: str) -> None:
         """Raise UsageError where the target is not for the platform."""
@@ -138,10 +181,9 @@ def parse_request(text: str, target: str, site_packages: Path) -> TypedRequest:
     if placed := _git(text) or _wheel(text) or _folder(text):
         return placed
     if text.strip().startswith("git+"):
-        named = shlex.quote(f"NAME @ {text.strip()}")
-        raise UsageError(
-            f"`{text}` names no package", hint=f"`tenv add {target} {named}` does, with the name in its place"
-        )
+        name = _GIT_NAME.search(text.strip())
+        named = shlex.quote(f"{name[1] if name else 'NAME'} @ {text.strip()}")
+        raise UsageError(f"`{text}` names no package", hint=f"`tenv add {target} {named}`, by the package's own name")
     if names_source(text):
         line = install_line(target, shlex.quote(text.strip()), site_packages)
         raise UsageError(f"`{text}`: {WHY}", hint=f"`{line}` installs it, and `tenv create` keeps it")
@@ -199,6 +241,52 @@ def require_range(request: TypedRequest, typed: str, key: str) -> None:
         if ";" in typed:
             hint = "a request has no marker: `[platform.linux-64.pypi-dependencies]` holds what one platform alone has"
         raise UsageError(f"`{typed}` is not a valid request: {error}", hint=hint) from error
+
+
+def requested_names(manifest: Manifest, key: str) -> set[str]:
+    """Return the names that a manifest asks of a source on any platform."""
+    views = (manifest, *(manifest.on(platform) for platform in manifest.platforms))
+    return {name for view in views for name in view.wanted(key)}
+
+
+def require_own_place(manifest: Manifest, request: TypedRequest, key: str, command: str, options: AddOptions) -> None:
+    """Refuse a request that belongs to another place: a feature only adds to the target and to its other features.
+
+    Args:
+        manifest: The manifest, without the request.
+        request: The request.
+        key: The source of the package.
+        command: The command as typed: ``tenv add TARGET`` and the rest.
+        options: The options of the command.
+
+    Raises:
+        UsageError: A feature asks for the package of the target itself, or the target or another feature for the one
+            of a feature, in another version.
+    """
+    name, words = normalize(request.name), shlex.split(command)
+    asked = any(name in map(normalize, requested_names(manifest, section.key)) for section in SECTIONS)
+    found = {feature_with(manifest, name, platform) for platform in manifest.platforms} - {""}
+    if not options.feature and found and not asked:
+        feature = min(found)
+        hint = f"`{shlex.join([*words[:3], '--feature', feature, *words[3:]])}`"
+        raise UsageError(f"{request.name} is a package of the feature {feature}", hint=hint)
+    if not options.feature:
+        return
+    place = words.index("--feature")
+    if asked:
+        line = f"`{shlex.join([*words[:place], *words[place + 2 :]])}` changes it for both"
+        hint = line if request.version not in ("", "*") else ""
+        why = f"{manifest.name} itself asks for {request.name}, so that the feature {options.feature} has it"
+        raise UsageError(why, hint=hint)
+    for feature, part in manifest.features.items():
+        views = [part.on(platform).wanted(key) for platform in manifest.platforms]
+        rows = [row for view in views for one, row in view.items() if normalize(one) == name]
+        others = {str(getattr(row, "version", "")) for row in rows}
+        if feature != options.feature and others - {request.version}:
+            there = shlex.join([*words[: place + 1], feature, *words[place + 2 :]])
+            hint = f"`{there}` changes it there; then `{command}` adds it"
+            why = f"the feature {feature} asks for {request.name} {min(others)}, and features only add to each other"
+            raise UsageError(why, hint=hint)
 
 
 def _extras(text: str | None) -> tuple[str, ...]:

@@ -12,8 +12,6 @@ from tenv.project.context import Context
 from tenv.verbs.create import Created, CreateRequest, LockMode, create
 from tenv.verbs.diff import difference_of
 
-__all__ = ["RollbackPoint", "find_way", "go_back"]
-
 
 @dataclass(frozen=True, slots=True)
 class RollbackPoint:

@@ -19,8 +19,6 @@ from tenv.targets.search import Target, require_features
 from tenv.verbs.list import state_word
 from tenv.verbs.lock_standing import LockStanding, Standing, standing_of
 
-__all__ = ["Shown", "describe"]
-
 
 @dataclass(frozen=True, slots=True)
 class Shown:

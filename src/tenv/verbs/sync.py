@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from tenv.checks.rules.interface import Finding
 
-__all__ = ["sync"]
-
 
 def sync(
     context: Context,

@@ -22,8 +22,6 @@ from tenv.targets.torch_cuda import torch_cuda
 if TYPE_CHECKING:
     from tenv.locks.lock import Wheel
 
-__all__ = ["TorchEdit", "edits_for_torch", "refusal"]
-
 _TORCH = "torch"
 _SECTION = "pypi-dependencies"
 

@@ -5,24 +5,41 @@ network, audited and imported, and its wheel is kept by a digest of all that wen
 """
 
 import contextlib
-import json
 import os
 import re
 import shutil
 import sys
-import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from tenv.activation import sandbox
 from tenv.activation.changes import ACTIVATION, is_own, read_activation
 from tenv.audits.audited_tree import open_tree
-from tenv.audits.build_note import asked_codes
+from tenv.audits.build_note import gpu_code
 from tenv.audits.library import inspect
-from tenv.builds import record_extensions
-from tenv.builds.extension_plan import Asked, is_record, refusals, with_standard
+from tenv.builds.extension_plan import (
+    ARCHS,
+    NO_GPU_CODE,
+    Asked,
+    Reason,
+    compilers,
+    file_stamp,
+    in_order,
+    job_limits,
+    modules_of,
+    no_gpu_code,
+    package_variables,
+    plan_words,
+    recorded,
+    refusals,
+    refuse,
+    units_compiled_before,
+    units_of,
+    waits_for,
+    with_archs,
+    with_standard,
+)
 from tenv.builds.logged_run import look_up, run_logged
 from tenv.core import process
 from tenv.core.dataclass import dataclass
@@ -30,12 +47,11 @@ from tenv.core.errors import EnvironmentBrokenError, LockStaleError
 from tenv.core.files import digest, exclusive, remove_tree, storage_errors, write_atomic
 from tenv.core.names import WheelFile
 from tenv.core.prefix import MARKER
-from tenv.core.untrusted import whole_number
 from tenv.core.wheel_platforms import marker_values
 from tenv.environment.state import Environment, Status
 from tenv.facts.torch_packages import TorchPackage
 from tenv.host.installed_torch import InstalledTorch, read_torch
-from tenv.host.interface import Fact, Missing
+from tenv.host.interface import Missing
 from tenv.install import make
 from tenv.install.architectures import chosen_archs, detected_archs
 from tenv.install.creation import CreateRequest, Creation, LockMode
@@ -54,39 +70,25 @@ from tenv.sources.wheels.index_requests import located_sdist
 from tenv.sources.wheels.installed import Wheels
 from tenv.sources.wheels.project_metadata import build_system
 from tenv.sources.wheels.sdist_builds import (
+    FIXED,
     asked_by_build,
     built_folder,
+    hint_of_failure,
     keep_built,
     kept_build,
     key_of_build,
     pinned_wheels,
     require_pins,
+    wants_network,
     wheel_in,
 )
-from tenv.sources.wheels.tree_builds import require_as_locked
+from tenv.sources.wheels.tree_builds import differences, requirements_in
 from tenv.targets.manifest import WheelRequest, with_features
 from tenv.toolchain.discover import python_program, site_packages
+from tenv.verbs.wheelhouse import from_wheelhouse, given_variables, into_wheelhouse
 
-__all__ = ["build_packages"]
-
-_ARCHS = "TORCH_CUDA_ARCH_LIST"
-_GIB = 1 << 30
 _SECONDS = 600.0
-_INPUTS = (
-    *("CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH"),
-    *(
-        "LIBRARY_PATH",
-        "CUDA_HOME",
-        "CUDAHOSTCXX",
-        "NVCC_CCBIN",
-        "NVCC_FLAGS",
-        "NVCC_PREPEND_FLAGS",
-        "NVCC_APPEND_FLAGS",
-    ),
-)
-"""The variables of the user that decide on the code of an extension."""
 _BROKEN = re.compile(r"undefined symbol|cannot open shared object|version `[^']+' not found|DLL load failed")
-_UNITS = (".cu", ".cpp", ".cc", ".cxx", ".c")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,77 +117,102 @@ def build_packages(job: Creation) -> None:
     """
     here = with_features(job.target.manifest).on(job.platform)
     table, built = job.context.facts().torch_packages, dict[str, Wheel]()
-    archs, left = _archs(job), list[tuple[_Package, Path]]()
+    (archs, why), left = _archs(job), list[tuple[_Package, Path]]()
     for row in job.compiled:
-        package = _Package(row, here.wheels[row.name], table.find(row.name), archs)
+        package = _Package(row, here.wheels[row.name], table.find(row.name), here.wheels[row.name].archs or archs)
+        if found := from_wheelhouse(job, row, package.archs, given_variables(job)):
+            _require_as_locked(job, row, found)
+            built[row.name] = replace(found, python=(job.plan.minor,))
+            continue
         place = built_folder() / _key(job, package)
         kept = None if row.path else kept_build(place, row)
         if kept:
             _require_as_locked(job, row, kept)
             job.context.progress.say(f"{row.name} {row.version}: taken as it was compiled before")
             built[row.name] = replace(kept, python=(job.plan.minor,))
+            into_wheelhouse(job, row, package.archs, given_variables(job), kept)
         else:
             left.append((package, place))
     if left:
+        job.ask_rules(job.lock, compiles=True)
+        if why:
+            job.context.progress.say(f"{why}; {ARCHS} in [activation.env] of the manifest names others")
         with _second(job) as other:
-            for package, place in left:
-                wheel = _Build(job, other, package, place).run()
-                built[package.row.name] = replace(wheel, python=(job.plan.minor,))
+            for build, wheel in _compiled(job, other, left, [*built.values()]):
+                built[build.package.row.name] = replace(wheel, python=(job.plan.minor,))
+                into_wheelhouse(job, build.package.row, build.package.archs, given_variables(job), wheel)
     job.built = built
 
 
-def _archs(job: Creation) -> str:
-    """Return the GPU architectures to compile for: the user's, the manifest's, or those that `create` chooses."""
-    if is_own(job.context.environ, _ARCHS) and job.context.environ.get(_ARCHS):
-        return job.context.environ[_ARCHS]
-    if _ARCHS in job.manifest.environment:
-        return job.manifest.environment[_ARCHS].value
+def _compiled(
+    job: Creation, other: Creation, left: list[tuple[_Package, Path]], there: list[Wheel]
+) -> "Iterator[tuple[_Build, Wheel]]":
+    """Compile packages, each after those that it requires; yield each with its wheel.
+
+    All are planned before the first compiles, which may take hours.
+
+    Args:
+        job: The creation.
+        other: That of the second environment.
+        left: The packages, each with the folder that keeps its wheel.
+        there: The compiled packages whose wheels are known; a package may import them.
+    """
+    if there:
+        job.uv.install(python_program(other.prefix), there, [wheel.name for wheel in there], job.context.progress)
+    places = {package.row.name: (package, place) for package, place in left}
+    order = in_order({name: package.row.requires for name, (package, _) in places.items()})
+    builds = [_Build(job, other, *places[name]) for name in order]
+    if builds[1:]:
+        refuse([refused for number, build in enumerate(builds) for refused in build.planned(order[:number])])
+    for build in builds:
+        yield build, build.run()
+
+
+def _archs(job: Creation) -> tuple[str, str]:
+    """Return the GPU architectures to compile for: the user's, the manifest's, or those that `create` chooses, and why.
+
+    The reason is empty for a request.
+    """
+    if is_own(job.context.environ, ARCHS) and job.context.environ.get(ARCHS):
+        return job.context.environ[ARCHS], ""
+    if ARCHS in job.manifest.environment:
+        return job.manifest.environment[ARCHS].value, ""
     if not hasattr(job, "toolchain"):
         job.toolchain = job.before
     found = chosen_archs(job)
-    return ";".join(found.names if found else detected_archs(job))
+    return (";".join(found.names), found.reason) if found else (";".join(detected_archs(job)), "")
 
 
 def _require_as_locked(job: Creation, row: LockedTree, wheel: Wheel) -> None:
     """Refuse a wheel with other requirements than its row, kept or new; raises EnvironmentBrokenError."""
-    require_as_locked(row, wheel, job.target.name, marker_values(job.platform, job.plan.minor))
+    for fault, hint in _differences(job, row, requirements_in(wheel)):
+        raise EnvironmentBrokenError(f"{job.target.name}: {fault}", hint=hint)
+
+
+def _differences(job: Creation, row: LockedTree, requires: Sequence[str]) -> Iterator[Reason]:
+    named = with_features(job.target.manifest).on(job.platform).wheels[row.name].requires is not None
+    values = marker_values(job.platform, job.plan.minor)
+    return differences(row, requires, job.target.name, values, in_manifest=named)
 
 
 def _key(job: Creation, package: _Package) -> str:
     """Return the digest of the inputs of a build: the source, torch, the toolkit, Python, compilers, architectures."""
     row, request = package.row, package.request
-    table = job.context.facts().torch_packages.rows
-    switches = {text.partition("=")[0] for one in table for text in (*one.force, one.arch) if text}
-    given = {name: job.context.environ[name] for name in (*_INPUTS, *sorted(switches)) if job.context.environ.get(name)}
+    given = given_variables(job)
     named = {name: variable.value for name, variable in job.manifest.environment.items()}
     python = job.plan.python.path if job.plan.python and not job.plan.own_python else Path(sys.executable)
     source = [row.file, row.digest, list(row.build), row.git, row.subdirectory, row.commit]
     source += [str(job.requests[row.name].folder.resolve())] if row.path else []
     force = list(package.facts.force) if package.facts else []
     conda = job.lock.conda.get(job.platform, ())
-    tools = [] if any(one.name.startswith(("gcc", "gxx")) for one in conda) else _tools(job)
+    own = any(one.name.startswith(("gcc", "gxx")) for one in conda)
+    tools = [] if own else compilers(job.context.environ)
     taken = take_from_machine(job.context, job.manifest, job.environment).tools
-    tools += [_stamp(tool.name, file) for tool in taken for file in tool.files]
+    tools += [file_stamp(tool.name, file) for tool in taken for file in tool.files]
     inputs = [source, row.against, job.plan.minor, job.platform, package.archs, force, request.cxx, tools, given, named]
+    inputs += ["archs"] * bool(request.archs)
     # the programs of the shell's PATH count by `tools` alone: an active environment is no other input
     return key_of_build(["compiled", *inputs], python, {"PATH": os.devnull})
-
-
-def _tools(job: Creation) -> list[list[str | int]]:
-    """Return the compilers of the system, for a target that brings none."""
-    found: list[list[str | int]] = []
-    environ = job.context.environ
-    for words in ("c++", "gcc", environ.get("CC", ""), environ.get("CXX", "")):
-        program = process.find(words.split()[0], environ.get("PATH")) if words.strip() else None
-        if program:
-            found.append(_stamp(words, Path(program)))
-    return found
-
-
-def _stamp(name: str, file: Path) -> list[str | int]:
-    """Return the path, the size and the time of a file of a tool of the system."""
-    path = file.resolve()
-    return [name, str(path), path.stat().st_size, path.stat().st_mtime_ns]
 
 
 @contextlib.contextmanager
@@ -207,10 +234,10 @@ def _second(job: Creation) -> Iterator[Creation]:
     with exclusive(prefix, f"tenv create {job.target.name}", job.context.progress.say):
         state = other.look()
         wanted = owned_by_lock(lock, job.platform, job.plan.minor)
-        if state is None or state.status is not Status.READY or state.owned != wanted:
-            job.context.progress.say(
-                f"a second environment, to compile {', '.join(row.name for row in job.compiled)} in"
-            )
+        ready = state if state and state.status is Status.READY else None
+        if ready is None or any(ready.of(key) != rows for key, rows in wanted.items()):
+            names = ", ".join(row.name for row in job.compiled)
+            job.context.progress.say(f"a second environment, to compile {names} in")
             make.make(other)
         else:
             other.toolchain = other.before
@@ -228,23 +255,46 @@ def _forget(job: Creation, prefix: Path) -> None:
 
 
 class _Build:
-    """The build of one package."""
+    """The build of one package.
+
+    Attributes:
+        package: The package.
+    """
 
     def __init__(self, job: Creation, other: Creation, package: _Package, place: Path) -> None:
-        self._job, self._other, self._package, self._place = job, other, package, place
+        self._job, self._other, self.package, self._place = job, other, package, place
         self._row, self._facts = package.row, package.facts
         self._python = python_program(other.prefix)
         self._so = ", and the environment is as it was" if job.ready else ""
         self._work = place.with_name(f".{place.name}.work")
         self._log = place.with_name(f"{package.row.name}-{place.name[:12]}.log")
-        self._environ = self._variables()
-        self._has_gpu_code = True
         found = read_torch(site_packages(other.prefix) / "torch")
         self._torch: InstalledTorch | None = None if isinstance(found, Missing) else found
+        self._has_cuda = self._torch is not None and self._torch.has_cuda
+        self._environ = self._variables()
+        self._has_gpu_code, self._is_planned, self._units = True, False, 0
 
     @property
     def _name(self) -> str:
         return self._row.name if self._row.dynamic else f"{self._row.name} {self._row.version}"
+
+    def planned(self, before: Sequence[str]) -> list[Reason]:
+        """Print the plan of the build, and return the reasons against it.
+
+        One that may need a package which is compiled before it is planned after that.
+
+        Args:
+            before: The names of the packages that are compiled before it.
+        """
+        purpose = f"tenv create {self._job.target.name}"
+        self._job.context.progress.step(f"planning {self._name}")
+        with (
+            exclusive(self._work, purpose, self._job.context.progress.say),
+            storage_errors(f"can't write to {self._work}"),
+            self._source() as source,
+        ):
+            self._install_needs(source)
+            return self._plan(source, before)
 
     def run(self) -> Wheel:
         """Return the wheel; the folder of a build that fails stays, so that the next one goes on."""
@@ -261,9 +311,9 @@ class _Build:
 
     def _compile(self, source: Path) -> Wheel:
         self._install_needs(source)
-        self._plan(source)
-        out = self._work / "out"
-        shutil.rmtree(out, ignore_errors=True)
+        if not self._is_planned:
+            refuse(self._plan(source, ()))
+        shutil.rmtree(out := self._work / "out", ignore_errors=True)
         ran = run_logged(
             self._job.uv.build_words(self._python, source, out),
             self._log,
@@ -272,12 +322,16 @@ class _Build:
             progress=self._job.context.progress,
             title=f"compiling {self._name}",
             ninja=process.find("ninja", self._environ.get("PATH")) or "",
+            units=self._units,
         )
         if ran.status:
-            finding = look_up(ran, "TE961", self._name, self._log, user_facts(self._job.context).build_failures)
-            raise EnvironmentBrokenError(
-                f"{self._name} can't be compiled{self._so}: {finding.subject} {finding.message}", hint=finding.fix
-            )
+            table = user_facts(self._job.context).build_failures
+            finding = look_up(ran, "TE961", self._name, self._log, table, of=self._row.name)
+            own = "its build " if finding.subject == self._name else ""  # the message about a known cause is a sentence
+            why, hint = f"{own}{finding.message}", finding.fix
+            if wants_network(output := "\n".join(ran.lines)):
+                why, hint = f"its build downloads, which has no digest; log: {self._log}", hint_of_failure(output)
+            raise EnvironmentBrokenError(f"{self._name} can't be compiled{self._so}: {why}", hint=hint)
         built = wheel_in(out, self._row, self._so)
         _require_as_locked(self._job, self._row, self._wheel(built))
         self._audit(built)
@@ -292,35 +346,14 @@ class _Build:
     def _variables(self) -> dict[str, str]:
         """Return the variables of the build: the activation, the switches of the package, and its limits."""
         environ = read_activation(self._other.environment.meta / ACTIVATION).apply(self._job.context.environ)
-        environ = {name: value for name, value in environ.items() if name not in ("CC", "CXX") or value.strip()}
-        facts, archs = self._facts, self._package.archs
-        for row in facts.force if facts else ():
-            name, _, value = row.partition("=")
-            environ[name] = value
-        environ |= {_ARCHS: archs} if archs else {}
-        if archs and facts and facts.arch:
-            codes, _ = asked_codes(archs)
-            environ[facts.arch] = ";".join(str(code.number) for code in sorted(codes))
-        jobs, threads = self._jobs(environ)
-        environ |= {"MAX_JOBS": str(jobs), "NVCC_THREADS": str(threads), "PYTHONDONTWRITEBYTECODE": "1"}
-        environ |= {facts.jobs: str(jobs)} if facts and facts.jobs else {}
-        if (ccache := process.find("ccache", environ.get("PATH"))) and (
-            nvcc := process.find("nvcc", environ.get("PATH"))
-        ):
-            environ.setdefault("PYTORCH_NVCC", f"{ccache} {nvcc}")
-        return {**environ, **with_standard(environ, self._package.request.cxx, self._work / "programs")}
-
-    def _jobs(self, environ: Mapping[str, str]) -> tuple[int, int]:
-        """Return the number of jobs, and the threads of each nvcc: together they fit into the memory."""
-        own = self._job.context.environ
-        machine, gib = self._job.machine, self._facts.gib if self._facts else 2
-        fit = machine.cores.value
-        if not isinstance(machine.memory, Missing):
-            fit = max(1, min(fit, machine.memory.value // (gib * _GIB)))
-        jobs = whole_number(environ.get("MAX_JOBS", "")) or fit
-        if not is_own(own, "MAX_JOBS"):
-            jobs = min(jobs, fit)
-        return jobs, whole_number(own.get("NVCC_THREADS", "")) or max(1, min(4, fit // jobs))
+        given = {name: value for name, value in environ.items() if name not in ("CC", "CXX") or value.strip()}
+        environ = {**FIXED, **given}
+        limits = job_limits(self._facts, self._job.machine, environ, self._job.context.environ)
+        environ = package_variables(self._facts, self.package.archs, environ, limits, gpu=self._has_cuda)
+        ccache = process.find("ccache", environ.get("PATH"))
+        launchers = {f"CMAKE_{language}_COMPILER_LAUNCHER": ccache for language in ("C", "CXX", "CUDA") if ccache}
+        environ |= with_standard(environ, self.package.request.cxx, self._work / "programs")
+        return {**launchers, **environ, **with_archs(environ, self.package.request.archs, self._work / "programs")}
 
     @contextlib.contextmanager
     def _source(self) -> Iterator[Path]:
@@ -369,7 +402,7 @@ class _Build:
             had |= python_packages(conda.get(self._job.platform, ())).keys()
             asked = needs_of_build(asked_by_build((self._work / row.file).read_bytes(), row.file, values), self._facts)
             elsewhere = {"torch": "", **there.versions()}
-            require_pins(self._job.context, uv, self._python, row, asked, elsewhere, values)
+            require_pins(self._job.context, uv, self._python, row, asked, elsewhere, values, self._job.target.name)
             if wheels := [wheel for wheel in pinned_wheels(row) if wheel.name not in had]:
                 uv.install(self._python, wheels, (), progress)
             return
@@ -394,48 +427,37 @@ class _Build:
         if done.status:
             raise uv.error(done.stderr, f"the build requirements of {self._name} can't be installed")
 
-    def _plan(self, source: Path) -> None:
-        """Print the plan of a build, and refuse one that can't end well.
-
-        Raises:
-            EnvironmentBrokenError: It can't.
-        """
+    def _plan(self, source: Path, before: Sequence[str]) -> list[Reason]:
+        """Print the plan of a build, and return the reasons against one that can't end well."""
         file = source / "pyproject.toml"
         _, backend, _ = build_system(file.read_bytes() if file.is_file() else None, self._name)
         runs = (source / "setup.py").is_file() and backend.startswith("setuptools.")
-        record = self._recorded(source) if runs else {}
+        record = recorded(self._python, self._environ, source) if runs else {}
+        if waits_for(record, self._row.requires, before):
+            return []
+        self._is_planned, subject = True, f"{self._name} is not compiled{self._so}"
         table = self._job.context.facts().cuda_gpu_arch
-        asked = Asked(self._row.name, self._package.request.cxx, self._package.archs)
-        for reason, hint in refusals(record, asked, self._facts, self._torch, table):
-            raise EnvironmentBrokenError(f"{self._name} is not compiled{self._so}: {reason}", hint=hint)
-        rows = record.get("extensions", [])
-        named = any(one.endswith(".cu") for row in rows for one in row["sources"])
-        self._has_gpu_code = bool(self._facts) or named or any(source.rglob("*.cu"))
-        units = [one for row in rows for one in row["sources"] if one.endswith(_UNITS)]
-        if not units:
-            return
-        cuda = sum(one.endswith(".cu") for one in units)
-        archs = self._package.archs or "the GPUs that torch detects"
-        count = f"{len(units)} unit{'s'[: len(units) != 1]}"
-        where = f"{count}, {cuda} of them for {archs}" if cuda else f"{count}, none for a GPU"
-        jobs = self._environ["MAX_JOBS"] if not self._facts or self._facts.ninja else "1"
-        gencode = any("-gencode" in flag for row in rows for flag in row["flags"].get("nvcc", []))
-        own = "; its setup.py names its architectures itself" if gencode else ""
-        say = self._job.context.progress.say
-        say(f"{self._name}: {where}, {jobs} at a time{own}; log: {self._log}")
-
-    def _recorded(self, source: Path) -> dict[str, Any]:
-        """Return the extensions that a ``setup.py`` would compile, or its error; it runs without a network."""
-        words = [sys.executable, "-I", sandbox.__file__, "", str(self._python), record_extensions.__file__]
-        done = process.run(words, environment=self._environ, folder=source, timeout=_SECONDS, family=True)
-        if isinstance(done, process.Missing):
-            return {"error": done.reason}
-        with contextlib.suppress(ValueError, IndexError):
-            found = json.loads(done.stdout.splitlines()[-1])
-            if is_record(found):
-                return dict(found)
-        said = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith(sandbox.SAYS)]
-        return {"error": said[-1].strip() if said else f"it ended with status {done.status}"}
+        request = self.package.request
+        asked = Asked(self._row.name, request.cxx, self.package.archs, bool(request.archs))
+        reasons = [*refusals(record, asked, self._facts, self._torch, table)]
+        requires = record.get("requires")
+        if requires is not None and not self._row.dynamic:  # its wheel would be refused
+            reasons += _differences(self._job, self._row, requires)
+        if found := [*dict.fromkeys(reasons)]:
+            return [(f"{subject}: {reason}", hint) for reason, hint in (found[:1] if "error" in record else found)]
+        self._units = len(units := units_of(record))
+        named = any(one.endswith(".cu") for one in units)
+        wanted = self._environ.get("FORCE_CUDA", "1") == "1" and any(source.rglob("*.cu"))
+        self._has_gpu_code = named or (wanted and (not runs or bool(units)))
+        if units and not named and self._has_gpu_code and self._has_cuda:
+            reason, hint = no_gpu_code(self._row.name, (source / "setup.py").read_text(errors="replace"))
+            return [(f"{subject}: {reason}", hint)]
+        jobs = int(self._environ["MAX_JOBS"])
+        had = units_compiled_before(record, self._facts, source)
+        self._units -= had
+        if words := plan_words(record, self._facts, self.package.archs, jobs, forced=asked.forced, before=had):
+            self._job.context.progress.say(f"{self._name}: {words}; log: {self._log}")
+        return []
 
     def _audit(self, built: Path) -> None:
         """Refuse a wheel without the GPU code that was asked for.
@@ -443,29 +465,21 @@ class _Build:
         Raises:
             EnvironmentBrokenError: It lacks it.
         """
-        if not self._torch or not isinstance(self._torch.cuda, Fact):
+        if not self._has_cuda:
             return
-        libraries = inspect(open_tree(built))
-        codes = {code for library in libraries for code in library.code.cubin}
-        ptx = {code for library in libraries for code in library.code.ptx}
-        asked, _ = asked_codes(self._package.archs)
-        lacking = [code for code in sorted(asked) if not any(one.runs_on(code.number) for one in codes)]
-        lacking = [code for code in lacking if not any(one.compiles_for(code.number) for one in ptx)]
-        if not codes and not ptx and not self._has_gpu_code:
+        code = gpu_code(inspect(open_tree(built)), self.package.archs)
+        if code.none and not self._has_gpu_code:
             return
-        if not codes and not ptx:
+        if code.none:
             raise EnvironmentBrokenError(
-                f"{self._name} was compiled without GPU code{self._so}: {built.name} has none",
-                hint="a variable of its setup.py may force it: `force` in a table of TENV_FACTS names it",
+                f"{self._name} was compiled without GPU code{self._so}: {built.name} has none", hint=NO_GPU_CODE
             )
-        if lacking:
-            there = ", ".join(f"sm_{code}" for code in sorted(codes)) or "none"
+        if code.lacking:
             raise EnvironmentBrokenError(
-                f"{self._name} has no GPU code for sm_{lacking[0]}{self._so}: {built.name} has {there}",
+                f"{self._name} has no GPU code for sm_{code.lacking[0]}{self._so}: {built.name} has {code.words}",
                 hint="its setup.py decides on its architectures; `arch` in a table of TENV_FACTS names its variable",
             )
-        found = ", ".join(f"sm_{code}" for code in sorted(codes))
-        self._job.context.progress.say(f"{self._name}: GPU code {found}")
+        self._job.context.progress.say(f"{self._name}: GPU code {code.words}")
 
     def _try(self, built: Path) -> None:
         """Import the package in the second environment.
@@ -475,7 +489,7 @@ class _Build:
         """
         wheel = self._wheel(built)
         self._job.uv.install(self._python, [wheel], [wheel.name], self._job.context.progress)
-        code = "import torch\n" + "".join(f"import {name}\n" for name in _modules(built))
+        code = "import torch\n" + "".join(f"import {name}\n" for name in modules_of(built))
         words = [sys.executable, "-I", sandbox.__file__, "", str(self._python), "-c", code]
         done = process.run(words, environment=self._environ, folder=self._work, timeout=_SECONDS, family=True)
         if isinstance(done, process.Missing) or done.status == 0:
@@ -484,10 +498,3 @@ class _Build:
         if _BROKEN.search(last):
             raise EnvironmentBrokenError(f"{self._name} was compiled and can't be imported{self._so}: {last}")
         self._job.context.progress.say(f"{self._name} was compiled; its import ends with: {last}")
-
-
-def _modules(built: Path) -> list[str]:
-    """Return the modules at the top of a wheel."""
-    with zipfile.ZipFile(built) as opened:
-        tops = {name.split("/")[0].split(".")[0] for name in opened.namelist() if name.endswith((".py", ".so", ".pyd"))}
-    return sorted(name for name in tops if name.isidentifier() and not name.startswith("test"))

@@ -16,29 +16,28 @@ from tenv.targets.nearest_cuda import HostDriver
 if TYPE_CHECKING:
     from tenv.facts.pytorch_build import Companions
 
-__all__ = ["NEWEST", "TorchRequest", "manifest_text", "torch_request"]
-
 NEWEST = "newest"
 """The word for a torch that the command line does not name."""
 
 _INDEX = "https://download.pytorch.org/whl/"
-_EXAMPLES = "`--torch 2.14`, `--torch 2.9+cu126` and `--torch .venv` are examples"
+_EXAMPLES = "`--torch 2.14`, `--torch 2.9+cu126`, `--torch cpu` and `--torch .venv` are examples"
+_CPU = "cpu"
+"""The part of PyTorch's own index without CUDA, and the word for its newest torch."""
 _PARTS_OF_RELEASE = 3
-_RELEASED = re.compile(r"\d+(\.\d+)*(\+cu\d+)?", re.ASCII)
+_RELEASED = re.compile(r"\d+(\.\d+)*(\+(cu\d+|cpu))?", re.ASCII)
 """The version of a released torch: ``2.9.1``, ``2.9.1+cu126``; a nightly or a build of one's own has other parts."""
 _FREE_AUDIO = "2.11"
 """The first torchaudio that requires no torch."""
 
 _TEXT = """\
 #:schema ./{schema}
-# A toolkit that follows torch: to compile extensions of it. `tenv create {name}` locks and makes it.
+# {purpose} `tenv create {name}` locks and makes it.
 description = "Extensions of torch {torch}{label}"
 platforms   = ["{platform}"]
 python      = "{python}"
 
 [requirements]                          # requirements on the host
-cuda  = "torch"                         # the CUDA release of the locked torch, with the toolkit that its headers need
-glibc = "{glibc}"
+{cuda}glibc = "{glibc}"
 
 {index}[pypi-dependencies]
 torch       = {request}
@@ -50,13 +49,22 @@ setuptools  = ">=70,<82"                # from 82 on it lacks pkg_resources, whi
 wheel       = "*"
 """
 
+_FOLLOWS = """\
+cuda  = "torch"                         # the CUDA release of the locked torch, with the toolkit that its headers need
+"""
+_PURPOSES = (
+    "A toolkit that follows torch: to compile extensions of it.",
+    "A torch without CUDA: to compile extensions of it for CPUs.",
+)
+
 _NAMED_INDEX = """\
-[[index]]                               # the wheels for other CUDA releases, and those with CUDA for Windows
+[[index]]                               # {content}
 name     = "{name}"
 url      = "{url}"
 explicit = true
 
 """
+_CONTENTS = ("the wheels for other CUDA releases, and those with CUDA for Windows", "the wheels without CUDA")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +76,7 @@ class TorchRequest:
         release: One of these versions, for what goes with it.
         python: The accepted Pythons.
         glibc: The oldest glibc.
-        label: The CUDA of PyTorch's own index, ``cu126``; empty for the default index.
+        label: The part of PyTorch's own index, ``cu126`` or ``cpu``; empty for the default index.
         why: How the version was chosen; empty where the user named it.
     """
 
@@ -84,17 +92,17 @@ def torch_request(word: str, facts: Facts, platform: str, folder: Path, *, besid
     """Return the torch that a word of the command line means.
 
     Args:
-        word: A version, ``2.9+cu126``, a path to an environment or a wheel, or `NEWEST`.
+        word: A version, ``2.9+cu126``, ``2.9+cpu``, ``cpu``, a path to an environment or a wheel, or `NEWEST`.
         facts: The tables.
         platform: The platform of the target.
         folder: The folder that a path is relative to.
         beside: Whether torchvision must go with it.
 
     Raises:
-        UsageError: It means no torch with CUDA that has wheels.
+        UsageError: It means no torch for CUDA or CPUs that has wheels.
     """
-    if word == NEWEST:
-        return _newest(facts, platform, beside=beside)
+    if word in (NEWEST, _CPU):
+        return _newest(facts, platform, beside=beside, cpu=word == _CPU)
     if named := torch_from_label(word):
         release, cuda = named
         row = _row(release, facts)
@@ -108,9 +116,9 @@ def torch_request(word: str, facts: Facts, platform: str, folder: Path, *, besid
     return _installed(found, facts, platform, word)
 
 
-def _newest(facts: Facts, platform: str, *, beside: bool) -> TorchRequest:
-    """Return the newest torch that the driver of this machine runs; the newest of all without a driver."""
-    rows, driver = tuple(reversed(facts.torch_headers.minors)), HostDriver.detect()
+def _newest(facts: Facts, platform: str, *, beside: bool, cpu: bool) -> TorchRequest:
+    """Return the newest torch that the driver of this machine runs; the newest of all for CPUs, or without a driver."""
+    rows, driver = tuple(reversed(facts.torch_headers.minors)), None if cpu else HostDriver.detect()
     if beside:
         rows = tuple(row for row in rows if _with_torchvision(row.torch, facts))
     fitting = [row for row in rows if driver is None or driver.runs((row.cuda.major, row.cuda.minor))]
@@ -122,8 +130,9 @@ def _newest(facts: Facts, platform: str, *, beside: bool) -> TorchRequest:
         )
     row = fitting[0]
     known = "the newest that this tenv knows"
-    runs = f"the newest that driver {driver.version} of this machine runs" if driver else f"{known}; there is no driver"
-    label = _label("", row, platform, str(row.torch))
+    runs = known if cpu else f"{known}; there is no driver, and `--torch cpu` takes one without CUDA"
+    runs = f"the newest that driver {driver.version} of this machine runs" if driver else runs
+    label = _label(_CPU if cpu else "", row, platform, str(row.torch))
     return TorchRequest(f"{row.torch}.*", row.torch, row.python, row.glibc, label, runs)
 
 
@@ -132,8 +141,10 @@ def _installed(torch: InstalledTorch, facts: Facts, platform: str, word: str) ->
     release = torch.release
     if release is None or not isinstance(torch.kind, Fact):
         raise UsageError(f"{torch.place}: the version of torch can't be read", hint=_EXAMPLES)
-    if torch.kind.value is not TorchKind.CUDA:
-        raise UsageError(f"{torch.place}: torch {torch.label} is built for {torch.kind.value}, so no CUDA toolkit fits")
+    if torch.kind.value not in (TorchKind.CUDA, TorchKind.CPU):
+        raise UsageError(
+            f"{torch.place}: torch {torch.label} is built for {torch.kind.value}, and --torch is for CUDA and CPUs"
+        )
     if not _RELEASED.fullmatch(torch.label):
         raise UsageError(
             f"{torch.place}: torch {torch.label} is no release, so no index has it",
@@ -141,6 +152,7 @@ def _installed(torch: InstalledTorch, facts: Facts, platform: str, word: str) ->
         )
     row = _row(release, facts)
     cuda = torch.cuda.value.major_minor if isinstance(torch.cuda, Fact) else ""
+    cuda = _CPU if torch.kind.value is TorchKind.CPU else cuda
     tag = torch.python.value if isinstance(torch.python, Fact) else ""
     python = f"{tag[2]}.{tag[3:]}.*" if tag[3:].isdigit() else row.python
     text = ".".join(release.text.split(".")[:_PARTS_OF_RELEASE])
@@ -161,9 +173,11 @@ def _row(release: Version, facts: Facts) -> TorchMinor:
 
 
 def _label(cuda: str, row: TorchMinor, platform: str, word: str) -> str:
-    """Return the CUDA of PyTorch's own index that has the wheels; empty where the default index has them."""
+    """Return the part of PyTorch's own index that has the wheels; empty where the default index has them."""
+    if cuda == _CPU:
+        return cuda
     if cuda and not cuda[0].isdigit():
-        raise UsageError(f"`{word}` is a torch without CUDA, so no CUDA toolkit fits", hint=_EXAMPLES)
+        raise UsageError(f"`{word}` is a torch for {cuda}, and --torch is for CUDA and CPUs", hint=_EXAMPLES)
     if platform in row.platforms and cuda in ("", row.cuda.major_minor):
         return ""
     return f"cu{(cuda or row.cuda.major_minor).replace('.', '')}"
@@ -181,7 +195,8 @@ def manifest_text(request: TorchRequest, facts: Facts, *, name: str, platform: s
         beside: Whether it has torchvision and torchaudio, too.
     """
     index = f"pytorch-{request.label}" if request.label else ""
-    named = _NAMED_INDEX.format(name=index, url=f"{_INDEX}{request.label}") if index else ""
+    cpu = request.label == _CPU
+    named = _NAMED_INDEX.format(name=index, url=f"{_INDEX}{request.label}", content=_CONTENTS[cpu]) if index else ""
     companions = ""
     if beside:
         for package, version in _companions(request, facts):
@@ -189,6 +204,8 @@ def manifest_text(request: TorchRequest, facts: Facts, *, name: str, platform: s
     return _TEXT.format(
         schema=schema,
         name=name,
+        purpose=_PURPOSES[cpu],
+        cuda="" if cpu else _FOLLOWS,
         torch=request.version.removesuffix(".*"),
         label=f"+{request.label}" if request.label else "",
         platform=platform,

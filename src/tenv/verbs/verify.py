@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,6 @@ from tenv.toolchain.discover import Toolchain, discover
 from tenv.toolchain.smoke_tests import Outcome
 from tenv.verbs.activate import find_activation, find_environment
 from tenv.verbs.lock_standing import LockStanding, Standing, report_standing, stale_by_torch
-
-__all__ = ["Verified", "verify"]
 
 _AT_ONCE = 4
 """How many probes run at the same time: each is one compiler, and nvcc takes 1 GiB."""
@@ -85,7 +83,7 @@ class Verified:
             else [{"file": str(damage.path), "reason": damage.reason} for damage in self.store],
             "stale": self.standing.word is Standing.STALE,
             "reason": (self.fault.reason.value if self.fault else self.standing.reason) or None,
-            "probes": [asdict(outcome) for outcome in self.outcomes or ()],
+            "probes": [outcome.to_json() for outcome in self.outcomes or ()],
         }
 
 

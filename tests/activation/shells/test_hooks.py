@@ -16,9 +16,15 @@ from tests.support.marked import mark
 from tests.support.project_folders import LAYOUTS
 from tests.support.shells import SPOKEN, Spoken, note_lock, write_activator
 
-AT_HAND = [pytest.param(shell, id=shell.name) for shell in SPOKEN if shell.program]
 STORED = [pytest.param(shell, id=shell.name) for shell in SPOKEN if shell.program and shell.stored]
-EDITED = [pytest.param(shell, id=shell.name) for shell in SPOKEN if shell.program and not shell.stored]
+_RARE = {"xonsh": [pytest.mark.long]}
+"""It takes ten times as long to start as the others: the fast tests ask it for the variables alone."""
+EDITED = [
+    pytest.param(shell, id=shell.name, marks=_RARE.get(shell.name, []))
+    for shell in SPOKEN
+    if shell.program and not shell.stored
+]
+QUICK = [pytest.param(shell, id=shell.name, marks=_RARE.get(shell.name, [])) for shell in SPOKEN if shell.program]
 PATH = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "LANG": "C.UTF-8"}
 DATA = Path("da'ta") / "envs"
 NEEDED = ("bin/python3", "bin/python", "pyvenv.cfg")
@@ -164,7 +170,7 @@ def test_what_is_not_ready_is_left_to_tenv(shell: Spoken, tmp_path: Path, told: 
     assert b"TENV_TARGET" not in seen["after"]
 
 
-@pytest.mark.parametrize("shell", AT_HAND)
+@pytest.mark.parametrize("shell", QUICK)
 def test_everything_else_is_passed_on(shell: Spoken, tmp_path: Path, told: Path) -> None:
     """Neither loading the hook nor the prompt asks tenv anything."""
     calls = ["tenv create 'two words' --json", "tenv", "tenv activate ../x", "tenv activate", "tenv deactivate --help"]
@@ -231,7 +237,10 @@ def test_other_shells_get_the_variables_from_tenv(shell: Spoken, tmp_path: Path)
     assert seen["after"] == seen["before"]
 
 
-@pytest.mark.parametrize("shell", EDITED)
+@pytest.mark.parametrize(
+    "shell",
+    [pytest.param(s, id=s.name, marks=_RARE.get(s.name, [])) for s in SPOKEN if s.program and not s.stored],
+)
 def test_help_and_json_are_printed_and_not_run(shell: Spoken, tmp_path: Path, told: Path) -> None:
     texts = {"--help": "Usage: tenv activate [TARGET]\n", "--json": '{\n  "tenv": "1",\n  "data": null\n}\n'}
     cases = "".join(f"*{word}*) cat <<'EOF'\n{text}EOF\n;;\n" for word, text in texts.items())

@@ -27,7 +27,7 @@ PAIRS = [
         parent,
         shell,
         id=f"{parent.name}-{shell.name}",
-        marks=[pytest.mark.long] if parent.name == shell.name == "xonsh" else [],
+        marks=[pytest.mark.long] if "xonsh" in {parent.name, shell.name} else [],
     )
     for parent in SPOKEN
     for shell in SPOKEN
@@ -111,7 +111,7 @@ SETTINGS = [
 @pytest.mark.parametrize(
     ("shell", "settings"),
     [
-        pytest.param(spoken, text, id=f"{name}-{number}")
+        pytest.param(spoken, text, id=f"{name}-{number}", marks=[pytest.mark.long] if name == "xonsh" else [])
         for number, (name, text) in enumerate(SETTINGS)
         for spoken in SPOKEN
         if spoken.name == name and spoken.program

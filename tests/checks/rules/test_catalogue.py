@@ -82,7 +82,7 @@ STANDS_ON_A_ROW = (
 )
 
 
-@pytest.mark.parametrize("code", STANDS_ON_A_ROW)
+@each("code", STANDS_ON_A_ROW)
 def test_what_stands_on_a_row_that_is_not_confirmed_says_so(code: str, doubtful: Facts) -> None:
     asked = case(**limits_of(code).speaks)
     (sure, *_), (unsure, *_) = found(code, asked), found(code, replace(asked, facts=doubtful))

@@ -297,6 +297,13 @@ def test_one_cause_is_one_finding_with_a_list() -> None:
     (finding,) = found("TE303", case(wheels=(wheel("nvidia-x-cu12", "9"), wheel("nvidia-y-cu12", "2"))))
     assert finding.subject == "nvidia-x-cu12, nvidia-y-cu12 on linux-64"
     assert finding.fix == "use the package that ends in -cu13"
+    names = ("nvidia-dsl-libs-cu12==1", "nvidia-dsl-libs-cu13==1; extra == 'cu13'")
+    both = replace(wheel("nvidia-dsl", "1"), requires=names), wheel("nvidia-dsl-libs-cu12", "1")
+    (finding,) = found("TE303", case(wheels=both))
+    assert finding.fix == "request nvidia-dsl[cu13], which brings nvidia-dsl-libs-cu13"
+    assert not found("TE303", case(wheels=(*both, wheel("nvidia-dsl-libs-cu13", "1"))))
+    mixed = wheel("nvidia-cudnn-cu12", "9"), wheel("nvidia-cudnn-cu13", "9")  # the same files of two majors
+    assert len(found("TE303", case(wheels=mixed))) == 1
     halves = (conda("libx", "2.0"), conda("libx-dev", "1.0"), conda("libx-static", "1.0"), conda("liby-dev", "1.0"))
     (finding,) = found("TE306", case("12.6", conda=(*halves, conda("liby", "1.0"))))
     assert finding.subject == "libx-dev 1.0, libx-static 1.0 on linux-64"

@@ -110,7 +110,7 @@ def test_a_code_that_is_not_declared_is_a_bug() -> None:
 
 
 def test_what_an_open_answer_needs_is_a_value_of_the_report_or_a_table() -> None:
-    known = {*host_fields(), *vars(Facts)}
+    known = {*host_fields(), *vars(Facts), *Facts.__annotations__}
     for code in CODES:
         for finding in found(code, case(**limits_of(code).speaks)):
             assert finding.unknown is None or finding.unknown.needs in known

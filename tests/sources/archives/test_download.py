@@ -152,8 +152,8 @@ def test_nobody_there(tmp_path: Path) -> None:
 
 
 def test_a_slow_drip_ends(server: Server, tmp_path: Path) -> None:
-    server.drip = 0.2
-    patience = Patience(connect=2, read=2, attempts=2, pause=0.01, slow=10_000, window=0.5)
+    server.drip = 0.1
+    patience = Patience(connect=2, read=2, attempts=2, pause=0.01, slow=10_000, window=0.2)
     with pytest.raises(NetworkError, match=r"only [0-9]+ bytes in [0-9]+ s"):
         fetcher(patience).file(wanted(server), tmp_path / "part")
     assert len(server.asked) == 2

@@ -22,8 +22,8 @@ PAGE = (ROOT / "docs" / "archives.md").read_text(encoding="utf-8")
 READERS = sorted(
     f"{module.name}.{name}"
     for module in pkgutil.iter_modules(archives.__path__)
-    for name in getattr(importlib.import_module(f"{archives.__name__}.{module.name}"), "__all__", ())
-    if name.startswith("read_")
+    for name, value in vars(importlib.import_module(f"{archives.__name__}.{module.name}")).items()
+    if name.startswith("read_") and value.__module__ == f"{archives.__name__}.{module.name}"
 )
 
 

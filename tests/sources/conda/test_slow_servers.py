@@ -18,6 +18,7 @@ from tenv.rattler_api import fetch as downloads
 from tenv.rattler_api.fetch import fetch
 from tenv.rattler_api.network import Network
 from tenv.rattler_api.records import Record
+from tests.support.rarely import first_fast
 
 DATA = b"a package" * 1000
 
@@ -52,7 +53,7 @@ def _talk(connection: socket.socket, *, drips: bool) -> None:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("drips", [False, True])
+@pytest.mark.parametrize("drips", first_fast([True, False]))
 def test_a_server_that_is_silent_or_drips_is_given_up(drips: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TENV_HTTP_TIMEOUT", "0.2")
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -95,12 +96,12 @@ class _Asking(BaseHTTPRequestHandler):
 @pytest.fixture
 def asking() -> Iterator[int]:
     with ThreadingHTTPServer(("127.0.0.1", 0), _Asking) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield server.server_address[1]
         server.shutdown()
 
 
-@pytest.mark.parametrize("store", ["none", "rattler", "netrc"])
+@pytest.mark.parametrize("store", ["netrc", "none", "rattler"])
 def test_a_login_is_looked_up_when_it_is_used(
     store: str, asking: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

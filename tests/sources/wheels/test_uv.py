@@ -83,6 +83,7 @@ WORDS: list[tuple[type[TenvError], str]] = [
         "error: No solution found when resolving dependencies\n  cause: Because only connection<=1 is available "
         "and you require certificate and connection>=2, we can conclude that your requirements are unsatisfiable.\n",
     ),
+    (NetworkError, "error: Failed to read `--find-links` directory: /mirror\n  cause: No such file or directory\n"),
     (EnvironmentBrokenError, "error: something new\n"),
     (EnvironmentBrokenError, ""),
 ]
@@ -93,6 +94,19 @@ def test_uvs_words_become_the_error_that_they_stand_for(kind: type[TenvError], w
     error = uv_error(words, "what was done", Authorities(), EnvironmentBrokenError)
     assert type(error) is kind
     assert error.message.startswith("what was done:\n")
+
+
+def test_a_proxy_that_is_down_is_named() -> None:
+    words = "error: Failed to fetch: https://x/\n Caused by: tunnel error: failed to create\n underlying connection"
+    assert "check the proxy (HTTPS_PROXY" in uv_error(words, "what was done", Authorities()).hint
+
+
+def test_a_full_disk_is_no_fault_of_a_cached_wheel() -> None:
+    """Each wheel was thrown out of the cache, and downloaded again, while the disk was full."""
+    words = "error: Failed to install: alpha-1.0-py3-none-any.whl (alpha==1.0)\n  cause: "
+    assert uv_output.unusable(f"{words}The RECORD file is invalid") == "alpha"
+    for cause in ("failed to copy file: No space left on device (os error 28)", "Permission\n  denied (os error 13)"):
+        assert not uv_output.unusable(words + cause)
 
 
 def test_uvs_progress_and_warnings_are_no_part_of_its_error() -> None:

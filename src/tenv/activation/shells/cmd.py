@@ -10,8 +10,6 @@ from dataclasses import replace
 
 from tenv.activation.changes import Action, Activation, Change
 
-__all__ = ["NAMES", "holds", "quote", "render_edits", "render_hook", "start", "use", "with_prompt"]
-
 NAMES = ("cmd",)
 
 _LONGEST = 8000

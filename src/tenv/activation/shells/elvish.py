@@ -5,8 +5,6 @@ The hook adds its function and the prompt mark to the interactive shell by ``edi
 
 from collections.abc import Mapping, Sequence
 
-__all__ = ["NAMES", "holds", "quote", "render_edits", "render_hook", "start", "use"]
-
 NAMES = ("elvish",)
 
 

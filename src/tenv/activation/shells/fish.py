@@ -11,18 +11,6 @@ from pathlib import Path
 from tenv.activation.changes import GIVEN, Action, Activation, Watch
 from tenv.core.prefix import ID_FILE, LOCK_NOTE, MARKS, META, READY
 
-__all__ = [
-    "NAMES",
-    "SCRIPT",
-    "quote",
-    "render_activation",
-    "render_deactivation",
-    "render_hook",
-    "render_source",
-    "start",
-    "use",
-]
-
 NAMES = ("fish",)
 SCRIPT = "activate.fish"
 

@@ -9,8 +9,6 @@ from tenv.activation.changes import Activation
 from tenv.activation.shells import cmd, elvish, fish, nushell, posix, powershell, xonsh
 from tenv.core.errors import UsageError
 
-__all__ = ["SHELLS", "STORED", "EditShell", "Shell", "StoredShell", "find_shell", "known_shells", "running_shell"]
-
 
 class _Common(Protocol):
     """The functions of every shell module: a family of shells that share their syntax."""

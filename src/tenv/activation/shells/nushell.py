@@ -7,8 +7,6 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-__all__ = ["NAMES", "holds", "quote", "render_edits", "render_hook", "start", "use"]
-
 NAMES = ("nushell",)
 
 

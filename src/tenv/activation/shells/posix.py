@@ -14,18 +14,6 @@ from tenv.activation.changes import GIVEN, Action, Activation, Change, Watch
 from tenv.activation.shells.posix_hook import FIND_PROJECT, HOOK
 from tenv.core.prefix import ID_FILE, LOCK_NOTE, MARKS, META, READY
 
-__all__ = [
-    "NAMES",
-    "SCRIPT",
-    "quote",
-    "render_activation",
-    "render_deactivation",
-    "render_hook",
-    "render_source",
-    "start",
-    "use",
-]
-
 quote = shlex.quote
 
 NAMES = ("bash", "zsh", "sh", "dash", "ksh", "mksh")

@@ -4,8 +4,6 @@ The hook sources a stored script only if the prefix carries the mark of this use
 (`tenv.environment.marks`). It leaves everything else to ``tenv activate``, which decides and explains.
 """
 
-__all__ = ["FIND_PROJECT", "HOOK"]
-
 FIND_PROJECT = r"""
 _tenv_find_project() { # set _tenv_folder to the project's folder; 1 if there is none, 2 if it is another user's
     _tenv_folder=${PWD%/} _tenv_checkout=""

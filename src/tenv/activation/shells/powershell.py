@@ -7,8 +7,6 @@ removes a variable with an empty value.
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-__all__ = ["NAMES", "holds", "quote", "render_edits", "render_hook", "start", "use"]
-
 NAMES = ("powershell",)
 
 

@@ -12,8 +12,6 @@ from tenv.activation.shells import elvish, fish, nushell, xonsh
 from tenv.activation.shells.posix_hook import FIND_PROJECT
 from tenv.core.dataclass import dataclass
 
-__all__ = ["COMPLETIONS", "Grammar", "Option", "Subcommand", "WordKind"]
-
 
 class WordKind(StrEnum):
     """The kind of a word of the line."""

@@ -5,8 +5,6 @@ xonsh gives variables types by their names. tenv's own are registered as plain t
 
 from collections.abc import Mapping, Sequence
 
-__all__ = ["NAMES", "holds", "quote", "render_edits", "render_hook", "start", "use"]
-
 NAMES = ("xonsh",)
 
 quote = ascii

@@ -5,16 +5,23 @@ The head of ``facts/data/build_failures.toml`` documents how a log is read.
 
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from functools import lru_cache
 from itertools import chain
 
 from tenv.checks.build_log.log_lines import LogLine, Sieve, clean, literal
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.dataclass import dataclass
-from tenv.facts.build_failures import BuildFailure, BuildFailureTable, FailureKind, LogMarks, Remedy, filled
-
-__all__ = ["Cause", "Diagnosis", "NamedPlace", "diagnose", "is_error"]
+from tenv.facts.build_failures import (
+    BuildFailure,
+    BuildFailureTable,
+    FailureKind,
+    LogMarks,
+    NamedPart,
+    Remedy,
+    filled,
+)
 
 _ANY = "extension"
 """What a cause is of that any package compiled against torch may have."""
@@ -39,6 +46,14 @@ _ERRORS = (
     r"^\s*[\w.]*Error:( |$)",
     r"^\s*[\w.]*Exception:( |$)",
     r"undefined reference",
+    r"multiple definition of [`'\u2018]",
+    r"[Cc]an't (open file|open perl script|exec) ['\"]",
+    r"^E: ",
+    r"^(No package '|Package \S+ was not found|thread '.*' panicked|pkg_resources\.DistributionNotFound)",
+    r": \*\*\* (?!\[)",
+    r"Exec format error|hidden symbol .* isn't defined",
+    r"^fatal: (clone of|Remote branch|couldn't find|unable to access|repository)",
+    r"^Memory access fault by GPU",
     r"undefined symbol",
     r"Undefined symbol",
     r"cannot find -l",
@@ -83,6 +98,9 @@ _PLACE = re.compile(
 )
 """The file and the line at which a compiler or CMake reports an error."""
 
+_OBJECTS = ("header", "symbol", "package", "module", "program", "path", "owner", "name", "library", "part")
+"""The groups of a pattern that hold the name of something that a part has."""
+_MOST_ERRORS = 24  # of a step that are read by their form
 _FRAME_OF_PYTHON = re.compile(r"^\s*File \"(?P<file>[^\"]+)\", line (?P<line>\d{1,9})\b")
 
 
@@ -93,10 +111,12 @@ class Cause:
     Attributes:
         failure: The row of the table.
         line: The line.
+        parts: The parts that it may name.
     """
 
     failure: BuildFailure
     line: LogLine
+    parts: tuple[NamedPart, ...] = field(default=(), repr=False)
 
     @property
     def title(self) -> str:
@@ -115,9 +135,11 @@ class Cause:
 
     @property
     def _named(self) -> dict[str, str]:
-        """The values of the named groups of the patterns in the line."""
+        """The values of the named groups of the patterns in the line, and the part that one of them belongs to."""
         found = (pattern.search(self.line.text) for pattern in self.failure.patterns)
-        return {name: value for match in found if match for name, value in match.groupdict().items() if value}
+        named = {name: value for match in found if match for name, value in match.groupdict().items() if value}
+        part = _part(self.parts, named)
+        return {**({"part": part.name, "install": part.install} if part else {}), **named}
 
     def finding(self) -> Finding:
         """Return the cause as a finding."""
@@ -172,6 +194,19 @@ class Diagnosis:
     place: NamedPlace | None = None
     is_build: bool = False
 
+    @property
+    def own_cause(self) -> Cause | None:
+        """The cause by a row of its own, a fault of toolchain or machine; None if a message's form alone gives it."""
+        is_form = self.cause and self.cause.failure.kind in (FailureKind.MESSAGE, FailureKind.FRAME)
+        return None if is_form else self.cause
+
+
+def _part(parts: Sequence[NamedPart], named: Mapping[str, str]) -> NamedPart | None:
+    """Return the part that a header, library, symbol … of a message belongs to; None for an unknown one."""
+    objects = (named[kind] for kind in _OBJECTS if kind in named)
+    every = ((part, pattern.fullmatch(one)) for one in objects for part in parts for pattern in part.names)
+    return next((part for part, found in every if found), None)
+
 
 def diagnose(lines: Iterable[str], table: BuildFailureTable, of: str = "") -> Diagnosis:
     """Return the diagnosis of a log, which is read once and not kept.
@@ -186,7 +221,7 @@ def diagnose(lines: Iterable[str], table: BuildFailureTable, of: str = "") -> Di
     if of:
         own = tuple(failure for failure in table.failures if of in failure.of)
         groups = [own, tuple(failure for failure in table.failures if of in failure.of or _ANY in failure.of)]
-    reader = _LogReader(table.marks, [_Causes(failures) for failures in groups])
+    reader = _LogReader(table.marks, [_Causes(failures, table.parts) for failures in groups])
     for line in clean(lines):
         reader.read(line)
     reader.end()
@@ -194,19 +229,16 @@ def diagnose(lines: Iterable[str], table: BuildFailureTable, of: str = "") -> Di
     return next((one for one in found if one.cause), found[-1])
 
 
-class _Causes:
-    """The causes that the lines of a log name, each with its first line."""
+class _Rows:
+    """Rows of the table, which name the causes of lines."""
 
-    def __init__(self, failures: tuple[BuildFailure, ...]) -> None:
+    def __init__(self, failures: tuple[BuildFailure, ...], parts: tuple[NamedPart, ...]) -> None:
         self._failures = failures
+        self._parts = parts
         self._rows = _by_rarest_part(failures)
-        self.all: dict[str, Cause] = {}
-        """Of the whole log, by the names of the rows."""
-        self.recent: dict[str, Cause] = {}
-        """Of the lines after the last success."""
 
-    def look(self, lines: Sequence[LogLine], around: Callable[[], Sequence[LogLine]]) -> None:
-        """Note the first row that matches lines as one, with the line of them that decides.
+    def find(self, lines: Sequence[LogLine], around: Callable[[], Sequence[LogLine]]) -> Cause | None:
+        """Return the cause by the first row that matches lines as one, with the line of them that decides.
 
         Args:
             lines: A line, or the lines of a folded sentence.
@@ -220,9 +252,45 @@ class _Causes:
             failure = self._failures[row]
             if _fits(failure, [whole, *around()]):
                 decisive = next((one for one in lines if Sieve(failure.patterns)(one.text)), whole)
-                for found in (self.all, self.recent):
-                    found.setdefault(failure.name, Cause(failure, decisive))
-                return
+                return Cause(failure, decisive, self._parts)
+        return None
+
+
+class _Causes:
+    """The causes that the lines of a log name, each with its first line."""
+
+    def __init__(self, failures: tuple[BuildFailure, ...], parts: tuple[NamedPart, ...]) -> None:
+        self._rows = _Rows(tuple(row for row in failures if row.kind is not FailureKind.MESSAGE), parts)
+        self._messages = _Rows(tuple(row for row in failures if row.kind is FailureKind.MESSAGE), parts)
+        self.all: dict[str, Cause] = {}
+        """Of the whole log, by the names of the rows."""
+        self.recent: dict[str, Cause] = {}
+        """Of the lines after the last success."""
+
+    def look(self, lines: Sequence[LogLine], around: Callable[[], Sequence[LogLine]]) -> None:
+        """Note the cause of lines; see `_Rows.find`."""
+        if cause := self._rows.find(lines, around):
+            for found in (self.all, self.recent):
+                found.setdefault(cause.failure.name, cause)
+
+    def message(self, errors: Iterable[tuple[LogLine, Sequence[LogLine]]]) -> Cause | None:
+        """Return the cause that the first error names by its form.
+
+        An error of a script may lead to the next one, and so on; one of a compiler leads to others in the same source,
+        which are none.
+
+        Args:
+            errors: The errors of a step in their order, each with the lines around it.
+        """
+        weak: Cause | None = None
+        for error, around in errors:
+            ways = ([error], [_unfolded(error, around)])
+            cause = next(filter(None, (self._messages.find(lines, lambda: ()) for lines in ways)), None)
+            if cause and cause.failure.weak:
+                weak = weak or cause
+            elif cause or _place(error.text):
+                return cause or weak
+        return weak
 
 
 @lru_cache(maxsize=8)
@@ -258,7 +326,7 @@ class _LogReader:
         """Forget the failures of earlier lines: they were mended, or did not matter."""
         self._fails = self._probing = self._within = False
         self._step: LogLine | None = None
-        self._error: LogLine | None = None
+        self._errors: list[tuple[LogLine, Sequence[LogLine]]] = []
         self._place: NamedPlace | None = None
         self._traced: NamedPlace | None = None
         self._behind.clear()
@@ -282,13 +350,14 @@ class _LogReader:
     def diagnosis(self, causes: _Causes) -> Diagnosis:
         """Return the diagnosis by some causes."""
         found = list(causes.recent.values())
-        if self._fails and not any(cause.failure.kind is FailureKind.ERROR for cause in found):
+        if self._fails and all(cause.failure.kind is FailureKind.WARNING for cause in found):
             found = list(causes.all.values())
-        chosen = _chosen(found, self._fails)
+        chosen = _chosen(found, causes.message(self._errors) if self._fails else None, failed=self._fails)
         if chosen is None and not self._fails:
             return Diagnosis(False, None, None, None, (), is_build=self._of_build)
         others = tuple(cause for cause in found if cause is not chosen and cause.failure.kind is FailureKind.ERROR)
-        return Diagnosis(True, self._step, self._error, chosen, others, self._place, self._of_build)
+        error = self._errors[0][0] if self._errors else None
+        return Diagnosis(True, self._step, error, chosen, others, self._place, self._of_build)
 
     def _take(self, line: LogLine) -> None:
         """Read a line whose neighbors are known."""
@@ -323,19 +392,24 @@ class _LogReader:
         marked = self._step is not None and self._step.text.startswith(_FAILED)
         if line.text.startswith(_FAILED) and not marked:
             self._step = line
-            self._error = self._place = None  # a compiler prints its errors after Ninja's mark
+            self._errors, self._place = [], None  # a compiler prints its errors after Ninja's mark
         elif self._step is None and _STEP.match(line.text):
             self._step = line
 
     def _note_error(self, line: LogLine) -> None:
-        if self._error is None and is_error(line.text):
-            self._error = line
-            self._place = _place(line.text) or self._traced
+        if len(self._errors) < _MOST_ERRORS and is_error(line.text):
+            if not self._errors:
+                self._place = _place(line.text) or self._traced
+            self._errors.append((line, self._near(line, line)))
+
+    def _near(self, first: LogLine, last: LogLine) -> list[LogLine]:
+        """Return the lines near some lines."""
+        start, end = first.number - self._marks.window, last.number + self._marks.window
+        return [one for one in chain(self._behind, self._ahead) if start <= one.number <= end]
 
     def _look(self, lines: Sequence[LogLine]) -> None:
-        first, last = lines[0].number - self._marks.window, lines[-1].number + self._marks.window
         for causes in self.groups:
-            causes.look(lines, lambda: [one for one in chain(self._behind, self._ahead) if first <= one.number <= last])
+            causes.look(lines, lambda: self._near(lines[0], lines[-1]))
 
     def _fold(self, line: LogLine, *, kept: bool) -> None:
         """Look at a sentence of CMake as one line when it ends.
@@ -349,13 +423,19 @@ class _LogReader:
         """
         is_head = _MESSAGE.match(line.text) is not None or _STEP.match(line.text) is not None
         self._blanks = 0 if line.text.strip() else self._blanks + 1
+        if self._blanks == 1 and self._sentence and self._sentence[-1][0].text.endswith(":"):
+            return
         if self._within and not self._blanks and not is_head:
             self._sentence.append((line, kept))
             return
         lines = [one for one, _ in self._sentence]
         if 0 < len(lines) <= _FOLDED and all(kept for _, kept in self._sentence):
-            if self._error and self._error.number == lines[0].number - 1:
-                self._error = LogLine(self._error.number, f"{self._error.text} {_joined(lines)}")
+            self._errors = [
+                (LogLine(error.number, f"{error.text} {_joined(lines)}"), near)
+                if error.number == lines[0].number - 1
+                else (error, near)
+                for error, near in self._errors
+            ]
             if len(lines) > 1:
                 self._look(lines)
         self._sentence = []
@@ -373,6 +453,12 @@ def is_error(text: str) -> bool:
     return found is not None and not _FRAME.search(text) and not _WARNING.search(text, 0, found.start())
 
 
+def _unfolded(error: LogLine, around: Iterable[LogLine]) -> LogLine:
+    """Return an error with the next line: clang folds its messages at the width of a terminal."""
+    rest = next((one.text for one in around if one.number == error.number + 1 and not _place(one.text)), "")
+    return LogLine(error.number, f"{error.text} {rest.strip()}")
+
+
 def _joined(lines: Sequence[LogLine]) -> str:
     return " ".join(one.text.strip() for one in lines)
 
@@ -385,12 +471,26 @@ def _place(text: str) -> NamedPlace | None:
     return NamedPlace(found["file"] or found["script"], int(found["line"] or found["at"] or found["by"]))
 
 
-def _chosen(causes: Sequence[Cause], failed: bool) -> Cause | None:
-    """Return the main cause: the first that is neither a frame nor a warning, else the first frame or warning."""
+def _chosen(causes: Sequence[Cause], message: Cause | None, *, failed: bool) -> Cause | None:
+    """Return the main cause.
+
+    The first that is neither a frame nor a warning; else what the first error names by its form, or a weak cause on it
+    or before it; else the first frame or warning.
+    """
     errors = [cause for cause in causes if cause.failure.kind is FailureKind.ERROR]
-    strong = [cause for cause in errors if not cause.failure.weak]
-    left_out = [cause for cause in causes if cause.failure.kind is FailureKind.WARNING] if failed else []
-    return next(iter(strong or errors or left_out), None)
+    if strong := [cause for cause in errors if not cause.failure.weak]:
+        return strong[0]
+    if message and not any(_precedes(cause, message) for cause in errors):
+        return message
+    others = [kind for kind in (FailureKind.FRAME, FailureKind.WARNING) if failed]
+    framed = [cause for kind in others for cause in causes if cause.failure.kind is kind]
+    return next(iter(errors or framed), None)
+
+
+def _precedes(cause: Cause, message: Cause) -> bool:
+    """Return whether a weak cause is on the line of a message or before it; one of CMake goes over several lines."""
+    lines = _FOLDED if message.line.text.startswith("CMake Error") else 0
+    return message.failure.weak or cause.line.number <= message.line.number + lines
 
 
 def _fits(failure: BuildFailure, near: Sequence[LogLine]) -> bool:

@@ -6,8 +6,6 @@ from functools import cache
 
 from tenv.core.dataclass import dataclass
 
-__all__ = ["LogLine", "Sieve", "clean", "literal"]
-
 _ESCAPES = re.compile(
     r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-Z\\-_])|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f]"
 )
@@ -79,6 +77,11 @@ _LINKER = re.compile(
 )
 """What lld and mold print for what GNU ld calls an undefined reference and a library that it cannot find."""
 _FOREIGN = (
+    "Datei oder",
+    "Aucun fichier",
+    "No existe el",
+    "Arquivo ou",
+    "File o directory non",
     "rreur",
     "Fehler",
     "Verweis auf ",

@@ -24,8 +24,6 @@ from tenv.checks.rules import (
 )
 from tenv.checks.rules.interface import Rule, Scope
 
-__all__ = ["DRIVER_RULES", "GPU_RULES", "MACHINE_RULES", "RULES"]
-
 _BUILD, _RUN, _BOTH = Scope.BUILD, Scope.RUN, Scope.BOTH
 
 DRIVER_RULES: tuple[Rule, ...] = (
@@ -87,6 +85,7 @@ RULES: tuple[Rule, ...] = (
     Rule(hip.gpu_unlisted, (hip.UNLISTED,), "an AMD GPU that ROCm does not list", _RUN),
     Rule(hip.gpu_refused, (hip.REFUSED,), "an architecture that HIP's compiler does not support", _BUILD),
     Rule(hip.without_kernels, (hip.KERNELS,), "an AMD GPU without kernels in rocBLAS", _RUN),
+    Rule(hip.without_code, (hip.CODE,), "an AMD GPU that no built code runs on", _RUN),
     Rule(hip.without_parts, (hip.PARTS,), "a ROCm with missing parts", _BUILD),
     Rule(hip.without_core, (hip.CORE,), "a ROCm without its release", _BUILD),
     Rule(hip.beside_cuda, (hip.BESIDE_CUDA,), "a ROCm beside CUDA", _BUILD),
@@ -102,6 +101,7 @@ RULES: tuple[Rule, ...] = (
     Rule(pytorch.other_revision, (pytorch.REVISION,), "a revision outside the target's range", _BUILD),
     Rule(pytorch.unlisted, (pytorch.UNLISTED,), "a revision without a row of facts", _BUILD),
     Rule(checkout.submodules, (checkout.SUBMODULES,), "missing submodules", _BUILD),
+    Rule(checkout.hipified, (checkout.HIPIFIED,), "sources that are converted for ROCm", _BUILD),
     Rule(checkout.stale_build, (checkout.STALE,), "a stale build folder", _BUILD),
     Rule(libraries.library_of_other_revision, (libraries.REVISION,), "a library of another PyTorch era", _BUILD),
     Rule(pytorch.cxx_standard, (pytorch.STANDARD,), "a C++ standard that nvcc does not support", _BUILD),

@@ -4,19 +4,20 @@ CMake reads its cache before it looks at the environment: a compiler, a toolkit 
 ``cmake/EnvVarForwarding.cmake``, every switch keep their values from the time when ``build/`` was configured.
 """
 
+import shlex
 from collections.abc import Iterator
 
 from tenv.checks.checkout_state import BuildCache, CheckoutState
 from tenv.checks.pytorch_source import SourceTree
 from tenv.checks.rules.common import chosen_toolkit, cuda_of
 from tenv.checks.rules.interface import Case, Finding, Severity
+from tenv.core.size_text import some_of
 from tenv.core.versions import Version
 from tenv.host.report import Lead
 
-__all__ = ["OF_CHECKOUT", "STALE", "SUBMODULES", "stale_build", "submodules"]
-
 SUBMODULES = "TE611"
 STALE = "TE612"
+HIPIFIED = "TE617"
 OF_CHECKOUT = (SUBMODULES, STALE)
 """The codes about a checkout, which forbid no environment."""
 
@@ -39,9 +40,7 @@ def submodules(case: Case) -> Iterator[Finding]:
         return
     root = case.source.root if case.source else None
     if state.broken:
-        many = len(state.broken) > _MOST
-        names = ", ".join(state.broken[:_MOST]) + (f" and {len(state.broken) - _MOST} more" if many else "")
-        message = f"lacks {names}: the build ends at once"
+        message = f"lacks {some_of(state.broken, _MOST)}: the build ends at once"
         if state.brings:
             message = (
                 f"has no submodules yet ({len(state.broken)}): setup.py would fetch them, and `tenv build` does not"
@@ -69,6 +68,27 @@ def submodules(case: Case) -> Iterator[Finding]:
             source="third_party/eigen_pin.txt, tools/optional_submodules.py",
             fix="python tools/optional_submodules.py checkout_eigen",
         )
+
+
+def hipified(case: Case) -> Iterator[Finding]:
+    """Yield a note for sources that are converted for ROCm, whichever target is asked for."""
+    state = _state(case)
+    if state is None or state.hipified is None or case.source is None:
+        return
+    found = state.hipified
+    counts = f": {len(found.changed)} files are changed in place, {len(found.new)} are new" if found.noted else ""
+    if found.back:
+        counts += f", {found.back} were taken back or edited since"
+    half = ", and the conversion did not come to its end" if found.noted and not found.whole else ""
+    yield Finding(
+        code=HIPIFIED,
+        severity=Severity.NOTE,
+        subject=f"{case.source.root}",
+        message=f"is hipified{counts}{half}",
+        evidence=found.evidence,
+        source="tools/amd_build/build_amd.py of github.com/pytorch/pytorch",
+        fix=f"undo: cd {shlex.quote(str(case.source.root))} && {found.undo}" if found.noted else f"undo: {found.undo}",
+    )
 
 
 def stale_build(case: Case) -> Iterator[Finding]:

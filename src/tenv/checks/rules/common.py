@@ -18,31 +18,6 @@ if TYPE_CHECKING:
     from tenv.facts.cuda_gpu_arch import GpuArchTable, GpuClass
     from tenv.locks.lock import CondaPackage, Wheel
 
-__all__ = [
-    "KnownGpu",
-    "asked_doubt",
-    "brought_compiler",
-    "c_compiler",
-    "chosen_gcc",
-    "chosen_rocm",
-    "chosen_toolkit",
-    "compiled_for",
-    "cuda_of",
-    "cuda_on",
-    "doubt",
-    "gcc_limit",
-    "identify",
-    "installed",
-    "known_gpus",
-    "locked",
-    "locked_conda",
-    "on_windows",
-    "own_compiler",
-    "taken_compiler",
-    "takes_toolkit",
-    "toolkit_on",
-]
-
 _COMPILER_PACKAGES = ("cxx-compiler", "compilers", "gxx", "gxx_linux-64", "gxx_linux-aarch64")
 _GXX_PACKAGES = ("gxx_linux-64", "gxx_linux-aarch64", "gxx_impl_linux-64", "gxx_impl_linux-aarch64")
 """Packages with the version of their GCC; the former depend on the latter."""
@@ -98,11 +73,6 @@ def cuda_on(manifest: Manifest, host: HostReport) -> Version | None:
     choice = toolkit_on(manifest, host) if manifest.requirements.cuda is None else None
     taken = choice.taken.version if choice and choice.taken else None
     return manifest.requirements.cuda or (Version(taken.major_minor) if taken else None)
-
-
-def takes_toolkit(manifest: Manifest) -> bool:
-    """Return whether the host's toolkit decides which CUDA a target is built with on the manifest's platform."""
-    return "cuda-toolkit" in manifest.system and manifest.requirements.cuda is None
 
 
 def chosen_toolkit(case: Case) -> Selection[Toolkit] | None:

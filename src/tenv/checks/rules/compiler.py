@@ -28,27 +28,6 @@ from tenv.facts.pytorch_tried import KnownFailure, Part
 from tenv.host.interface import Missing, OriginKind
 from tenv.host.report import Compiler, CompilerLimits
 
-__all__ = [
-    "BREAKS",
-    "NONE",
-    "PYTORCH",
-    "SEVERAL",
-    "TOO_NEW",
-    "TOO_OLD",
-    "Bound",
-    "breaks_nvcc",
-    "breaks_pytorch",
-    "header_of",
-    "msvc",
-    "msvc_bounds",
-    "newest",
-    "no_compiler",
-    "row_of",
-    "several",
-    "too_new",
-    "too_old",
-]
-
 NONE = "TE401"
 TOO_NEW = "TE402"
 TOO_OLD = "TE403"

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from tenv.checks.rules import driver_findings as words
-from tenv.checks.rules.common import cuda_of, identify, takes_toolkit
+from tenv.checks.rules.common import cuda_of, identify
 from tenv.checks.rules.driver_findings import Need
 from tenv.checks.rules.interface import Case, Finding
 from tenv.checks.rules.judged_driver import driver_of, of_windows, offered_cuda, on_jetson, useless_override
@@ -22,6 +22,7 @@ from tenv.facts.tables import Facts
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.report import Compat, HostReport, LibcudaKind, ModuleKind
 from tenv.targets.manifest import Manifest
+from tenv.targets.order import takes_toolkit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,18 +30,6 @@ if TYPE_CHECKING:
     from tenv.checks.rules.common import KnownGpu
     from tenv.facts.cuda_gpu_arch import GpuArchTable
     from tenv.facts.gpu_driver import GpuDriverTable
-
-__all__ = [
-    "DriverSurroundings",
-    "DriverVerdict",
-    "Verdict",
-    "driver_rule",
-    "judge_driver",
-    "judge_on_host",
-    "override_rule",
-    "support",
-    "verdict_of",
-]
 
 
 class Verdict(StrEnum):

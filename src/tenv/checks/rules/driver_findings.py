@@ -16,22 +16,6 @@ if TYPE_CHECKING:
     from tenv.facts.cuda_gpu_arch import GpuArchTable
     from tenv.facts.gpu_driver import Generation, GpuDriverTable, JetsonLinux
 
-__all__ = [
-    "CODES",
-    "FORWARD",
-    "LIMITED",
-    "TOO_OLD",
-    "UNLISTED",
-    "UNREAD",
-    "CompatPlace",
-    "Need",
-    "forward",
-    "limited",
-    "too_old",
-    "unlisted",
-    "unread",
-]
-
 UNREAD = "TE101"
 LIMITED = "TE102"
 TOO_OLD = "TE103"

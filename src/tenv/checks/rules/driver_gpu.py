@@ -15,21 +15,6 @@ from tenv.facts.gpu_driver import Generation, NeededModule
 from tenv.host.interface import Fact, Missing, OriginKind
 from tenv.host.report import DriverKind, FabricState, Gpu, ModuleKind
 
-__all__ = [
-    "BRANCH",
-    "FABRIC",
-    "LICENSE",
-    "MODULE",
-    "VGPU",
-    "WSL",
-    "driver_branch",
-    "fabric_manager",
-    "kernel_module",
-    "vgpu_host",
-    "vgpu_license",
-    "wsl_driver",
-]
-
 BRANCH = "TE108"
 MODULE = "TE109"
 WSL = "TE110"

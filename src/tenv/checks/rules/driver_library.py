@@ -20,8 +20,6 @@ from tenv.facts.tables import Facts
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.report import Compat, LibcudaKind, ModuleKind
 
-__all__ = ["COMPRESSED", "OTHER", "UNPROVEN", "compressed_code", "nvcc_flags", "other_library", "unproven_library"]
-
 OTHER = "TE106"
 COMPRESSED = "TE112"
 UNPROVEN = "TE113"

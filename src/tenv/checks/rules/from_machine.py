@@ -8,26 +8,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from tenv.checks.rules.common import chosen_gcc, chosen_rocm, chosen_toolkit, gcc_limit, takes_toolkit
+from tenv.checks.rules.common import chosen_gcc, chosen_rocm, chosen_toolkit, gcc_limit
 from tenv.checks.rules.interface import Case, Finding, Scope, Severity, Unknown
 from tenv.core.versions import Range, Version
 from tenv.host.interface import Fact, Missing, ReasonKind
 from tenv.host.report import FoundPython
 from tenv.targets.manifest import DEBUG_PYTHON
+from tenv.targets.order import takes_toolkit
 from tenv.targets.search import sister_hint
-
-__all__ = [
-    "INSTALL_DEBUG",
-    "LACKING",
-    "NO_HEADERS",
-    "NO_PYTHON",
-    "PLATFORM",
-    "debug_builds",
-    "lacking",
-    "platform",
-    "without_headers",
-    "without_python",
-]
 
 LACKING = "TE309"
 PLATFORM = "TE705"
@@ -130,8 +118,8 @@ def _finding(
         evidence=looked.reason if isinstance(looked, Missing) else "; ".join(refused) or f"searched: {looked.origin}",
         source="[system] of the manifest",
         fix=(
-            f"{install}{limit}, or set {_VARIABLES[name]} to an installed one, or choose a target that brings its "
-            "own (`tenv targets`)"
+            f"{install}{limit}, or set {_VARIABLES[name]} to an installed one"
+            + ("" if name == "rocm" else ", or choose a target that brings its own (`tenv targets`)")
         ),
     )
 

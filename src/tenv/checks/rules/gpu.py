@@ -23,33 +23,6 @@ from tenv.targets.manifest import Manifest
 if TYPE_CHECKING:
     from tenv.facts.cuda_gpu_arch import ToolkitArchs
 
-__all__ = [
-    "DROPPED",
-    "MIXED",
-    "REFUSED",
-    "TOO_NEW",
-    "TOO_OLD",
-    "UNKNOWN",
-    "UNSERVED",
-    "VARIABLE",
-    "Arch",
-    "arch_list",
-    "arch_refused",
-    "gpu_dropped",
-    "gpu_mixed",
-    "gpu_too_new",
-    "gpu_too_old",
-    "gpu_unknown",
-    "gpu_unserved",
-    "in_range",
-    "is_covered",
-    "is_served",
-    "listed_archs",
-    "misread",
-    "named_archs",
-    "runs_on",
-]
-
 TOO_OLD = "TE201"
 TOO_NEW = "TE202"
 MIXED = "TE203"

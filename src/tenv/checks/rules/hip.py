@@ -2,7 +2,8 @@
 
 ``tenv/facts/data/rocm.toml`` has AMD's lists. A release, a GPU or a pair that a list lacks is not listed, which is a
 warning and no error: the lists hold AMD's support, and more works. Errors follow from the end of a build or a
-program: a compiler that does not know the GPU, a part that LoadHIP.cmake requires, a rocBLAS without kernels.
+program: a compiler that does not know the GPU, a part that LoadHIP.cmake requires, a rocBLAS without kernels, code
+for other architectures alone.
 """
 
 import re
@@ -16,36 +17,12 @@ from tenv.core.versions import Version
 from tenv.host.interface import Fact, Missing, ReasonKind
 from tenv.host.report import AmdGpu, Lead, Rocm
 
-__all__ = [
-    "ARCHS",
-    "BESIDE_CUDA",
-    "CORE",
-    "DRIVER",
-    "KERNELS",
-    "NO_GPU",
-    "OFF",
-    "OVERRIDE",
-    "PARTS",
-    "PYTORCH",
-    "REFUSED",
-    "UNLISTED",
-    "beside_cuda",
-    "driver_unlisted",
-    "gpu_refused",
-    "gpu_unlisted",
-    "no_amd_gpu",
-    "pytorch_unlisted",
-    "switched_off",
-    "without_core",
-    "without_kernels",
-    "without_parts",
-]
-
 DRIVER = "TE116"
 NO_GPU = "TE117"
 UNLISTED = "TE208"
 REFUSED = "TE209"
 KERNELS = "TE210"
+CODE = "TE211"
 PARTS = "TE315"
 CORE = "TE316"
 BESIDE_CUDA = "TE317"
@@ -55,6 +32,15 @@ PYTORCH = "TE616"
 ARCHS = "PYTORCH_ROCM_ARCH"
 OVERRIDE = "HSA_OVERRIDE_GFX_VERSION"
 _SWITCH = "USE_ROCM"
+_GENERIC = {
+    "gfx9-generic": r"gfx90[02469c]",
+    "gfx9-4-generic": r"gfx94[0-2]|gfx950",
+    "gfx10-1-generic": r"gfx101[0-3]",
+    "gfx10-3-generic": r"gfx103[0-6]",
+    "gfx11-generic": r"gfx11[05][0-3]",
+    "gfx12-generic": r"gfx120[01]",
+}
+"""The architectures that run generic code (LLVM, User Guide for AMDGPU Backend, generic processors)."""
 _OFF = ("0", "OFF", "NO", "FALSE", "N")
 
 
@@ -87,6 +73,12 @@ def _gpus(case: Case) -> tuple[AmdGpu, ...]:
     acting = _acting(case)
     gpus = [replace(gpu, gfx=acting or gpu.gfx) for gpu in case.host.amd_gpus.value]
     return tuple({gpu.gfx: gpu for gpu in gpus if gpu.gfx}.values())
+
+
+def _archs(case: Case) -> list[str]:
+    """Return the architectures of PYTORCH_ROCM_ARCH without their features."""
+    words = re.split(r"[;,\s]+", _setting(case, ARCHS))
+    return [word.partition(":")[0] for word in words if word.startswith("gfx")]
 
 
 def _label(gpu: AmdGpu) -> str:
@@ -161,6 +153,16 @@ def no_amd_gpu(case: Case) -> Iterator[Finding]:
 def _closed(case: Case) -> Iterator[Finding]:
     """Yield an error if the user may not open /dev/kfd; a report without the value decides nothing."""
     kfd = case.host.kfd
+    if isinstance(kfd, Missing) and kfd.kind is ReasonKind.NONE and not under_wsl(case.host):
+        yield Finding(
+            code=NO_GPU,
+            severity=Severity.ERROR,
+            subject="/dev/kfd",
+            message="is missing beside the GPU, so that HIP finds no device (hipErrorNoDevice)",
+            evidence=kfd.reason,
+            source="ROCm opens /dev/kfd; a container shows /sys of the host without its devices",
+            fix="in a container: `--device=/dev/kfd --device=/dev/dri`",
+        )
     if isinstance(kfd, Missing) or kfd.value.opens:
         return
     group = kfd.value.group
@@ -177,12 +179,15 @@ def _closed(case: Case) -> Iterator[Finding]:
 
 
 def gpu_unlisted(case: Case) -> Iterator[Finding]:
-    """Yield a warning for each GPU that AMD does not list for the ROCm, or for a release without a list."""
-    taken, gpus = _taken(case), _gpus(case)
-    if taken is None or not gpus:
+    """Yield a warning for each GPU that AMD does not list for the ROCm, or for a release without a list.
+
+    A GPU that acts as another one by HSA_OVERRIDE_GFX_VERSION is judged as itself: AMD lists no GPU that acts.
+    """
+    taken = _taken(case)
+    if taken is None or isinstance(case.host.amd_gpus, Missing):
         return
     row = case.facts.rocm.release(taken[1])
-    for gpu in gpus:
+    for gpu in {gpu.gfx: gpu for gpu in case.host.amd_gpus.value if gpu.gfx}.values():
         if row is None or gpu.gfx not in row.gfx:
             yield Finding(
                 code=UNLISTED,
@@ -206,8 +211,7 @@ def gpu_refused(case: Case) -> Iterator[Finding]:
     taken = _taken(case)
     if taken is None:
         return
-    text = _setting(case, ARCHS)
-    named = [word.partition(":")[0] for word in re.split(r"[;,\s]+", text) if word.startswith("gfx")]
+    text, named = _setting(case, ARCHS), _archs(case)
     asked = [gfx for gfx in dict.fromkeys(named or [gpu.gfx for gpu in _gpus(case)]) if not gfx.endswith("-generic")]
     rocm, row = taken[0], case.facts.rocm.compiler(taken[0].hip or taken[1])
     known = rocm.compiles if rocm.compiles is not None else row.takes if row else ()
@@ -230,13 +234,17 @@ def gpu_refused(case: Case) -> Iterator[Finding]:
 def without_kernels(case: Case) -> Iterator[Finding]:
     """Yield an error for each GPU that rocBLAS has no kernels for, if it has kernels for others.
 
-    It is a warning beside a GPU with kernels: a program may use that one alone.
+    It is a warning beside a GPU with kernels: a program may use that one alone. A report without the parts of the ROCm
+    has no files of rocBLAS either; the table of AMD's packages stands in for them.
     """
     taken = _taken(case)
-    if taken is None or not taken[0].kernels:
+    if taken is None:
         return
-    gpus = _gpus(case)
-    lacking = [gpu for gpu in gpus if gpu.gfx not in taken[0].kernels]
+    rocm, gpus = taken[0], _gpus(case)
+    row = None if rocm.kernels or rocm.parts else case.facts.rocm.rocblas(taken[1])
+    kernels = rocm.kernels or (row.gfx if row else ())
+    of = f"of AMD's packages of ROCm {taken[1]}" if row else f"in {rocm.path}"
+    lacking = [gpu for gpu in gpus if kernels and gpu.gfx not in kernels]
     for gpu in lacking:
         yield Finding(
             code=KERNELS,
@@ -244,10 +252,34 @@ def without_kernels(case: Case) -> Iterator[Finding]:
             subject=_label(gpu),
             message="has no kernels in rocBLAS: the first matrix product ends the program "
             "(`Cannot read TensileLibrary.dat`)",
-            evidence=f"rocBLAS in {taken[0].path} has kernels for {', '.join(taken[0].kernels)}; {_seen(case)}",
-            source="rocBLAS loads its kernels by architecture from rocblas/library",
+            evidence=f"rocBLAS {of} has kernels for {', '.join(kernels)}; {_seen(case)}",
+            source=row.basis.source if row else "rocBLAS loads its kernels by architecture from rocblas/library",
             fix="install a ROCm whose rocBLAS has kernels for it; for a GPU of the same family, "
             "HSA_OVERRIDE_GFX_VERSION names the one to act as",
+        )
+
+
+def without_code(case: Case) -> Iterator[Finding]:
+    """Yield an error for each GPU that none of the named architectures runs on: HIP translates no code.
+
+    It is a warning beside a GPU with code.
+    """
+    named = _archs(case)
+    if _taken(case) is None or not named:
+        return
+    gpus = _gpus(case)
+    code = re.compile("|".join(_GENERIC.get(name) or re.escape(name) for name in named))
+    lacking = [gpu for gpu in gpus if not code.fullmatch(gpu.gfx)]
+    for gpu in lacking:
+        yield Finding(
+            code=CODE,
+            severity=Severity.ERROR if len(lacking) == len(gpus) else Severity.WARNING,
+            subject=_label(gpu),
+            message=f"runs none of the code of this build: {ARCHS} names {', '.join(named)} "
+            "(`HIP error: invalid device function`)",
+            evidence=f"{ARCHS}={_setting(case, ARCHS)}; {_seen(case)}",
+            source="HIP loads code of the GPU's own architecture or of its generic one (LLVM, AMDGPU Backend)",
+            fix=f"add {gpu.gfx} to {ARCHS}, or unset it",
         )
 
 

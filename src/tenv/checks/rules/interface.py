@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from tenv.locks.lock import Lock
     from tenv.targets.manifest import Manifest
 
-__all__ = ["Case", "Finding", "Rule", "Scope", "Severity", "Unknown", "decide"]
-
 
 class Severity(StrEnum):
     """The severity of a finding."""

@@ -8,17 +8,6 @@ from tenv.host.cuda_api import OVERRIDE
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.report import HostReport, LibcudaKind
 
-__all__ = [
-    "USELESS",
-    "compat_first",
-    "driver_of",
-    "of_windows",
-    "offered_cuda",
-    "on_jetson",
-    "under_wsl",
-    "useless_override",
-]
-
 USELESS = "TE107"
 
 

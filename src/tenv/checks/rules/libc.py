@@ -22,17 +22,6 @@ from tenv.facts.interface import Basis
 from tenv.host.interface import Missing, ReasonKind
 from tenv.host.report import Compiler, Lead
 
-__all__ = [
-    "HEADERS",
-    "LIBSTDCXX",
-    "ORIGINS",
-    "TOO_OLD",
-    "glibc_headers",
-    "glibc_too_old",
-    "libstdcxx_too_old",
-    "other_origin",
-]
-
 HEADERS = "TE501"
 TOO_OLD = "TE502"
 LIBSTDCXX = "TE503"

@@ -15,8 +15,6 @@ from tenv.core.versions import Range, Version
 from tenv.facts.library_releases import RedistArchive
 from tenv.locks.lock import CondaPackage
 
-__all__ = ["LIBRARY", "MAGMA", "REVISION", "library_of_other_cuda", "library_of_other_revision", "magma_of_other_cuda"]
-
 LIBRARY = "TE305"
 MAGMA = "TE307"
 REVISION = "TE605"

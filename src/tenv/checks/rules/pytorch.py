@@ -17,31 +17,6 @@ from tenv.core.versions import Range, Version
 from tenv.facts.pytorch_tried import KnownFailure, Part
 from tenv.host.interface import Missing
 
-__all__ = [
-    "ABI",
-    "BACKEND",
-    "CMAKE",
-    "CUDA",
-    "DRIVER",
-    "PYTHON",
-    "REVISION",
-    "STANDARD",
-    "TRIED",
-    "UNLISTED",
-    "abi",
-    "build_backend",
-    "cmake",
-    "cuda_too_old",
-    "cuda_tried",
-    "cxx_standard",
-    "driver_tried",
-    "known_failure",
-    "other_revision",
-    "python",
-    "unfit_pythons",
-    "unlisted",
-]
-
 CUDA = "TE601"
 PYTHON = "TE602"
 CMAKE = "TE603"

@@ -9,8 +9,6 @@ from tenv.checks.rules.interface import Case, Finding, Severity
 from tenv.host.interface import Missing
 from tenv.locks.lock import Lock
 
-__all__ = ["DISK", "MEMORY", "NETWORK", "PTRACE", "UNPACKED", "memory", "network_disk", "ptrace", "small_disk"]
-
 MEMORY = "TE701"
 DISK = "TE702"
 NETWORK = "TE703"

@@ -17,30 +17,10 @@ from tenv.core.untrusted import whole_number
 from tenv.core.versions import Version
 from tenv.host.interface import Missing
 from tenv.locks.lock import CondaPackage, Lock, Wheel
+from tenv.locks.wheel_requirement import requirement_of
 from tenv.targets.manifest import request_for_torch
 from tenv.targets.torch_beside import find_beside
 from tenv.targets.torch_cuda import conda_torch_cuda, torch_cuda
-
-__all__ = [
-    "CPU_TORCH",
-    "MIXED_HALVES",
-    "MIXED_RELEASES",
-    "NVCC",
-    "NVRTC",
-    "PLACEHOLDER",
-    "WAITS",
-    "WRONG_MAJOR",
-    "check_lock",
-    "cpu_torch",
-    "mixed_halves",
-    "mixed_releases",
-    "numbered_with_toolkit",
-    "placeholders",
-    "waits_for_torch",
-    "without_nvcc",
-    "without_nvrtc",
-    "wrong_major",
-]
 
 MIXED_RELEASES = "TE301"
 PLACEHOLDER = "TE302"
@@ -282,6 +262,10 @@ def _wrong_major(platform: str, wheels: tuple[Wheel, ...], cuda: Version) -> Ite
     for wheel in wheels:
         major = whole_number(wheel.name.rpartition("-cu")[2])
         if wheel.name.startswith("nvidia-") and major not in (None, cuda.major):
+            right = f"{wheel.name.rpartition('-cu')[0]}-cu{cuda.major}"
+            both = _brought_with(wheels, wheel.name, right)
+            if both and any(row.name == right for row in wheels):
+                continue
             yield Finding(
                 code=WRONG_MAJOR,
                 severity=Severity.ERROR,
@@ -289,8 +273,25 @@ def _wrong_major(platform: str, wheels: tuple[Wheel, ...], cuda: Version) -> Ite
                 message=f"is built for CUDA {major}, but the target has CUDA {cuda}",
                 evidence=wheel.file,
                 source="the package's name",
-                fix=f"use the package that ends in -cu{cuda.major}",
+                fix=f"request {both}, which brings {right}"
+                if both
+                else f"use the package that ends in -cu{cuda.major}",
             )
+
+
+def _brought_with(wheels: tuple[Wheel, ...], name: str, other: str) -> str:
+    """Return the package that always brings a package, with its extra that brings another one; empty without one.
+
+    Such a package has files of several CUDA majors beside each other: nvidia-cutlass-dsl 4.8.1 requires its libraries
+    for CUDA 12, and its extra cu13 those for CUDA 13.
+    """
+    for wheel in wheels:
+        rows = [row for text in wheel.requires or () if (row := requirement_of(text))]
+        if any(row.name == name and not row.named for row in rows):
+            extras = [extra for row in rows if row.name == other for extra in sorted(row.named)]
+            if extras:
+                return f"{wheel.name}[{extras[0]}]"
+    return ""
 
 
 def _other_torch(platform: str, wheels: tuple[Wheel, ...], cuda: Version, target: str) -> Iterator[Finding]:

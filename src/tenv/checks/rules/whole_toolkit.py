@@ -17,17 +17,6 @@ from tenv.host.interface import Missing
 from tenv.host.report import Lead, Toolkit
 from tenv.targets.manifest import Manifest
 
-__all__ = [
-    "CONTRADICTORY",
-    "PARTS",
-    "TWO_TOOLKITS",
-    "cmake_targets",
-    "contradictory",
-    "exported_switches",
-    "two_toolkits",
-    "without_parts",
-]
-
 PARTS = "TE311"
 TWO_TOOLKITS = "TE304"
 CONTRADICTORY = "TE308"

@@ -8,8 +8,6 @@ from tenv.host.pasted.clean_text import Line
 from tenv.host.pasted.values import Item, PastedEntry, PastedGpu, PasteLayout
 from tenv.host.report import AmdGpu
 
-__all__ = ["AMD_SMI", "COLLECTED_AMD", "ROCMINFO", "ROCM_SMI"]
-
 _LOADED = re.compile(r"ROCk module version (\d+(?:\.\d+)+) is loaded")
 _SMI = re.compile(r"AMDSMI Tool:.*?ROCm version:\s*(?P<rocm>[\d.]+|N/A)(?:\s*\|\s*amdgpu version:\s*(?P<driver>\S+))?")
 _MODEL = re.compile(
@@ -32,6 +30,8 @@ def _rocminfo(lines: Sequence[Line]) -> Iterator[PastedEntry]:
     for line in lines:
         if match := _LOADED.search(line.text):
             yield PastedEntry(Item.AMD_DRIVER, match[1], line.number)
+        if line.text.strip() == "WSL environment detected.":
+            yield PastedEntry(Item.WSL, True, line.number)
     text = "\n".join(line.text for line in lines)
     yield from _gpus(parse_rocminfo(text), _first(lines, r"^\s*Name:\s+gfx"))
 
@@ -50,7 +50,7 @@ def _amd_smi(lines: Sequence[Line]) -> Iterator[PastedEntry]:
 
 def _rocm_smi(lines: Sequence[Line]) -> Iterator[PastedEntry]:
     text = "\n".join(line.text for line in lines)
-    yield from _gpus(parse_rocm_smi(text), _first(lines, r"^GPU\[\d+\]"))
+    yield from _gpus(parse_rocm_smi(text), _first(lines, r"^\s*GPU(\[\d+\]|\s+(NODE\s+)?DID\b)"))
 
 
 def _collected(lines: Sequence[Line]) -> Iterator[PastedEntry]:

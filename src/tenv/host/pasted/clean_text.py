@@ -7,8 +7,6 @@ from itertools import pairwise
 
 from tenv.core.dataclass import dataclass
 
-__all__ = ["MOST", "Line", "decode", "encoding", "lines"]
-
 MOST = 1 << 18
 """How many characters of a text are read. A longer text is a log whose head describes the machine."""
 

@@ -8,21 +8,6 @@ from itertools import pairwise
 from tenv.host.pasted.clean_text import Line
 from tenv.host.pasted.values import Item, PastedEntry, PastedGpu, PasteLayout, gpu_lines, kernel, lacking, platform
 
-__all__ = [
-    "DEVICE_QUERY",
-    "INXI",
-    "LSHW",
-    "LSPCI",
-    "MODINFO",
-    "MODULE_LINE",
-    "PNP_DEVICES",
-    "SMI_LIST",
-    "SMI_QUERY",
-    "SMI_ROWS",
-    "SMI_TABLE",
-    "STARTED",
-]
-
 _MODULE = re.compile(
     r"NVRM(?: version)?:\s*(?:loading )?NVIDIA UNIX (?P<open>Open )?(?P<machine>\S+ )?Kernel Module\s+"
     r"(?:for (?P<of>\S+)\s+)?(?P<version>\d+(?:\.\d+)+)"

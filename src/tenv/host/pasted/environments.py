@@ -25,8 +25,6 @@ from tenv.host.pasted.values import (
     version,
 )
 
-__all__ = ["COLLECT_ENV", "CONDA_INFO", "DEEPSPEED", "DETECTRON2", "JETSON", "LIGHTNING", "MMCV", "PIP_LIST"]
-
 _COLLECTED: Mapping[str, tuple[Item, Callable[[str], Value]]] = {
     "pytorch version": (Item.PYTORCH, pytorch),
     "cuda used to build pytorch": (Item.PYTORCH_CUDA, version),

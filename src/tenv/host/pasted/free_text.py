@@ -23,8 +23,6 @@ from tenv.host.pasted.values import (
     version,
 )
 
-__all__ = ["COMPILER_OUTPUT", "FREE_LIST", "GPU_WARNING", "OLD_DRIVER", "PROMPT", "SENTENCES"]
-
 _NVCC = re.compile(r"^[\s#$]*Cuda compilation tools, release (?P<release>\d+\.\d+)(?:, V(?P<build>\d+(?:\.\d+)+))?")
 _ROWS: tuple[tuple[re.Pattern[str], Item, Callable[[str], str | None]], ...] = (
     (re.compile(r"^\s*(?:\S*-)?(?:gcc|g\+\+|cc|c\+\+)(?:-\d+)?(?:\.exe)? (\(.*\) .*)$"), Item.GCC, compiler),

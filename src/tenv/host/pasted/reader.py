@@ -40,8 +40,6 @@ from tenv.host.pasted.free_text import COMPILER_OUTPUT, FREE_LIST, GPU_WARNING, 
 from tenv.host.pasted.values import Item, PastedEntry, PastedGpu, Value
 from tenv.host.report import AmdGpu, Compiler, FabricState, FoundBy, Gpu, HostReport, Lead, Rocm, Toolkit
 
-__all__ = ["LAYOUTS", "Clash", "Pasted", "read", "to_json", "to_report"]
-
 LAYOUTS = (
     MODULE_LINE,  # the kernel module itself
     MODINFO,

@@ -8,28 +8,6 @@ from tenv.core.dataclass import dataclass
 from tenv.core.worded import Worded
 from tenv.host.pasted.clean_text import Line
 
-__all__ = [
-    "NEVER",
-    "Item",
-    "PasteLayout",
-    "PastedEntry",
-    "PastedGpu",
-    "Value",
-    "answer",
-    "compiler",
-    "from_labels",
-    "gcc",
-    "gpu_lines",
-    "kernel",
-    "labelled",
-    "lacking",
-    "operating_system",
-    "platform",
-    "pytorch",
-    "truth",
-    "version",
-]
-
 
 class Item(Worded):
     """The items that a pasted text can describe."""
@@ -291,7 +269,7 @@ def gpu_lines(lines: Sequence[Line]) -> Iterator[PastedEntry]:
         if match := _GPU.match(line.text):
             own = [int(number) for number in match["numbers"].split(",")]
             if block and (line.number - before > _APART or not set(own).isdisjoint(numbers)):
-                yield PastedEntry(Item.GPUS, tuple(block), first)
+                yield from _of_makers(block, first)
                 block, numbers = [], []
             first, before = first if block else line.number, line.number
             numbers += own
@@ -305,7 +283,25 @@ def gpu_lines(lines: Sequence[Line]) -> Iterator[PastedEntry]:
             block[-1] = PastedGpu(last.name, mig=True, instances=(*last.instances, match["profile"]))
             before = line.number
     if block:
-        yield PastedEntry(Item.GPUS, tuple(block), first)
+        yield from _of_makers(block, first)
+
+
+_OF_AMD = re.compile(r"(?:AMD|Radeon|Advanced Micro Devices)\b", re.IGNORECASE)
+_GFX = re.compile(r"\s*\((gfx[0-9a-f]+)\S*\)")
+
+
+def _of_makers(block: Sequence[PastedGpu], first: int) -> Iterator[PastedEntry]:
+    """Yield the GPUs of each maker: a torch for ROCm lists AMD's where another lists NVIDIA's."""
+    amd = [gpu for gpu in block if _OF_AMD.match(gpu.name)]
+    if others := tuple(gpu for gpu in block if gpu not in amd):
+        yield PastedEntry(Item.GPUS, others, first)
+    if amd:  # the number of `arch=` is HIP's, and no architecture of AMD
+        yield PastedEntry(Item.AMD_GPUS, tuple(_amd(gpu.name) for gpu in amd), first)
+
+
+def _amd(name: str) -> PastedGpu:
+    found = _GFX.search(name)
+    return PastedGpu(re.sub(r"\s*\((?:gfx|arch=)\S*\)", "", name), capability=found[1] if found else "")
 
 
 def _gpu(words: str) -> PastedGpu:

@@ -14,8 +14,6 @@ from tenv.sources.archives.redist import NVIDIA_PLATFORMS, product
 from tenv.sources.archives.version_choice import answers, rows_of
 from tenv.targets.manifest import ArchiveRequest, Manifest
 
-__all__ = ["KINDS", "archive_faults", "kind_of", "left_out", "place_of"]
-
 _SUFFIXES = {
     ".tar.gz": "tar.gz",
     ".tgz": "tar.gz",

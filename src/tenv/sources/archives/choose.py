@@ -38,8 +38,6 @@ from tenv.sources.archives.version_choice import (
 )
 from tenv.targets.manifest import ArchiveRequest, Manifest
 
-__all__ = ["ArchiveChooser", "Held"]
-
 Held = Mapping[str, Mapping[str, tuple[Archive, ...]]]
 """The archives that stay as they are locked, by request and platform."""
 

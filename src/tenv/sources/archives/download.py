@@ -25,8 +25,6 @@ from tenv.targets.config import Settings
 if TYPE_CHECKING:
     from tenv.core.carried_files import CarriedFiles
 
-__all__ = ["Fetched", "Fetcher", "RemoteFile"]
-
 _MAX_FILE = 64 << 30
 """The maximum size of a file in bytes."""
 
@@ -137,6 +135,8 @@ class _PartialFile:
     def accept(self, answer: HttpResponse) -> int | None:
         """Validate a response, and return the size of the whole file; None if the server does not report it."""
         if answer.status == _UNSATISFIABLE:
+            if self.done == _content_range(answer.headers.get("Content-Range", ""))[1]:
+                return self.done  # an earlier command had received the last byte
             self.begin()
             raise Interrupted("the server can't send the rest of the file")
         length = whole_number(answer.headers.get("Content-Length", ""))
@@ -319,7 +319,7 @@ class Fetcher:
             if total is not None and total > _MAX_FILE:
                 raise NetworkError(f"{wanted.name}: {shown(address)} reports a size of {total} bytes")
             drip = _Drip(self.http.settings.patience)
-            for piece in answer.pieces():
+            for piece in answer.pieces() if answer.status != _UNSATISFIABLE else ():
                 part.write(piece, total)
                 drip.count(len(piece))
                 self.on_bytes(wanted.name, part.done, total)

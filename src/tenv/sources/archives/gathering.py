@@ -25,17 +25,6 @@ from tenv.sources.archives.store import Sharing, Store, Tree, default_store
 from tenv.sources.archives.unpack import unpack
 from tenv.sources.interface import Access
 
-__all__ = [
-    "Gathering",
-    "archive_contents",
-    "fetch_files",
-    "fetcher_of",
-    "gather",
-    "lacking",
-    "remove_gone",
-    "settle_archives",
-]
-
 _CONNECTIONS = 5
 _LICENSE = "https://docs.nvidia.com/cuda/eula/"
 

@@ -7,8 +7,6 @@ from typing import Any
 from tenv.core.prefix import ARCHIVES
 from tenv.environment.installed_files import POINTER, Expected, Records, listed, read_note
 
-__all__ = ["InstalledArchives"]
-
 
 class InstalledArchives(Records):
     """The archives of a prefix, by their names in ``[archives]``."""

@@ -20,8 +20,6 @@ from tenv.locks.lock import Archive
 from tenv.sources.archives.member_names import first_clash
 from tenv.sources.archives.store import Sharing, Tree, share
 
-__all__ = ["Placed", "describe", "place", "placed", "record_of", "remove"]
-
 _SCHEMA = 1
 
 

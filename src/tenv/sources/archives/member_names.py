@@ -16,8 +16,6 @@ from pathlib import Path
 
 from tenv.core.unpack_limits import UnpackLimits
 
-__all__ = ["Clashes", "check_target", "check_way", "first_clash", "parts_of"]
-
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _DRIVE = re.compile(r"[A-Za-z]:")
 _WINDOWS = re.compile(r"""[<>:"|?*]|[ .]$|^(con|prn|aux|nul|com\d|lpt\d)(\.|$)""", re.IGNORECASE)

@@ -23,21 +23,6 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import ArchiveRefusedError
 from tenv.core.unpack_limits import UnpackLimits
 
-__all__ = [
-    "DAMAGE",
-    "Entry",
-    "Kind",
-    "Reader",
-    "Sink",
-    "Taker",
-    "damage",
-    "decompressed",
-    "read_conda",
-    "read_tar",
-    "read_zip",
-    "tar_members",
-]
-
 DAMAGE: tuple[type[Exception], ...] = (tarfile.TarError, *DAMAGED_ZIP)
 """The errors of Python's archive modules for a damaged file. `bz2` and `gzip` raise OSError, without an errno."""
 

@@ -15,17 +15,6 @@ from tenv.core.errors import NetworkError
 from tenv.core.names import is_sha256
 from tenv.core.toml_reader import Table
 
-__all__ = [
-    "NVIDIA",
-    "NVIDIA_PLATFORMS",
-    "Product",
-    "RedistFile",
-    "RedistManifest",
-    "labels",
-    "parse_manifest",
-    "product",
-]
-
 NVIDIA_PLATFORMS = {"linux-64": "linux-x86_64", "linux-aarch64": "linux-sbsa", "win-64": "windows-x86_64"}
 """NVIDIA's names of tenv's platforms. NVIDIA's ``linux-aarch64`` means Tegra, for which PyTorch has no builds."""
 

@@ -8,8 +8,6 @@ from typing import Any
 from tenv.core.errors import ArchiveRefusedError, UsageError
 from tenv.sources.archives.readers import Entry, Kind, Sink, Taker, damage
 
-__all__ = ["read_7z"]
-
 _MAX_TARGET = 4096
 
 

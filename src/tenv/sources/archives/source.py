@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from tenv.sources.archives.store import Damage, Store
     from tenv.sources.job import Job
 
-__all__ = ["SOURCE"]
-
 _KEY = "archives"
 
 
@@ -118,7 +116,7 @@ class ArchiveSource(Source):
     def carried(self, lock: Lock, platform: str, minor: str) -> "Iterator[CarriedFile]":  # noqa: ARG002
         """Yield the archives of a platform."""
         for row in lock.archives.get(platform, ()):
-            yield CarriedFile(_KEY, file_at(row.url) or row.name, row.sha256, row.size, (platform,))
+            yield CarriedFile(_KEY, file_at(row.url) or row.name, row.sha256, row.size, (platform,), row.url)
 
     def collect(
         self,

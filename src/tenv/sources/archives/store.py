@@ -39,8 +39,6 @@ from tenv.sources.archives.unpack import Contents, File, unpack
 from tenv.targets.config import safe_folders
 from tenv.targets.search import settings_folder
 
-__all__ = ["Damage", "Store", "Tree", "bundles_folder", "clear_bundles", "default_store", "unpacked_bundle"]
-
 _SCHEMA = 1
 _PARTS = ("files", "parts", "trees")
 _TAG = "CACHEDIR.TAG"

@@ -24,8 +24,6 @@ from tenv.core.unpack_limits import UnpackLimits
 from tenv.sources.archives.member_names import Clashes, check_target, check_way, parts_of
 from tenv.sources.archives.readers import Entry, Kind, Reader, Sink, read_conda, read_tar, read_zip
 
-__all__ = ["Contents", "File", "reader_of", "unpack"]
-
 _LICENCE = re.compile(r"(licen[cs]e|copying|eula)([._-].*)?", re.IGNORECASE)
 _SPECIAL_BITS = stat.S_ISUID | stat.S_ISGID | stat.S_ISVTX
 _TARS = ("tar.gz", "tar.xz", "tar.bz2")

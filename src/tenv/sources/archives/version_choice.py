@@ -17,24 +17,6 @@ from tenv.locks.lock import Archive
 from tenv.sources.archives.redist import NVIDIA_PLATFORMS, Product, RedistFile, RedistManifest
 from tenv.targets.manifest import Manifest
 
-__all__ = [
-    "CUDA",
-    "Offer",
-    "VersionChoice",
-    "VersionQuery",
-    "answers",
-    "check_components",
-    "check_one_release",
-    "choose",
-    "compare",
-    "from_file",
-    "from_row",
-    "none_fits",
-    "pick",
-    "rows_of",
-    "toolkit",
-]
-
 _AUTO = "auto"
 CUDA = "cuda"
 """The CUDA toolkit: the product whose components form one release."""

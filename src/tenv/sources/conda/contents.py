@@ -17,8 +17,6 @@ from tenv.rattler_api.records import Record
 from tenv.sources.conda.staging import fetch_packages, places
 from tenv.sources.interface import Access
 
-__all__ = ["conda_contents", "unprefixed"]
-
 _DIFFERS = "sha256:differs"
 
 

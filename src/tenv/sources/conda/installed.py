@@ -11,8 +11,6 @@ from tenv.core.names import CondaFile
 from tenv.core.prefix import require_inside
 from tenv.environment.installed_files import BYTECODE, FOLDER, TEXT, Expected, Records, listed, read_note
 
-__all__ = ["CondaPackages", "unlink"]
-
 
 class CondaPackages(Records):
     """The conda packages of a prefix."""

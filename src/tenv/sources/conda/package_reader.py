@@ -17,8 +17,6 @@ from tenv.core.unpack_limits import UnpackLimits
 from tenv.rattler_api.cache import PackageMembers
 from tenv.sources.archives.readers import DAMAGE, decompressed, tar_members
 
-__all__ = ["ABOUT", "read_package"]
-
 ABOUT = ("info/paths.json", "info/link.json", "info/files", "info/has_prefix")
 """The lists of a package about its files."""
 

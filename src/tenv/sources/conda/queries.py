@@ -11,8 +11,6 @@ from tenv.rattler_api.records import Record, fits, spec_fault
 from tenv.rattler_api.solver import Solver, SolveRequest
 from tenv.targets.manifest import CondaRequest
 
-__all__ = ["Exclusion", "Inquiry", "OutOfTimeError", "nearest_first", "newest_first"]
-
 _CHECKED = 8
 """How many differences are solved for, the likeliest first: each takes two solves."""
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from tenv.sources.conda.staging import Staged
     from tenv.sources.job import Job
 
-__all__ = ["SOURCE"]
-
 _KEY = "conda"
 
 
@@ -85,8 +83,8 @@ class CondaSource(Source):
         """
         for row in lock.conda.get(platform, ()):
             if not row.sha256:
-                raise UsageError(f"{row.url} has no sha256 in the lock, only an MD5, so no bundle can carry it")
-            yield CarriedFile(_KEY, row.file, row.sha256, row.size, (platform,))
+                raise UsageError(f"{row.url} has no sha256 in the lock, only an MD5: no bundle and no mirror has it")
+            yield CarriedFile(_KEY, row.file, row.sha256, row.size, (platform,), row.url)
 
     def collect(
         self,

@@ -13,6 +13,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import LockCorruptError, UnsafePackageError
 from tenv.core.prefix import META
 from tenv.core.progress import Bytes, Progress, Transfer
+from tenv.core.size_text import some_of
 from tenv.core.unpack_limits import UnpackLimits
 from tenv.core.untrusted import without_login
 from tenv.locks.lock import CondaPackage, Lock
@@ -23,18 +24,6 @@ from tenv.rattler_api.records import Record
 
 if TYPE_CHECKING:
     from tenv.sources.archives.store import Store
-
-__all__ = [
-    "Staged",
-    "cached_urls",
-    "collect_packages",
-    "fetch_packages",
-    "leaving_links",
-    "places",
-    "sharing",
-    "stage",
-    "stage_contents",
-]
 
 _LINK_SCRIPT = re.compile(r"(?:bin/\.|Scripts/\.)[^/]+-(?:pre-link|post-link|pre-unlink)\.(?:sh|bat)")
 _RESERVED = re.compile(rf"{META}(/|$)|conda-meta/[^/]*\.json$|conda-meta/history$|\.tenv\.")
@@ -332,9 +321,8 @@ def _twice_notes(twice: Mapping[str, set[str]]) -> Iterator[str]:
     for name, packages in sorted(twice.items()):
         sets[tuple(sorted(packages))].append(name)
     for together, names in sets.items():
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        shown = ", ".join(f"`{name}`" for name in names[:_NAMED])
-        yield f"{' and '.join(together)} have the same files ({shown}{more}); the environment gets one of each"
+        shown = some_of([f"`{name}`" for name in names], _NAMED)
+        yield f"{' and '.join(together)} have the same files ({shown}); the environment gets one of each"
 
 
 def leaving_links(prefix: Path, staged: Staged) -> list[str]:
@@ -348,8 +336,7 @@ def leaving_links(prefix: Path, staged: Staged) -> list[str]:
             if target.is_absolute() or inside.startswith(".."):
                 found[staged.files[name]].append(f"`{name}` to `{target}`")
     return [
-        f"{package} has symbolic links to paths outside the environment: {', '.join(links[:_NAMED])}"
-        + (f" and {len(links) - _NAMED} more" if len(links) > _NAMED else "")
+        f"{package} has symbolic links to paths outside the environment: {some_of(links, _NAMED)}"
         for package, links in found.items()
     ]
 

@@ -10,8 +10,6 @@ from tenv.host.report import Toolkit
 from tenv.host.toolkit_ways import LOOKED_AT
 from tenv.sources.system.interface import Lack, Tool, ToolRequest, first_that_is, patterns
 
-__all__ = ["find_toolkit"]
-
 _PROGRAMS = ("bin/nvcc*", "bin/cicc", "bin/ptxas", "bin/fatbinary", "bin/cudafe++", "bin/nvlink", "nvvm/bin/cicc")
 _APART = ("bin/ptxas", "bin/fatbinary", "bin/cudafe++", "bin/nvlink")
 _HEADERS = ("include/cuda.h", "include/cuda_runtime_api.h", "include/crt/*.h", "include/crt/*.hpp")

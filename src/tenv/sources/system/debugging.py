@@ -13,8 +13,6 @@ from tenv.host.interface import Missing
 from tenv.host.places import Places, environment_of
 from tenv.sources.system.interface import Lack, Tool, ToolRequest, patterns
 
-__all__ = ["find_debug_python", "find_gdb"]
-
 _PYTHONS = re.compile(r"python3(\.\d+)?(d|-dbg|-debug|)")
 _ASK = """\
 import sys, sysconfig

@@ -15,22 +15,9 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.core.file_content import read_text
 from tenv.core.files import digest, write_atomic
+from tenv.core.size_text import some_of
 from tenv.core.threads import each
 from tenv.sources.system.interface import Tool
-
-__all__ = [
-    "FILE",
-    "Drift",
-    "FileFingerprint",
-    "Fingerprint",
-    "describe",
-    "differences",
-    "read_fingerprints",
-    "retimed",
-    "take_fingerprint",
-    "whose",
-    "write_fingerprints",
-]
 
 FILE = "system.json"
 """The file in ``tenv-meta``."""
@@ -184,8 +171,7 @@ def _describe(drifts: Sequence[Drift]) -> str:
     if not Path(drifts[0].tool).exists():
         return f"{what} is missing"
     files = [f"{_relative(drift)} {'is missing' if drift.gone else 'has changed'}" for drift in drifts]
-    more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
-    return f"{what}: {', '.join(files[:_SHOWN])}{more}"
+    return f"{what}: {some_of(files, _SHOWN)}"
 
 
 def whose(name: str) -> str:

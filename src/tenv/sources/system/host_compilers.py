@@ -18,8 +18,6 @@ from tenv.host.places import Places, environment_of
 from tenv.host.report import Lead
 from tenv.sources.system.interface import Lack, Tool, ToolRequest, patterns
 
-__all__ = ["find_gcc", "find_msvc"]
-
 _VARIABLES = ("EBROOTGCC", "EBROOTGCCCORE", "GCC_ROOT", "GCC_HOME", "GCC_DIR")
 _USUAL = ("usr/bin", "usr/local/bin", "opt/rh/gcc-toolset-*/root/usr/bin", "opt/rh/devtoolset-*/root/usr/bin")
 _MORE = ("opt/gcc*/bin", "usr/local/gcc*/bin")

@@ -9,8 +9,6 @@ from tenv.host.choice import choose_rocm
 from tenv.host.report import Rocm
 from tenv.sources.system.interface import Lack, Tool, ToolRequest, patterns
 
-__all__ = ["find_rocm"]
-
 _INSTALL = "apt install rocm-dev rocm-libs (AMD's repository), or hipcc (Debian, Ubuntu), or name it in ROCM_PATH"
 _FILES = (
     *(".info/version*", "include/rocm-core/rocm_version.h", "include/rocm_version.h", "include/hip/*.h"),

@@ -11,8 +11,6 @@ from tenv.core.versions import Range
 from tenv.host.interface import Missing
 from tenv.host.places import Places, read
 
-__all__ = ["Kind", "Lack", "Tool", "ToolRequest", "first_that_is", "macros", "named_folders", "patterns"]
-
 
 @dataclass(frozen=True, slots=True)
 class Tool:

@@ -9,8 +9,6 @@ from tenv.host.interface import Missing
 from tenv.host.places import environment_of
 from tenv.sources.system.interface import Lack, Tool, ToolRequest, patterns
 
-__all__ = ["find_mpi", "parse_version"]
-
 _VARIABLES = ("MPI_HOME", "MPI_ROOT", "OPENMPI_ROOT", "MPICH_ROOT", "EBROOTOPENMPI", "EBROOTMPICH", "I_MPI_ROOT")
 _USUAL = ("opt/openmpi*", "opt/mpich*", "usr/lib64/openmpi", "usr/lib64/mpich", "opt/intel/oneapi/mpi/*", "usr/local")
 _PROGRAMS = ("bin/mpicc*", "bin/mpicxx*", "bin/mpirun*", "bin/mpiexec*", "bin/opal_wrapper", "bin/orterun")

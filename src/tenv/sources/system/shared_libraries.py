@@ -8,8 +8,6 @@ from tenv.core.versions import Version
 from tenv.host.places import Places, environment_of
 from tenv.sources.system.interface import Lack, Tool, ToolRequest, macros, named_folders, patterns
 
-__all__ = ["LIBRARIES", "find_library"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Library:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from tenv.sources.job import Job
     from tenv.sources.system.fingerprint import Drift, Fingerprint
 
-__all__ = ["SOURCE"]
-
 _TOOLKIT = "cuda-toolkit"
 
 

@@ -13,8 +13,6 @@ from tenv.sources.system.mpi import find_mpi
 from tenv.sources.system.shared_libraries import LIBRARIES, find_library
 from tenv.targets.manifest import DEBUG_PYTHON, Manifest
 
-__all__ = ["KINDS", "take"]
-
 KINDS: Mapping[str, Kind] = {
     "cuda-toolkit": find_toolkit,  # first: the others search beside it, and must fit it
     "rocm": find_rocm,

@@ -30,8 +30,6 @@ from tenv.sources.system.interface import Tool
 from tenv.targets.manifest import Manifest
 from tenv.toolchain.discover import Toolchain
 
-__all__ = ["BESIDE", "Taken", "alarm", "changes", "fit", "replaced_torch", "retime", "store", "take_from_machine"]
-
 BESIDE = "torch"
 """The name of the tool that is the torch of another environment."""
 

@@ -23,8 +23,6 @@ from tenv.sources.system.taken import BESIDE
 from tenv.targets.manifest import Manifest
 from tenv.targets.torch_beside import BesideTorch, require_beside
 
-__all__ = ["tools_beside"]
-
 _MOST = 1 << 30
 """The most bytes of headers and records that are hashed; torch 2.15 and its wheels have 60 MB."""
 

@@ -28,8 +28,6 @@ from tenv.environment.integrity import check
 from tenv.locks.lock import Wheel
 from tenv.sources.wheels.installed import Wheels
 
-__all__ = ["changed_wheels", "drop_cache_notes", "own_files_guarded", "record_stamps", "remove_old_bytecode"]
-
 _PLACES = (*OWN, "conda-meta", "pyvenv.cfg")
 _Seen = dict[str, tuple[int, int, int]]
 

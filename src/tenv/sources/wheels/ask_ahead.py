@@ -6,7 +6,7 @@ file; it brings the pages into the cache. A case that needs another page, or met
 again: a poor guess costs time alone.
 
 Headers about caching in uv's settings are no way to share the pages: uv 0.13 ignores ``--refresh`` where an index has
-some, so that a release of this minute could not be seen.
+some, and keeps a page of a server that refuses caching, so that a release of this minute could not be seen.
 """
 
 import re
@@ -29,8 +29,6 @@ from tenv.targets.manifest import Manifest
 
 if TYPE_CHECKING:
     from tenv.targets.wheel_origin import Index
-
-__all__ = ["CachedUv", "NotCachedError", "ask_all", "ask_names", "ask_new", "unasked"]
 
 _LOG = "uv_client=debug,uv_client::registry_client=trace"
 _PAGE = re.compile(r"Fetching metadata for `?([\w.-]+)`? from")
@@ -109,7 +107,7 @@ def ask_all(uv: Uv, manifest: Manifest, python: str, *, refresh: bool) -> set[st
         uv: uv with the user's settings.
         manifest: The manifest.
         python: The oldest Python minor.
-        refresh: Ask again for pages that are fresh by the headers of their index.
+        refresh: Ask for pages in the cache, too, even if they are fresh by the headers of their index.
 
     Returns:
         The packages whose pages were asked for; none if there is no solution.
@@ -118,6 +116,23 @@ def ask_all(uv: Uv, manifest: Manifest, python: str, *, refresh: bool) -> set[st
         NetworkError: An index does not respond.
     """
     return _ask(uv, manifest, python, _lines(manifest), ["--refresh"] if refresh else []) or set()
+
+
+def new_names(manifest: Manifest, old: Lock) -> tuple[set[str], set[str]]:
+    """Return the requests that a lock has no package for, and those of them whose version must differ from its own."""
+    new, moved = set(), set()
+    for platform in manifest.platforms:
+        locked = {wheel.name: wheel for wheel in old.wheels.get(platform, ())}
+        for name, request in manifest.on(platform).wheels.items():
+            there = locked.get(normalize(name))
+            if request.tree or (there and there.origin):
+                continue
+            if there is None or request.file or not fits(request.version.specifiers, there.version):
+                moved.add(normalize(name))
+                new.add(name)
+            elif request.extras:
+                new.add(name)
+    return new, moved
 
 
 def ask_new(uv: Uv, manifest: Manifest, python: str, old: Lock) -> set[str] | None:
@@ -132,18 +147,7 @@ def ask_new(uv: Uv, manifest: Manifest, python: str, old: Lock) -> set[str] | No
     held: dict[str, set[str]] = {}
     for wheel in (wheel for wheels in old.wheels.values() for wheel in wheels):
         held.setdefault(wheel.name, set()).add(wheel.version)
-    new, moved = set(), set()
-    for platform in manifest.platforms:
-        locked = {wheel.name: wheel for wheel in old.wheels.get(platform, ())}
-        for name, request in manifest.on(platform).wheels.items():
-            there = locked.get(normalize(name))
-            if request.tree or (there and there.origin):
-                continue
-            if there is None or request.file or not fits(request.version.specifiers, there.version):
-                moved.add(normalize(name))
-                new.add(name)
-            elif request.extras:
-                new.add(name)
+    new, moved = new_names(manifest, old)
     if not new:
         return set()
     limits = [f"{name}=={min(one)}" for name, one in held.items() if len(one) == 1 and name not in moved]

@@ -22,20 +22,16 @@ from tenv.sources.wheels.project_metadata import (
     parse_core_metadata,
     requirement_lines,
 )
-from tenv.sources.wheels.sdist_builds import hint_of_failure
+from tenv.sources.wheels.sdist_builds import hint_of_failure, last_lines
 from tenv.sources.wheels.uv import Uv
 from tenv.toolchain.discover import python_program
 
 if TYPE_CHECKING:
     from pyproject_hooks import BuildBackendHookCaller
 
-__all__ = ["backend_metadata", "backend_wheel"]
-
 _SECONDS = 1800.0
 """A backend without the hook for metadata builds the whole wheel."""
 
-_LINES = 12
-"""How many of its last lines a failure quotes."""
 
 _HINT = "write `version` and `dependencies` in the [project] of its pyproject.toml, without `dynamic`"
 
@@ -187,12 +183,7 @@ class _Hooks:
         if isinstance(done, process.Missing):
             raise NoSolutionError(f"{self._where}: its build backend does not run: {done.reason}")
         if done.status:
-            lines = [
-                line
-                for line in (done.stderr or done.stdout).splitlines()
-                if line.strip() and not line.startswith("tenv-sandbox")
-            ]
-            shown = "".join(f"\n  {line}" for line in lines[-_LINES:])
+            shown = last_lines(done.stderr or done.stdout)
             does = "" if self.builds else "can't say what it requires, and "
             what = f"{self._where}: its build backend {does}ends with {done.status}"
             hint = _HINT if not self.builds else "" if self._network else hint_of_failure(done.stderr)

@@ -7,16 +7,12 @@ from typing import Any
 
 from tenv.core.errors import NoSolutionError
 from tenv.core.names import WheelFile, file_at, normalize
-from tenv.core.versions import Version
+from tenv.core.versions import Version, is_newer
 from tenv.core.wheel_platforms import MACHINES
 from tenv.locks.lock import LockedTree, Wheel
 from tenv.locks.wheel_requirement import requirement_of
 from tenv.sources.wheels.uv_output import without_wheels
 from tenv.targets.manifest import WheelRequest
-
-__all__ = ["build_words", "choose_wheel", "cpu_torch", "first_that_fits", "hashed", "install_words", "join"]
-__all__ += ["known_metadata", "need_builds"]
-__all__ += ["package_files", "preferences", "requirement", "too_new", "uv_platforms", "ways_to_keep"]
 
 Rows = list[dict[str, Any]]
 
@@ -174,38 +170,66 @@ def preferences(wheels: Iterable[Wheel]) -> str:
     return f'lock-version = "1.0"\ncreated-by = "tenv"\n{rows}'
 
 
-def ways_to_keep(pins: Sequence[Wheel], *, together: bool) -> list[tuple[list[str], Sequence[Wheel]]]:
-    """Return how versions may be kept, in the order in which the ways are to be tried.
+def keep_versions(
+    pins: Sequence[Wheel], upgrade: Sequence[str], ask: Callable[[list[str], Sequence[Wheel]], Rows]
+) -> Rows:
+    """Return a solution in which as many versions stay as can.
 
-    With uv 0.13, a version that is given as a preference can hide the wheels of that very version (pyyaml 6.0.3, ninja
-    1.13.2), so that all are held first where nothing is to move, and no preference is the last way.
+    A preference of uv's is no means to keep a version: uv 0.13 looks for a preferred version on the first index that
+    has it, and takes another version where that index has no wheel for the platform, even if a later index has one. So
+    a solution with preferences alone decides the versions of the packages to upgrade, and which others may have to
+    move.
 
     Args:
         pins: The wheels whose versions stay where they still fit.
-        together: Whether all may be held, none of them being about to move.
-
-    Returns:
-        For each way the constraints, and the wheels whose versions are preferred.
-    """
-    held = [f"{wheel.name}=={wheel.version}" for wheel in pins]
-    first: list[tuple[list[str], Sequence[Wheel]]] = [(held, ())] if together and pins else []
-    return [*first, ([], pins), *([([], ())] if pins else [])]
-
-
-def first_that_fits(
-    ways: Sequence[tuple[list[str], Sequence[Wheel]]], ask: Callable[[list[str], Sequence[Wheel]], Rows]
-) -> Rows:
-    """Return the first solution, with the packages held and preferred as each way says.
+        upgrade: The packages that are selected anew.
+        ask: Returns a solution with constraints, and with the wheels whose versions are preferred.
 
     Raises:
-        NoSolutionError: No way has a solution; the error is that of the last.
+        NoSolutionError: The requests have no solution, whatever moves.
     """
-    for held, kept in ways[:-1]:
-        try:
-            return ask(held, kept)
-        except NoSolutionError:
-            continue
-    return ask(*ways[-1])
+    if not pins:
+        return ask([], ())
+    held, cause = _tried(ask, _equal(pins))
+    if held is not None and not upgrade:
+        return held
+    free, _ = _tried(ask, [], pins)
+    found = ask([], ()) if free is None else free
+    chosen, before = _versions(found), _versions(held or ())
+    named = [name for name in upgrade if chosen.get(name)]
+    if held is not None and not any(is_newer(chosen[name], before.get(name, "")) for name in named):
+        return held
+    fixed = [f"{name}=={chosen[name]}" for name in named]
+    moved = [pin for pin in pins if chosen.get(pin.name, pin.version) != pin.version]
+    stay = [pin for pin in pins if pin not in moved]
+    # The message of uv names what conflicts: all others are tried first, and at once.
+    left = [[pin for pin in moved if pin.name in cause], [pin for pin in moved if pin.name not in cause]]
+    while left:
+        part = left.pop()
+        rows = _tried(ask, [*fixed, *_equal([*stay, *part])])[0] if part else None
+        if rows is not None:
+            found, stay = rows, [*stay, *part]
+        elif len(part) > 1:
+            left += [part[len(part) // 2 :], part[: len(part) // 2]]
+    return found
+
+
+def _equal(wheels: Iterable[Wheel]) -> list[str]:
+    return [f"{wheel.name}=={wheel.version}" for wheel in wheels]
+
+
+def _versions(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    return {normalize(row["name"]): str(row.get("version", "")) for row in rows}
+
+
+def _tried(
+    ask: Callable[[list[str], Sequence[Wheel]], Rows], held: list[str], kept: Sequence[Wheel] = ()
+) -> tuple[Rows | None, str]:
+    """Return a solution, or None and the message of the error."""
+    try:
+        return ask(held, kept), ""
+    except NoSolutionError as error:
+        return None, error.message
 
 
 def hashed(wheels: Iterable[Wheel], *, alone: bool = False) -> str:

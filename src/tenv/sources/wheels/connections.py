@@ -15,8 +15,6 @@ from tenv.core.dataclass import dataclass
 from tenv.core.http_settings import HttpSettings, Login, Patience, origin_of
 from tenv.core.truth_words import is_true
 
-__all__ = ["Keyring", "bare_url", "connections", "index_urls"]
-
 _SECONDS = 30.0
 _ONE_URL = ("UV_DEFAULT_INDEX", "UV_INDEX_URL")
 _URLS = ("UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS")

@@ -11,11 +11,11 @@ from tenv.core.errors import CertificateError, HostError, LockStaleError, Networ
 from tenv.sources.interface import Access
 from tenv.targets.tree_request import TreeRequest
 
-__all__ = ["GitTree", "clone", "git_environment"]
-
 _SECONDS = 600.0
 _CERTIFICATE = re.compile(r"certificate (verification failed|verify failed|problem)", re.IGNORECASE)
 """GnuTLS's words and OpenSSL's, by the library that git's curl has."""
+_UNREAD = "fatal: Could not read from remote repository"
+"""The line after the reason: of ssh, or of git for a folder."""
 _OF_ONE_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR")
 
 
@@ -46,7 +46,7 @@ class GitTree:
         what = wanted.branch or wanted.tag or wanted.rev or "HEAD"
         raise NoSolutionError(f"{git} has no branch, tag or commit `{what}`", hint=f"`git ls-remote {git}` lists them")
 
-    def require_part(self, name: str, commit: str) -> None:
+    def require_part(self, name: str, commit: str, target: str) -> None:
         """Refuse a commit outside the history of the branch or tag of the manifest: a host may have it from anyone.
 
         Raises:
@@ -58,7 +58,7 @@ class GitTree:
             what = self._request.branch or self._request.tag or self._request.rev or "the default branch"
             raise LockStaleError(
                 f"{name}: the locked commit {commit} is not in the history of {what} of {self._request.git}",
-                hint=f"`tenv update TARGET {name}` locks the newest one",
+                hint=f"`tenv update {target} {name}` locks the newest one",
             )
 
     def has(self, commit: str) -> bool:
@@ -165,7 +165,8 @@ def clone(request: TreeRequest, access: Access) -> Iterator[GitTree]:
 def _reason(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
     fatal = [line for line in lines if line.startswith(("fatal:", "error:"))]  # the following lines are advice
-    return (fatal or lines or ["it says nothing"])[-1]
+    unread = next((number for number, line in enumerate(lines) if line.startswith(_UNREAD)), 0)
+    return lines[unread - 1] if unread else (fatal or lines or ["it says nothing"])[-1]
 
 
 def _git(folder: Path, environ: Mapping[str, str], *words: str) -> process.Completed:

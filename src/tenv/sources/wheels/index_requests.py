@@ -11,17 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from tenv.core.dataclass import dataclass
-from tenv.core.errors import NetworkError
+from tenv.core.errors import NetworkError, NoSolutionError
 from tenv.core.http import Http, Unanswered
 from tenv.locks.lock import LockedTree, Wheel
 from tenv.sources.wheels.choose import hashed, requirement
 from tenv.sources.wheels.connections import index_urls
 from tenv.targets.manifest import Manifest
 from tenv.targets.wheel_origin import FLAT, Index
-
-__all__ = ["IndexedRequests", "UserIndexes", "as_asked", "indexes_in_use", "located", "located_sdist", "read_origins"]
 
 _REFUSED = (401, 403)
 _FROM = re.compile(r"# from (\S+)")
@@ -147,6 +146,26 @@ class IndexedRequests:
         file = folder / "pyproject.toml"
         file.write_text(tomlkit.dumps({"project": project, "tool": {"uv": {"index": rows, "sources": sources}}}))
         return (str(file),)
+
+
+def require_index_folders(manifest: Manifest, users: UserIndexes) -> None:
+    """Refuse an index in a folder that is not there: uv takes it for one without packages, and asks the next index.
+
+    Raises:
+        NoSolutionError: A folder is not there.
+    """
+    indexes = dict.fromkeys(index for on in manifest.platforms for index in manifest.on(on).indexes)
+    for index in indexes:
+        folder = folder_of(users.address(index))
+        if folder is not None and not folder.exists():
+            raise NoSolutionError(
+                f"the index {index}: {folder} does not exist", hint="`url` is relative to the folder of the manifest"
+            )
+
+
+def folder_of(address: str) -> Path | None:
+    """Return the path that a ``file://`` address of this machine means; None for any other address."""
+    return Path(unquote(urlsplit(address).path)) if address.startswith("file:///") else None
 
 
 def indexes_in_use(manifest: Manifest, environment: Mapping[str, str], users: UserIndexes) -> dict[str, str]:

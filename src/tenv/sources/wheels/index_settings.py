@@ -20,8 +20,6 @@ from tenv.core.toml_reader import read_toml
 from tenv.core.truth_words import is_true
 from tenv.sources.wheels.connections import connections
 
-__all__ = ["UvSettings", "index_rows", "pip_settings", "uv_settings"]
-
 _UV_KEPT = (
     "UV_CACHE_DIR",
     "UV_CONCURRENT_",

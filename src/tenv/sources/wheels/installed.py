@@ -17,8 +17,6 @@ from tenv.core.versions import same_release
 from tenv.environment.installed_files import BYTECODE, Expected, Records
 from tenv.locks.lock import ANY_VERSION
 
-__all__ = ["Wheels"]
-
 
 class Wheels(Records):
     """The wheels of a prefix, by their normalized names."""

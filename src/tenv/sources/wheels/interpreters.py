@@ -10,10 +10,9 @@ from pathlib import Path
 
 from tenv.core import process
 from tenv.core.dataclass import dataclass
+from tenv.core.other_users import closed_part
 from tenv.core.user_folders import user_home
 from tenv.core.versions import Version
-
-__all__ = ["Interpreter", "inspect", "search", "search_unselected"]
 
 _SECONDS = 20.0
 _NAME = re.compile(r"\w[\w.+-]*(/envs/\w[\w.+-]*)?")
@@ -42,16 +41,17 @@ class Interpreter:
     headers: bool
 
 
-def search(minors: Sequence[str], environment: Mapping[str, str]) -> list[Interpreter]:
+def search(minors: Sequence[str], environment: Mapping[str, str], *, for_others: bool = False) -> list[Interpreter]:
     """Return Pythons of this machine with one of some minors, best first.
 
     Pythons with ``Python.h`` come first, since building PyTorch requires it; then higher minors. The search ends at the
-    first that has both, so it starts few programs.
+    first that has both, so it starts few programs. With `for_others`, a Python in a closed folder does not count.
     """
     others: list[Interpreter] = []
     for programs in _programs(minors, environment):
-        for python in filter(None, (inspect(program, environment) for program in programs)):
-            if python.version.major_minor not in minors:
+        there = [program for program in programs if not (for_others and closed_part(program))]
+        for python in filter(None, (inspect(program, environment) for program in there)):
+            if python.version.major_minor not in minors or (for_others and closed_part(python.path)):
                 continue
             if python.headers:
                 return [python, *others]

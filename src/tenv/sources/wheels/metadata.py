@@ -4,7 +4,9 @@ import contextlib
 import hashlib
 import io
 import json
+import sys
 import zipfile
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -18,10 +20,12 @@ from tenv.core.http import Http, Interrupted, Unanswered
 from tenv.core.names import METADATA
 from tenv.core.untrusted import whole_number
 
-__all__ = ["from_file", "from_index", "note_requirements", "noted_requirements", "open_wheel"]
-
 _BLOCK = 1 << 16
 _UNREAD: tuple[type[Exception], ...] = (NetworkError, Unanswered, Interrupted, StopIteration, *DAMAGED_ZIP)
+_MOST = 1 << 24
+"""The maximum size in bytes of the metadata of a wheel."""
+_MISSES = 3
+"""After how many wheels without a file beside them a server is not asked for another."""
 _WHOLE = 1 << 24
 """The maximum size in bytes of a wheel that is fetched whole from a server without range requests."""
 
@@ -33,19 +37,32 @@ def from_file(url: str) -> bytes | None:
     return None
 
 
-def from_index(http: Http, url: str) -> bytes | None:
+def from_index(http: Http, url: str, bare: Counter[str] | None = None) -> bytes | None:
     """Return the metadata of a wheel of an index; None if neither the file beside it nor the wheel can be read.
+
+    Args:
+        http: The client.
+        url: The address of the wheel.
+        bare: The servers without such files, which are not asked for more: how many each did not have. It is updated.
 
     Raises:
         CertificateError: The server's certificate is not trusted.
     """
+    server = urlsplit(url).netloc
     for read in (_beside, _within):
+        if read is _beside and bare is not None and bare[server] >= _MISSES:
+            continue
         try:
-            return read(http, url)
+            found = read(http, url)
         except CertificateError:
             raise
         except _UNREAD:
+            if read is _beside and bare is not None:
+                bare[server] += 1
             continue
+        if read is _beside and bare is not None:
+            bare[server] = -sys.maxsize  # it has some
+        return found
     return None
 
 
@@ -63,7 +80,10 @@ def _within(http: Http, url: str) -> bytes:
 
 def _metadata(file: str | IO[bytes]) -> bytes:
     with zipfile.ZipFile(file) as wheel:
-        return wheel.read(next(name for name in wheel.namelist() if name.endswith(METADATA)))
+        found = next(info for info in wheel.infolist() if info.filename.endswith(METADATA))
+        if found.file_size > _MOST:
+            raise zipfile.BadZipFile(f"{found.filename} has {found.file_size} bytes")
+        return wheel.read(found)
 
 
 def _note(url: str, sha256: str) -> Path:

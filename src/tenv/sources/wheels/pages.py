@@ -17,8 +17,6 @@ from tenv.sources.wheels.uv import Uv
 from tenv.targets.manifest import Manifest
 from tenv.targets.wheel_origin import FLAT
 
-__all__ = ["PublishedWheel", "published_wheels", "wheels_by_name"]
-
 _JSON = "application/vnd.pypi.simple.v1+json"
 _NO_PAGE = (401, 403, 404)
 

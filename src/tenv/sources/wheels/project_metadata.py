@@ -15,16 +15,6 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import NoSolutionError
 from tenv.core.names import normalize
 
-__all__ = [
-    "ProjectMetadata",
-    "build_system",
-    "name_of_project",
-    "noted_requirements",
-    "parse_core_metadata",
-    "read_project",
-    "requirement_lines",
-]
-
 _NEEDED = ("name", "version", "dependencies", "optional-dependencies", "requires-python")
 _OLD_BACKEND = (("setuptools>=40.8.0",), "setuptools.build_meta:__legacy__", ())
 """The build system of PEP 517 and PEP 518 for a tree without a build backend of its own."""

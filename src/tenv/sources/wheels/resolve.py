@@ -2,30 +2,38 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from tenv.core import process
 from tenv.core.errors import NetworkError, NoSolutionError
 from tenv.core.http import Http, Unanswered
-from tenv.core.names import file_at, is_wheel
-from tenv.core.progress import Progress
+from tenv.core.names import file_at, is_wheel, normalize
+from tenv.core.progress import Progress, Silent
 from tenv.core.untrusted import whole_number
 from tenv.core.versions import Version
 from tenv.locks.lock import CondaPackage, Lock, LockedTree, Wheel
 from tenv.locks.wheel_answers import python_packages
 from tenv.sources.interface import Problem
-from tenv.sources.wheels.ask_ahead import CachedUv, NotCachedError, ask_all, ask_names, ask_new, unasked
+from tenv.sources.wheels.ask_ahead import (
+    CachedUv,
+    NotCachedError,
+    ask_all,
+    ask_names,
+    ask_new,
+    new_names,
+    unasked,
+)
 from tenv.sources.wheels.choose import join
 from tenv.sources.wheels.compiled import CompiledSdists
+from tenv.sources.wheels.index_requests import require_index_folders
 from tenv.sources.wheels.trees import Trees, stand_ins
 from tenv.sources.wheels.uv import Uv
 from tenv.targets.manifest import Manifest
-
-__all__ = ["resolve_wheels"]
 
 _WORKERS = 4
 """uv mostly waits for the index; more processes than this gained nothing on two cores."""
@@ -52,9 +60,12 @@ def resolve_wheels(
         NoSolutionError: No set of wheels satisfies the manifest.
         NetworkError: An index does not respond.
     """
+    uv = problem.access.uv()
+    if not uv.environment.get("UV_NO_INDEX"):
+        require_index_folders(problem.manifest, uv.users)
     trees, compiled, cases = Trees(problem), CompiledSdists(problem), _wheel_cases(problem.manifest, conda)
     with stand_ins(problem, trees, compiled, cases) as whole:
-        resolved = _resolve(whole, conda)
+        resolved = _with_compiled(problem, compiled, cases, _resolve(whole, conda))
         wheels = _join(whole, _without_sdists(resolved))
     built = trees.locked(cases)
     for platform in problem.manifest.platforms:
@@ -74,6 +85,26 @@ def resolve_wheels(
     return wheels, built
 
 
+def _with_compiled(
+    problem: Problem, compiled: CompiledSdists, cases: Sequence["Case"], resolved: "Resolved"
+) -> "Resolved":
+    """Return the selected wheels, with those that an index has compiled against the selected torch, and print these."""
+    found: dict[str, list[Answer]] = {}
+    for platform, choices in resolved.items():
+        minors = [minor for where, minor in cases if where == platform]
+        taken: dict[str, list[str]] = {}
+        for minor, choice in zip(minors, choices, strict=True):
+            more = dict(compiled.wheels(platform, minor, choice))
+            found.setdefault(platform, []).append({**choice, **more})
+            for name in more:
+                taken.setdefault(name, []).append(minor)
+        for name, served in taken.items():
+            some = "" if served == minors else f" for Python {', '.join(served)}"
+            where = f" on {platform}" if len(problem.manifest.platforms) > 1 else ""
+            problem.access.progress.say(f"{name}: the index has a wheel that fits{some}{where}, nothing is compiled")
+    return {**resolved, **found}
+
+
 def _without_sdists(resolved: Resolved) -> Resolved:
     return {
         platform: [{name: row for name, row in choice.items() if is_wheel(row[0].file)} for choice in choices]
@@ -88,23 +119,26 @@ def _resolve(problem: Problem, conda: Mapping[str, Sequence[CondaPackage]]) -> R
     cases = _wheel_cases(manifest, conda)
     if cases:
         access.progress.step(f"resolving {manifest.name}", len(cases))
-    ahead = len(cases) > _WORKERS and not uv.offline  # so few cases ask at the same time anyway
+    new = _new_names(problem, cases)
     oldest = min((minor for _, minor in cases), key=Version, default="")
-    refresh = problem.upgrade != ()
-    asked = _ask_new(problem, uv, cases, oldest) if ahead else None
-    if ahead and asked is None:
-        asked = ask_all(uv, manifest, oldest, refresh=refresh)
+    refreshed = problem.upgrade != () or bool(new)
+    # Few cases ask at the same time anyway, but none asks again for a page that is fresh by its headers.
+    ahead = bool(cases) and not uv.offline and (refreshed or len(cases) > _WORKERS)
+    asked = ask_new(uv, manifest, oldest, problem.old) if ahead and problem.old and new is not None else None
     try:
+        if ahead and asked is None:
+            _require_alone(problem, cases, new or ())
+            asked = ask_all(uv, manifest, oldest, refresh=refreshed)
         return _answers(problem, conda, cases, uv, asked)
     except _UnsolvedError as unsolved:
-        if ahead and not refresh:  # a page that is fresh by its headers may lack a release of this minute
+        if not (refreshed or uv.offline):  # a page that is fresh by its headers may lack a release of this minute
             asked = ask_all(uv, manifest, oldest, refresh=True)
             with contextlib.suppress(_UnsolvedError):
                 return _answers(problem, conda, cases, uv, asked)
         error = unsolved.error
         # A hint names its cause: a held file that no index has.
         explained = problem.limits.explain and not error.hint
-        raise (_explained(problem, conda, *unsolved.case, error) if explained else error) from None
+        raise (_explained(problem, conda, *unsolved.case, error, new or ()) if explained else error) from None
 
 
 class _UnsolvedError(Exception):
@@ -121,12 +155,31 @@ class _UnsolvedError(Exception):
         self.error = error
 
 
-def _ask_new(problem: Problem, uv: Uv, cases: Sequence[Case], oldest: str) -> set[str] | None:
-    """Ask the indexes for new requests alone; return None where more than those may be new."""
+def _new_names(problem: Problem, cases: Sequence[Case]) -> set[str] | None:
+    """Return the requests that the old lock has no package for; None where more than those may be new."""
     old = problem.old
     if old is None or problem.upgrade != () or problem.limits.exclude_newer:
         return None
-    return ask_new(uv, problem.manifest, oldest, old) if all(old.wheels_for(*case) for case in cases) else None
+    return new_names(problem.manifest, old)[0] if all(old.wheels_for(*case) for case in cases) else None
+
+
+def _require_alone(problem: Problem, cases: Sequence[Case], names: Iterable[str]) -> None:
+    """Refuse new requests one of which has no solution without the others, before all are tried together.
+
+    Raises:
+        _UnsolvedError: One has none.
+    """
+    limits, old, uv = problem.limits, problem.old, problem.access.uv()
+    uv.refresh = True
+
+    def ask(case: Case) -> None:
+        here = problem.manifest.on(case[0])
+        for name in sorted(here.wheels.keys() & {*names}):
+            alone = replace(here, wheels={name: here.wheels[name]})
+            kept = [row for row in (_kept(old, case[0]) if old else ()) if row.name == normalize(name)]
+            uv.resolve(alone, *case, kept, (), {}, limits.exclude_newer, builds=limits.ask_backends)
+
+    _for_each(ask, cases if names else ())
 
 
 def _answers(
@@ -171,17 +224,46 @@ def _answers(
 
     def settle(case: Case, chosen: Answer) -> None:
         found[case] = chosen
+        read(chosen)
         problem.access.progress.advance()
 
-    first = list({platform: (platform, minor) for platform, minor in cases}.values())  # one of each platform
-    for batch in (first, cases) if asked is not None else ():
-        _for_each(look, [case for case in batch if case not in found])
-        if batch is first and asked is not None and lacking - asked:
-            asked |= ask_names(uv, manifest, min((minor for _, minor in cases), key=Version), lacking - asked)
-        elif not found:  # the cache lacks metadata, or there is no solution
-            break
-    _for_each(lambda case: settle(case, ask(case, uv)), [case for case in cases if case not in found])
+    with _reading_ahead(problem) as read:
+        first = list({platform: (platform, minor) for platform, minor in cases}.values())  # one of each platform
+        for batch in (first, cases) if asked is not None else ():
+            _for_each(look, [case for case in batch if case not in found])
+            if batch is first and asked is not None and lacking - asked:
+                asked |= ask_names(uv, manifest, min((minor for _, minor in cases), key=Version), lacking - asked)
+            elif not found:  # the cache lacks metadata, or there is no solution
+                break
+        _for_each(lambda case: settle(case, ask(case, uv)), [case for case in cases if case not in found])
     return {platform: [found[case] for case in cases if case[0] == platform] for platform in manifest.platforms}
+
+
+@contextlib.contextmanager
+def _reading_ahead(problem: Problem) -> Iterator[Callable[[Answer], None]]:
+    """Yield a function that reads the requirements of wheels while uv resolves other cases, and wait for their end.
+
+    `_requirements` finds their notes; a request without an answer is repeated there.
+    """
+    from tenv.sources.wheels.urls import requirements_at  # late: as there
+
+    known = {wheel.sha256 for wheels in problem.old.wheels.values() for wheel in wheels} if problem.old else set()
+    uv, pool = problem.access.uv(), ThreadPoolExecutor(1)
+    reads: list[Future[Any]] = []
+
+    def read(chosen: Answer) -> None:
+        urls = {wheel.sha256: url for wheel, url in chosen.values() if wheel.sha256 not in known}
+        known.update(urls)
+        if urls:
+            reads.append(pool.submit(requirements_at, uv, urls, Silent()))
+
+    try:
+        yield read
+        while wait(reads, timeout=0.1).not_done:  # as in `_for_each`
+            pass
+    finally:
+        uv.http.stopped.set()
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _for_each(work: Callable[[Case], None], cases: Sequence[Case]) -> None:
@@ -218,9 +300,14 @@ def _kept(old: Lock, platform: str) -> tuple[Wheel, ...]:
 
 
 def _explained(
-    problem: Problem, conda: Mapping[str, Sequence[CondaPackage]], platform: str, minor: str, error: NoSolutionError
+    problem: Problem,
+    conda: Mapping[str, Sequence[CondaPackage]],
+    platform: str,
+    minor: str,
+    error: NoSolutionError,
+    new: Iterable[str],
 ) -> NoSolutionError:
-    """Return the error of one platform and Python minor with its cause."""
+    """Return the error of one platform and Python minor with its cause; the requests that are new come first."""
     from tenv.sources.wheels.urls import requirements_at
     from tenv.sources.wheels.wheel_conflicts import WheelCase, explain  # late: only without a solution
 
@@ -237,6 +324,8 @@ def _explained(
             pins, python, indexes=manifest.on(platform).bound_indexes(), manifest=manifest
         ),
         lambda urls: requirements_at(uv, urls, problem.access.progress),
+        frozenset(new),
+        frozenset(row.name for row in problem.access.facts().torch_packages.rows),
     )
     return explain(case, error)
 

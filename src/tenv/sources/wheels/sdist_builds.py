@@ -35,10 +35,6 @@ from tenv.sources.wheels.uv import Uv
 from tenv.targets.manifest import WheelRequest
 from tenv.toolchain.discover import python_program
 
-__all__ = ["NOTED", "asked_by_build", "build_sdist", "build_variables", "built_folder", "forget_built"]
-__all__ += ["hint_of_failure", "keep_built", "kept_build", "key_of_build", "member", "pinned_wheels"]
-__all__ += ["require_pins", "wheel_in"]
-
 NOTED = ".egg-info/requires.txt"
 """How the path of the requirements ends that setuptools notes in an archive."""
 _DEEPEST = 4
@@ -56,14 +52,20 @@ _VARIABLES = ("CC", "CXX", "FC", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "FFLAGS", "LD
 """The variables of the user that a build gets, and that count as its inputs."""
 
 _PLACES = ("HOME", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT")
-_FIXED = {"LANG": "C.UTF-8", "SOURCE_DATE_EPOCH": "315532800", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+FIXED = {"LANG": "C.UTF-8", "SOURCE_DATE_EPOCH": "315532800", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+"""The variables with which two builds of the same sources become the same files."""
 _LINES = 12
 """How many of its last lines a failure quotes."""
 
 _NO_NETWORK = re.compile(
     r"urlopen error|Errno 1\] Operation not permitted|name resolution|Network is unreachable|dns error"
 )
-_ASK = "import sys, sysconfig; print(sys.version, sysconfig.get_platform(), sysconfig.get_config_var('EXT_SUFFIX'))"
+_NO_TORCH = re.compile(r"No module named '?torch\b(?!\w)")
+_ASK = (
+    "import sys, sysconfig as s; final = sys.version_info.releaselevel == 'final'; "
+    "print(sys.implementation.cache_tag if final else sys.version, s.get_platform(), s.get_config_var('EXT_SUFFIX'))"
+)
+"""The patch release is left out: final releases of a minor have one ABI, and some wheels take hours."""
 
 
 def built_folder() -> Path:
@@ -78,7 +80,7 @@ def forget_built() -> None:
 
 
 def build_sdist(
-    access: Access, uv: Uv, python: Path, row: LockedTree, write: Callable[[Path], object], so: str = ""
+    access: Access, uv: Uv, python: Path, row: LockedTree, write: Callable[[Path], object], target: str, so: str = ""
 ) -> Wheel:
     """Return the wheel that a source archive of a lock becomes, built or kept.
 
@@ -88,6 +90,7 @@ def build_sdist(
         python: A Python of the minor that the wheel is for.
         row: The source archive.
         write: Writes it to a path, compared with its digest; called only if it has to be built.
+        target: The target, for messages.
         so: The consequence for the environment if it can't be built, for the message.
 
     Raises:
@@ -96,7 +99,7 @@ def build_sdist(
         LockStaleError: The row has other wheels for the build than the archive asks for.
     """
     variables = build_variables(access.environ)
-    place = built_folder() / key_of_build([row.file, row.digest, row.build, _FIXED], python, variables)
+    place = built_folder() / key_of_build([row.file, row.digest, row.build, FIXED], python, variables)
     if kept := kept_build(place, row):
         return kept
     access.progress.step(f"building {row.file}")
@@ -107,10 +110,10 @@ def build_sdist(
         own = _environment(access, uv, python, row, folder / "environment")
         values = marker_values(current_platform(), row.python[0])
         asked = asked_by_build(archive.read_bytes(), row.file, values)
-        _require_asked(Wheels(folder / "environment"), row, asked, {}, values)
+        _require_asked(Wheels(folder / "environment"), row, asked, {}, values, target)
         path = os.pathsep.join(filter(None, (str(own.parent), variables.get("PATH"))))
         places = {name: access.environ[name] for name in _PLACES if access.environ.get(name)}
-        done = uv.build(own, archive, out, {**places, **variables, **_FIXED, "PATH": path})
+        done = uv.build(own, archive, out, {**places, **variables, **FIXED, "PATH": path})
         if done.status:
             raise _failure(row, done.stderr, so)
         return keep_built(wheel_in(out, row, so), place, row)
@@ -165,6 +168,7 @@ def require_pins(
     asked: Mapping[str, WheelRequest],
     elsewhere: Mapping[str, str],
     values: Mapping[str, str],
+    target: str,
 ) -> None:
     """Refuse locked wheels for a build that nothing asks for, before a program runs where they are installed.
 
@@ -176,6 +180,7 @@ def require_pins(
         asked: The requests of the build.
         elsewhere: The versions of the packages that are there without the lock's wheels for the build, by name.
         values: The values of the marker environment.
+        target: The target, for messages.
 
     Raises:
         LockStaleError: The row has other wheels for the build than are asked for.
@@ -184,7 +189,7 @@ def require_pins(
         folder = Path(name) / "environment"
         if row.build:
             _environment(access, uv, python, row, folder)
-        _require_asked(Wheels(folder), row, asked, elsewhere, values)
+        _require_asked(Wheels(folder), row, asked, elsewhere, values, target)
 
 
 def _require_asked(
@@ -193,6 +198,7 @@ def _require_asked(
     asked: Mapping[str, WheelRequest],
     elsewhere: Mapping[str, str],
     values: Mapping[str, str],
+    target: str,
 ) -> None:
     """Refuse wheels that the build of an archive does not need: they run in it, and the manifest names none of them.
 
@@ -209,7 +215,7 @@ def _require_asked(
     if faults := [*faults, *wheels_brought(rows, asked, elsewhere, values)]:
         raise LockStaleError(
             f"{row.file}: of the wheels for its build, {faults[0]}",
-            hint=f"`tenv update TARGET {row.name}` locks those that its [build-system] asks for",
+            hint=f"`tenv update {target} {row.name}` locks those that its [build-system] asks for",
         )
 
 
@@ -258,15 +264,26 @@ def keep_built(built: Path, place: Path, row: LockedTree) -> Wheel:
 
 
 def _failure(row: LockedTree, output: str, so: str) -> EnvironmentBrokenError:
+    return EnvironmentBrokenError(f"{row.file} can't be built{so}:{last_lines(output)}", hint=hint_of_failure(output))
+
+
+def last_lines(output: str) -> str:
+    """Return the last lines of a failed build, each on a line of its own with two blanks before it."""
     lines = [line for line in output.splitlines() if line.strip() and not line.startswith("tenv-sandbox")]
-    shown = "".join(f"\n  {line}" for line in lines[-_LINES:])
-    return EnvironmentBrokenError(f"{row.file} can't be built{so}:{shown}", hint=hint_of_failure(output))
+    return "".join(f"\n  {line}" for line in lines[-_LINES:])
+
+
+def wants_network(output: str) -> bool:
+    """Return whether a build without a network failed since it asked for one."""
+    return _NO_NETWORK.search(output) is not None
 
 
 def hint_of_failure(output: str) -> str:
     """Return the hint for a failed build that had no network and its requirements alone; empty for none."""
-    if _NO_NETWORK.search(output):
+    if wants_network(output):
         return "its build wants a network, which a build of a locked source archive or commit does not get"
+    if _NO_TORCH.search(output):
+        return "it is compiled against torch: `isolation = false` in its request builds it with the target's torch"
     if "ModuleNotFoundError" in output:
         return "its [build-system] does not name all that its build needs: it has to be built by hand"
     return ""

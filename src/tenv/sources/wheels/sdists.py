@@ -22,8 +22,6 @@ from tenv.sources.wheels.project_metadata import noted_requirements, parse_core_
 from tenv.sources.wheels.sdist_builds import NOTED, asked_by_build, build_sdist, member
 from tenv.targets.manifest import Manifest
 
-__all__ = ["fetched", "is_static", "locked_sdists", "read_sdist"]
-
 Choices = list[dict[str, tuple[Wheel, str]]]
 
 
@@ -151,7 +149,9 @@ class _Reader:
         access.progress.say(f"{row.file} is built now, since only its build backend has its requirements")
         python = next((one.path for one in access.uv().interpreters([minor])), Path(sys.executable))
         here = replace(row, build=self._pins(raw, row.file, current_platform(), minor))
-        wheel = build_sdist(access, access.uv(), python, here, lambda path: path.write_bytes(raw))
+        wheel = build_sdist(
+            access, access.uv(), python, here, lambda path: path.write_bytes(raw), problem.manifest.name
+        )
         with zipfile.ZipFile(wheel.path) as built:
             name = next(name for name in built.namelist() if name.endswith(METADATA))
             return parse_core_metadata(built.read(name), row.file).requires

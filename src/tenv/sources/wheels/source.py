@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from tenv.sources.job import Job
     from tenv.targets.tree_request import TreeRequest
 
-__all__ = ["SOURCE"]
-
 _KEY = "wheels"
 _PYTHON = "conda"
 """The source before this one, whose packages may include the Python of the wheels."""
@@ -90,7 +88,7 @@ class WheelSource(Source):
 
     def contents(self, access: Access, lock: Lock, environment: "Environment", state: "State") -> "Iterator[Expected]":
         """Yield the files of the wheels; raises the errors of `wheel_contents`."""
-        from tenv.sources.wheels.contents import wheel_contents  # late: only for `tenv verify --deep`
+        from tenv.sources.wheels.carried import wheel_contents  # late: only for `tenv verify --deep`
 
         platform = state.platform
         if built := ", ".join(tree.name for tree in lock.trees_for(platform, state.python)):
@@ -301,8 +299,7 @@ class WheelWork(Work):
         job = self.job
         with own_files_guarded(job.prefix):
             job.uv.install(python_program(job.prefix), wheels, again, job.context.progress)
-        if job.context.carried:
-            drop_cache_notes(Wheels(job.prefix), wheels)
+        drop_cache_notes(Wheels(job.prefix), wheels)
 
     def _check_versions(self, wheels: "Sequence[Wheel]", there: Wheels) -> None:
         """Raise EnvironmentBrokenError for a package that is not as locked."""
@@ -333,7 +330,7 @@ class WheelWork(Work):
                 fetcher.file(RemoteFile(row.file, url, row.digest, row.length), path)
 
             if row.file:
-                one = build_sdist(context, job.uv, python, row, write, so)
+                one = build_sdist(context, job.uv, python, row, write, job.target.name, so)
             else:
                 out = Path(self._folder.name) / row.name
                 one = build_tree(context, job.uv, python, row, self._located[row.name], out, so)

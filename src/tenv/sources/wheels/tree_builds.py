@@ -4,7 +4,7 @@ import base64
 import hashlib
 import json
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,6 @@ from tenv.sources.wheels.sdist_builds import (
 )
 from tenv.sources.wheels.uv import Uv
 from tenv.targets.tree_request import TreeRequest
-
-__all__ = ["build_tree", "note_origin", "require_as_locked"]
 
 
 def build_tree(
@@ -98,30 +96,48 @@ def _origin(row: LockedTree, request: TreeRequest) -> dict[str, Any]:
     return {"url": request.git, "vcs_info": {"vcs": "git", "commit_id": row.commit, **asked}, **below}
 
 
+def differences(
+    row: LockedTree, requires: Sequence[str], target: str, values: Mapping[str, str], *, in_manifest: bool
+) -> Iterator[tuple[str, str]]:
+    """Yield how the requirements of a package differ from its row, each with the edit or the command for it.
+
+    Args:
+        row: The row of the package.
+        requires: Its requirements.
+        target: The target.
+        values: The values of the marker environment.
+        in_manifest: Whether the requirements of the row are from the manifest.
+    """
+    plain = (text.replace('"', "'") for text in requires if "extra ==" not in text)
+    listed = ", ".join(f'"{text}"' for text in plain)
+    edit = f"`requires = [{listed}]` at {row.name} in the manifest names them"
+    hint = edit if in_manifest else f"`tenv update {target} {row.name}` locks what it says now"
+    yield from ((fault, hint) for fault in requirement_faults(row, requires, values))
+
+
+def requirements_in(wheel: Wheel) -> tuple[str, ...]:
+    """Return the requirements in the metadata of a built wheel."""
+    from email.parser import BytesHeaderParser  # late: only for packages that are built
+
+    with zipfile.ZipFile(wheel.path) as opened:
+        raw = next((opened.read(name) for name in opened.namelist() if name.endswith(METADATA)), b"")
+    return tuple(map(str, BytesHeaderParser().parsebytes(raw).get_all("Requires-Dist") or ()))
+
+
 def require_as_locked(row: LockedTree, wheel: Wheel, target: str, values: Mapping[str, str]) -> None:
-    """Refuse a built wheel whose requirements differ from its row.
+    """Refuse a built wheel whose requirements differ from its row; raises EnvironmentBrokenError.
 
     Args:
         row: The row of the package.
         wheel: The wheel that it became.
         target: The target, for messages.
         values: The values of the marker environment.
-
-    Raises:
-        EnvironmentBrokenError: It requires something else.
     """
-    from email.parser import BytesHeaderParser  # late: only for packages that are built
-
-    with zipfile.ZipFile(wheel.path) as opened:
-        raw = next((opened.read(name) for name in opened.namelist() if name.endswith(METADATA)), b"")
-    requires = tuple(map(str, BytesHeaderParser().parsebytes(raw).get_all("Requires-Dist") or ()))
-    for fault in _requirement_faults(row, requires, values):
-        raise EnvironmentBrokenError(
-            f"{target}: {fault}", hint=f"`tenv update {target} {row.name}` locks what it says now"
-        )
+    for fault, hint in differences(row, requirements_in(wheel), target, values, in_manifest=False):
+        raise EnvironmentBrokenError(f"{target}: {fault}", hint=hint)
 
 
-def _requirement_faults(tree: LockedTree, built: Iterable[str], values: Mapping[str, str]) -> Iterator[str]:
+def requirement_faults(tree: LockedTree, built: Iterable[str], values: Mapping[str, str]) -> Iterator[str]:
     """Yield how the requirements of a built package differ from its row in the lock, one sentence each.
 
     Args:
@@ -130,7 +146,9 @@ def _requirement_faults(tree: LockedTree, built: Iterable[str], values: Mapping[
         values: The values of the marker environment here. Another order of a marker is no difference.
     """
     built = tuple(built)
-    extras = {extra for text in (*tree.requires, *built) if (row := requirement_of(text)) for extra in row.named}
+    # the row of a package that is compiled against torch may have the requirements of the manifest, which name no extra
+    named = (*tree.requires, *built) if tree.isolated else tree.requires
+    extras = {extra for text in named if (row := requirement_of(text)) for extra in row.named}
     locked, found = _needs(tree.requires, extras, values), _needs(built, extras, values)
     if lacking := _listed(found - locked):
         yield f"{tree.name} requires {lacking}, which its row in the lock lacks"

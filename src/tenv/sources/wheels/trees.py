@@ -29,15 +29,6 @@ from tenv.targets.tree_request import TreeRequest
 if TYPE_CHECKING:
     from tenv.sources.wheels.compiled import CompiledSdists
 
-__all__ = [
-    "Trees",
-    "folder_differences",
-    "locate",
-    "require_folders",
-    "stand_ins",
-    "static_metadata",
-]
-
 Known = tuple[ProjectMetadata, str]
 """The metadata of a source tree, and its commit."""
 
@@ -246,6 +237,7 @@ def stand_ins(
     if not any(row.tree or not row.isolated for row in rows):
         yield problem
         return
+    compiled.read(minors)
     with tempfile.TemporaryDirectory(prefix="tenv-") as name:
         folder = Path(name)
 
@@ -265,7 +257,14 @@ def stand_ins(
             platform: replace(view, wheels={one: stand_in(one, row, platform) for one, row in view.wheels.items()})
             for platform, view in views.items()
         }
-        yield replace(problem, manifest=replace(manifest, by_platform=stood_in))
+        old, ours = (
+            problem.old,
+            {name for view in views.values() for name, row in view.wheels.items() if not row.isolated},
+        )
+        if old:  # the lock may have a wheel of an index in place of an archive
+            kept = {where: tuple(row for row in rows if row.name not in ours) for where, rows in old.wheels.items()}
+            old = replace(old, wheels=kept)
+        yield replace(problem, manifest=replace(manifest, by_platform=stood_in), old=old)
 
 
 def _write_wheel(folder: Path, known: ProjectMetadata) -> Path:
@@ -338,13 +337,13 @@ def locate(access: Access, manifest: Manifest, trees: Sequence[LockedTree]) -> d
         elif not request.commit:
             access.progress.step(f"checking the commit of {tree.name}")
             with clone(request, access) as repository:
-                repository.require_part(tree.name, tree.commit)
-                _requirestatic_metadata(tree, repository.project_file(tree.commit))
+                repository.require_part(tree.name, tree.commit, manifest.name)
+                _require_static_metadata(tree, repository.project_file(tree.commit), manifest.name)
         found[tree.name] = request
     return found
 
 
-def _requirestatic_metadata(tree: LockedTree, raw: bytes | None) -> None:
+def _require_static_metadata(tree: LockedTree, raw: bytes | None, target: str) -> None:
     """Refuse a row that differs from the static metadata of its commit, or hides that they are static.
 
     Raises:
@@ -354,5 +353,5 @@ def _requirestatic_metadata(tree: LockedTree, raw: bytes | None) -> None:
     if known and (tree.dynamic or known.version != tree.version or known.requires != tree.requires):
         raise LockStaleError(
             f"{tree.name} of {tree.git} is not locked as its pyproject.toml at {tree.commit} says",
-            hint=f"`tenv update TARGET {tree.name}` locks it anew",
+            hint=f"`tenv update {target} {tree.name}` locks it anew",
         )

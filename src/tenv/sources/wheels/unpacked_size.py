@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from tenv.core.progress import Progress
     from tenv.sources.wheels.uv import Uv
 
-__all__ = ["check_directories", "watched_unpacking"]
-
 _SECONDS = 0.2
 _CONNECTIONS = 8
 _DEFLATE = 1032

@@ -13,6 +13,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import NetworkError
 from tenv.core.names import file_at
 from tenv.core.progress import Progress
+from tenv.core.size_text import some_of
 from tenv.core.versions import Version
 from tenv.core.wheel_platforms import DEFAULT_GLIBC
 from tenv.locks.lock import Wheel
@@ -20,8 +21,6 @@ from tenv.sources.wheels.choose import uv_platforms
 from tenv.sources.wheels.connections import bare_url
 from tenv.sources.wheels.metadata import from_file, from_index, note_requirements, noted_requirements
 from tenv.sources.wheels.uv import Uv
-
-__all__ = ["FoundWheel", "find_wheels", "requirements_at", "wheel_urls"]
 
 _CONNECTIONS = 8
 
@@ -72,8 +71,7 @@ def find_wheels(
             urls |= _ask(uv, hidden, uv_platforms(platform, glibc or DEFAULT_GLIBC)[-1])
     if missing := sorted(wheel.file for digest, wheel in wanted.items() if digest not in urls):
         raise NetworkError(
-            f"the indexes in use do not have the locked {', '.join(missing[:3])}"
-            + (f" and {len(missing) - 3} more" if len(missing) > 3 else ""),  # noqa: PLR2004 (three are named)
+            f"the indexes in use do not have the locked {some_of(missing, 3)}",
             hint="correct UV_DEFAULT_INDEX, pip.conf or their credentials",
         )
     found = _metadata(uv, {digest: urls[digest] for digest in wanted}, progress if metadata else None)
@@ -154,8 +152,11 @@ def _metadata(uv: Uv, urls: Mapping[str, str], progress: Progress | None) -> dic
         return {digest: FoundWheel(bare_url(url), (), "") for digest, url in urls.items()}
 
     def read(url: str) -> FoundWheel:
-        local = urlsplit(url).scheme == "file"
-        wheel = _parse(bare_url(url), from_file(url) if local else None if uv.offline else from_index(uv.http, url))
+        if urlsplit(url).scheme == "file":
+            data = from_file(url)
+        else:
+            data = None if uv.offline else from_index(uv.http, url, uv.bare_servers)
+        wheel = _parse(bare_url(url), data)
         progress.advance()
         return wheel
 

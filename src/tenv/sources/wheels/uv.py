@@ -1,5 +1,6 @@
 """Runs uv, which resolves and installs wheels; no other module runs it."""
 
+import contextlib
 import datetime as dt
 import re
 import sys
@@ -25,17 +26,17 @@ from tenv.sources.wheels.choose import (
     build_words,
     choose_wheel,
     cpu_torch,
-    first_that_fits,
     install_words,
+    keep_versions,
     known_metadata,
     need_builds,
     preferences,
     too_new,
     uv_platforms,
-    ways_to_keep,
 )
 from tenv.sources.wheels.index_requests import IndexedRequests, as_asked, indexes_in_use, read_origins
 from tenv.sources.wheels.interpreters import Interpreter, inspect, search, search_unselected
+from tenv.sources.wheels.managed_pythons import ManagedPythons
 from tenv.sources.wheels.unpacked_size import watched_unpacking
 from tenv.sources.wheels.uv_output import (
     CHECK_INDEX,
@@ -46,23 +47,21 @@ from tenv.sources.wheels.uv_output import (
     of_build,
     unusable,
 )
-from tenv.sources.wheels.uv_program import UvProgram
 from tenv.targets.manifest import Manifest
 from tenv.targets.wheel_origin import Index
-
-__all__ = ["Uv"]
 
 _BESIDE = " beside the conda packages"
 _ROUNDS = 30  # resolutions without releases whose wheels need a newer glibc than the target
 
+_PATIENCE = 20  # seconds for which the removal of changed files waits for other processes that use uv's cache
+_LOCK_IN_USE = "UV_LOCK_TIMEOUT"
+"""The word of uv's error for a cache that another process uses (uv 0.12 and 0.13)."""
+
 _OF_CACHE = re.compile(r"[a-z][a-z-]*-v\d+|CACHEDIR\.TAG|\.git|\.gitignore|\.lock|\.tmp\w*")
 """The names in uv's cache folder (uv 0.9 to 0.13)."""
 
-_MIRROR = "install it with the system's package manager, or set UV_PYTHON_INSTALL_MIRROR to a mirror of uv's Pythons"
-"""The hint for a Python that can't be fetched: uv's Pythons come from a server of their own, which is no index."""
 
-
-class Uv(UvProgram):
+class Uv(ManagedPythons):
     """uv with the index settings of the user."""
 
     def resolve(
@@ -87,8 +86,7 @@ class Uv(UvProgram):
             python: The Python minor, such as ``3.12``.
             kept: Wheels of the old lock, whose versions stay if they still satisfy the manifest.
             upgrade: Names to select anew all the same; None for all.
-            given: The versions of Python packages from other sources, by name: no wheel replaces one, and
-                requirements on it must accept that version.
+            given: The versions of Python packages from other sources, by name, which no wheel replaces.
             exclude_newer: Ignore files that were uploaded later.
             builds: Whether build backends may run, for the requirements of source archives whose build the manifest
                 permits; else these have the version of the old lock.
@@ -100,7 +98,7 @@ class Uv(UvProgram):
             NoSolutionError: No set of versions satisfies the requests.
             NetworkError: An index does not respond.
         """
-        glibc = manifest.requirements.glibc or DEFAULT_GLIBC
+        glibc = (needs := manifest.requirements).glibc or DEFAULT_GLIBC
         tags, names = accepted_tags(platform, python, glibc), uv_platforms(platform, glibc)
         elsewhere = {*map(normalize, given or ()), *(name for name, asked in manifest.wheels.items() if asked.tree)}
         fixed = [f"{name}=={version}" for name, version in (given or {}).items() if is_release(version)]
@@ -109,37 +107,37 @@ class Uv(UvProgram):
         sdists = [row for row in mine if not is_wheel(row.file) and row.name in manifest.builds]
         built, older = list[str](), list[str]()
         what = f"no set of wheels for {manifest.name} on {platform} with Python {python}{_BESIDE if given else ''}"
-        has_cuda = bool(manifest.requirements.cuda or manifest.requirements.cuda_from)
 
         def ask(name: str, *constraints: str) -> list[dict[str, Any]]:
             asked = partial(self._choose, name, manifest, python, newest=exclude_newer, what=what)
-            choose = partial(asked, built=built, sdists=sdists)
-            ways = ways_to_keep(pins, together=upgrade == ())
-            rows = first_that_fits(ways, lambda held, kept: choose((*fixed, *constraints, *held), kept))
-            if has_cuda and (cpu := cpu_torch(rows)):  # `2.13.0+cpu` of another index is newer than 2.13.0
-                return ask(name, *constraints, f"torch!={cpu}")
+            choose = partial(asked, built=built, sdists=sdists, torch=(given or {}).get("torch", ""))
+            rows = keep_versions(pins, upgrade or (), lambda held, kept: choose((*fixed, *constraints, *held), kept))
+            if (needs.cuda or needs.cuda_from) and (cpu := cpu_torch(rows)):  # `2.13.0+cpu` is newer than 2.13.0
+                # Where its release of CUDA is read next, the error about that names this torch.
+                with contextlib.suppress(*[NoSolutionError] * bool(needs.cuda_from)):
+                    return ask(name, *constraints, f"torch!={cpu}")
             self._require_held(rows, pins, name, python, manifest)
             return [row for row in rows if normalize(row["name"]) not in elsewhere]
 
-        built += [row.name for row in sdists if upgrade is not None and row.name not in upgrade]
+        built += [row.name for row in sdists if not builds or (upgrade is not None and row.name not in upgrade)]
+        fixed += [f"{row.name}=={row.version}" for row in sdists if not builds]
         if builds:
             need_builds(built, manifest.builds, lambda: ask(names[-1]))
-        else:
-            built[:] = [row.name for row in sdists]
-            fixed += [f"{row.name}=={row.version}" for row in sdists]
         for _ in range(_ROUNDS if len(names) > 1 else 0):
             try:
                 rows = ask(names[0], *older)
             except NoSolutionError:
+                if not older:  # a newer glibc takes every wheel of an older one
+                    raise
                 break
             if not (newer := too_new(rows, tags)):
                 chosen = [choose_wheel(row, tags, python) for row in rows]
-                return self._with_origins(manifest, chosen, names[0], python, built)
+                return self.with_origins(manifest, chosen, names[0], python, built)
             older += newer
         chosen = [choose_wheel(row, tags, python) for row in ask(names[-1])]
-        return self._with_origins(manifest, chosen, names[-1], python, built)
+        return self.with_origins(manifest, chosen, names[-1], python, built)
 
-    def _with_origins(
+    def with_origins(
         self,
         manifest: Manifest,
         chosen: Sequence[tuple[str, tuple[Wheel, str]]],
@@ -177,8 +175,7 @@ class Uv(UvProgram):
             if chosen.get(pin.name, pin.version) == pin.version or pin.origin or not is_wheel(pin.file):
                 continue
             shared = indexes_in_use(manifest, self.environment, self.users)
-            done = self._pinned([f"{pin.name}=={pin.version}"], python, platform=platform, shared=shared)
-            if done.status and type(self.error(done.stderr, "")) is NoSolutionError:
+            if self._lacks(f"{pin.name}=={pin.version}", platform, python, shared):
                 raise NoSolutionError(
                     f"no index in use has {pin.file}, which the lock of {manifest.name} holds",
                     hint=f"name an index that has it in UV_INDEX or pip.conf; `tenv update {manifest.name} {pin.name}` "
@@ -190,15 +187,19 @@ class Uv(UvProgram):
         platform: str,
         manifest: Manifest,
         python: str,
-        constraints: Iterable[str],
+        constraints: Sequence[str],
         pins: Sequence[Wheel],
         *,
         newest: dt.datetime | None,
         what: str,
         built: Sequence[str],
         sdists: Sequence[Wheel],
+        torch: str,
     ) -> list[dict[str, Any]]:
-        """Return uv's solution for one of its platform names, as rows of a pylock."""
+        """Return uv's solution for one of its platform names, as rows of a pylock.
+
+        The torch of another source has its libraries beside it: those of the index's torch are not asked for.
+        """
         asked = IndexedRequests.of_manifest(manifest)
         variables = indexes_in_use(manifest, self.environment, self.users)
         day = ["--exclude-newer", f"{newest:%Y-%m-%dT%H:%M:%SZ}"] if newest else []
@@ -208,12 +209,22 @@ class Uv(UvProgram):
             if pins:  # uv keeps these versions unless a request excludes them
                 chosen.write_text(preferences(pins))
             words = ("--format", "pylock.toml", "--output-file", str(chosen), "--constraints", str(limits), *day)
-            known = known_metadata(row for row in sdists if row.name in built)
+            bare = [Wheel("torch", torch, "", "", None, ())] if is_release(torch) else []
+            known = known_metadata([*bare, *(row for row in sdists if row.name in built)])
             done = self.compile(platform, asked, python, words, variables, built, known)
+            if done.status and bare and self._lacks(f"torch=={torch}", platform, python, variables):
+                limits.write_text("".join(f"{line}\n" for line in constraints if not line.startswith("torch==")))
+                known["exclude-dependencies"] = ["torch"]
+                done = self.compile(platform, asked, python, words, variables, built, known)
             if done.status:
                 error = of_build(self.error(done.stderr, what), done.stderr)
                 raise (isinstance(error, NoSolutionError) and asked.refusal(self.http, self.users)) or error
             return list(tomli.loads(chosen.read_text()).get("packages", []))
+
+    def _lacks(self, pin: str, platform: str, python: str, shared: Mapping[str, str]) -> bool:
+        """Return whether no index in use has a wheel of a release for a platform and a Python."""
+        done = self._pinned([pin], python, platform=platform, shared=shared)
+        return bool(done.status) and type(self.error(done.stderr, "")) is NoSolutionError
 
     def compile(
         self,
@@ -232,7 +243,14 @@ class Uv(UvProgram):
                 *(("--python-platform", platform) if platform else ("--universal",)),
                 *("--python-version", python, *build_words(built), "--no-header", "--no-python-downloads"),
                 # uv requires some Python, without using it; tenv's own always exists.
-                *("--resolution", "highest", "--python", sys.executable, *words),
+                *(
+                    "--resolution",
+                    "highest",
+                    "--python",
+                    sys.executable,
+                    *words,
+                    *(["--refresh"] if self.refresh else []),
+                ),
                 *self.indexes(),
                 text=asked.text,
                 backends=bool(built),
@@ -328,14 +346,14 @@ class Uv(UvProgram):
                 **shared,
             )
 
-    def interpreters(self, minors: Sequence[str]) -> list[Interpreter]:
+    def interpreters(self, minors: Sequence[str], *, for_others: bool = False) -> list[Interpreter]:
         """Return Pythons of this machine with one of some minors, best first, as `interpreters.search` does.
 
         Each search starts programs, so that its answer is kept for the rest of the command.
         """
-        asked = tuple(minors)
+        asked = (*minors, *[""][: int(for_others)])
         if asked not in self._searched:
-            self._searched[asked] = search(minors, self.environment)
+            self._searched[asked] = search(minors, self.environment, for_others=for_others)
         return self._searched[asked]
 
     def unselected(self, minor: str) -> Interpreter | None:
@@ -345,25 +363,6 @@ class Uv(UvProgram):
     def inspect(self, program: Path) -> Interpreter | None:
         """Return the version and headers of a Python program; None unless it is a working, default build of CPython."""
         return inspect(program, self.environment)
-
-    def fetch_python(self, minor: str) -> Path:
-        """Return the program of a Python of a minor that uv has or downloads.
-
-        Raises:
-            NetworkError: The download fails.
-        """
-        found = self.run("python", "find", "--managed-python", minor)
-        if found.status:
-            done = self.run("python", "install", "--no-bin", minor)
-            if done.status:
-                what = f"this machine has no Python {minor}, and uv can't download one"
-                error = self.error(done.stderr, what, NetworkError)
-                error.hint = _MIRROR if error.hint in ("", CHECK_INDEX) else error.hint
-                raise error
-            found = self.run("python", "find", "--managed-python", minor)
-        if found.status or not found.stdout.strip():
-            raise NetworkError(f"this machine has no Python {minor}, and uv can't download one", hint=_MIRROR)
-        return Path(found.stdout.strip())
 
     def make_environment(self, prefix: Path, python: Path, prompt: str) -> None:
         """Make an empty virtual environment in a folder that may hold files.
@@ -460,7 +459,9 @@ class Uv(UvProgram):
 
         A file changed in place is changed in the cache too: both are hard links to one file, which a refresh keeps.
         """
-        done = self.run("cache", "clean", *names)
+        done = self.run("cache", "clean", *names, UV_LOCK_TIMEOUT=f"{_PATIENCE}")
+        if _LOCK_IN_USE in done.stderr and done.status:  # by a long build, not for these files
+            done = self.run("cache", "clean", "--force", *names)
         if done.status:
             raise self.error(done.stderr, f"{', '.join(names)} : uv can't remove them from its cache")
 

@@ -19,9 +19,6 @@ from tenv.core.names import normalize
 from tenv.core.progress import Progress, Transfer
 from tenv.locks.lock import Wheel
 
-__all__ = ["CHECK_INDEX", "download_progress", "ended_by_itself", "failed_builds", "index_urls", "mismatched"]
-__all__ += ["of_build", "unusable", "uv_error", "without_wheels"]
-
 _BAR = re.compile(r"(?P<name>[\w.-]+) +[-━╸]{10,} +(?P<done>[\d.]+ ?[KMGT]?i?B)/(?P<total>[\d.]+ ?[KMGT]?i?B)")
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
@@ -58,6 +55,11 @@ CHECK_INDEX = "check the network and the index (UV_DEFAULT_INDEX, pip.conf), the
 
 _ERRORS: tuple[tuple[re.Pattern[str], type[TenvError], str], ...] = (
     (
+        re.compile(r"Failed to read `--find-links`", re.IGNORECASE),
+        NetworkError,
+        "UV_FIND_LINKS, or pip's `find-links`, names a page or a folder that can be read",
+    ),
+    (
         re.compile(r"No space left|os error (28|122)\b|quota exceeded", re.IGNORECASE),
         StorageError,
         "free some space, then run the same command again",
@@ -87,6 +89,11 @@ _ERRORS: tuple[tuple[re.Pattern[str], type[TenvError], str], ...] = (
         re.compile(r"\b(401 Unauthorized|407 Proxy)", re.IGNORECASE),
         NetworkError,
         "put the credentials into the URL of the index, ~/.netrc, or a keyring (UV_KEYRING_PROVIDER=subprocess)",
+    ),
+    (
+        re.compile(r"tunnel error|proxy connect", re.IGNORECASE),
+        NetworkError,
+        "check the proxy (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY), then run the same command again",
     ),
     (
         re.compile(
@@ -173,13 +180,27 @@ def without_wheels(output: str) -> frozenset[str]:
     return frozenset(map(normalize, re.findall(r"Wheels are required for `([\w.-]+)`", flat)))
 
 
+_UNKNOWN = re.compile(r"([A-Za-z0-9][\w.-]*)(?:\[\S*\])? was not found in the (?:package registry|provided)")
+
+
+def unknown_packages(output: str) -> frozenset[str]:
+    """Return the packages that no index has (the words of uv 0.9 to 0.13), normalized."""
+    return frozenset(map(normalize, _UNKNOWN.findall(" ".join(output.split()))))
+
+
+def unpublished(output: str) -> bool:
+    """Return whether uv found no release, with or without wheels, that has a requested version (uv 0.9 to 0.13)."""
+    return bool(_UNKNOWN.search(flat := " ".join(output.split())) or re.search(r"there (is|are) no versions? of", flat))
+
+
 _UNUSABLE = re.compile(r"Failed to install:\s+\S+\s+\(([A-Za-z0-9][\w.-]*)==")
 
 
 def unusable(output: str) -> str:
-    """Return the package whose unpacked wheel uv can't install; an empty string without one."""
-    match = _UNUSABLE.search(output)
-    return normalize(match[1]) if match else ""
+    """Return the package whose unpacked wheel uv can't install; an empty string without one, as on a full disk."""
+    match, flat = _UNUSABLE.search(output), " ".join(output.split())
+    of_disk = any(kind is StorageError and pattern.search(flat) for pattern, kind, _ in _ERRORS)
+    return normalize(match[1]) if match and not of_disk else ""
 
 
 def index_urls(output: str) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 import contextlib
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,9 +20,8 @@ from tenv.sources.wheels.index_settings import uv_settings
 from tenv.sources.wheels.uv_output import ended_by_itself, uv_error
 
 if TYPE_CHECKING:
+    from tenv.core.carried_files import CarriedFiles
     from tenv.sources.wheels.interpreters import Interpreter
-
-__all__ = ["UvProgram"]
 
 _BUILD_SECONDS = 6 * 3600.0
 
@@ -32,10 +32,13 @@ class UvProgram:
     Attributes:
         environment: Its environment variables.
         offline: Use the cache alone.
+        refresh: Ask for pages again that are fresh by the headers of their index.
+        bare_servers: How many wheels each server had no file of metadata beside, for `from_index`.
         http: The client for tenv's own requests to the indexes.
         limits: The limits on the unpacked size of a wheel; a caller that knows the user's settings sets them.
         users: The named indexes of the user.
         configuration: The settings in the user's files of uv.
+        carried: The files of a bundle, whose Python is taken in place of a download; None without a bundle.
     """
 
     def __init__(self, environment: Mapping[str, str], home: Path, *, offline: bool = False) -> None:
@@ -44,7 +47,10 @@ class UvProgram:
         settings = uv_settings(environment, home)
         self.environment = settings.environment
         self.offline = offline or settings.offline
+        self.refresh = False
+        self.bare_servers: Counter[str] = Counter()
         self.limits = UnpackLimits()
+        self.carried: CarriedFiles | None = None
         self.configuration = settings.configuration
         self._program = find_uv_bin()
         self.users = UserIndexes.of(settings.environment, settings.configuration)

@@ -6,13 +6,14 @@ uv describes its search. This module asks uv again, with one change at a time, f
 import contextlib
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import NoSolutionError, TenvError
 from tenv.core.names import WheelFile, normalize
+from tenv.core.toml_reader import most_similar
 from tenv.core.versions import Range, Version, fits
 from tenv.core.wheel_platforms import (
     DEFAULT_GLIBC,
@@ -24,14 +25,12 @@ from tenv.core.wheel_platforms import (
 )
 from tenv.locks.lock import Wheel
 from tenv.sources.wheels.choose import choose_wheel
-from tenv.sources.wheels.uv_output import without_wheels
-from tenv.targets.manifest import Manifest, WheelRequest
+from tenv.sources.wheels.uv_output import unknown_packages, unpublished, without_wheels
+from tenv.targets.manifest import Manifest, WheelRequest, with_features
 from tenv.targets.wheel_origin import Index
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
-
-__all__ = ["WheelCase", "explain"]
 
 _SECONDS = 60.0
 """The time limit of the search for the conflict, in seconds."""
@@ -39,6 +38,10 @@ _SECONDS = 60.0
 _FEW = 5  # the number of requests that a message lists
 _LINES = 8  # the lines of uv's output that a message has where the cause is not found
 _ANY = WheelRequest(Range("*"))
+_TOOLKIT = "cuda-toolkit"
+_OTHER_NAMES = {"cuda": _TOOLKIT, "pytorch": "torch"}
+"""Products by their own names, each with its package."""
+
 _LOOKED_AT = ("2.28", "2.31", "2.34", "2.35", "2.39", "2.40")
 """The versions of glibc to try, oldest first: those for which uv has a platform name and indexes have wheels."""
 
@@ -66,6 +69,8 @@ class WheelCase:
         releases: Returns the newest releases that satisfy requirements for a Python minor, with the wheels for all
             platforms, as rows of a pylock.
         requires: Returns the requirements of wheels by sha256, from their URLs.
+        new: The requests that the lock does not have yet; empty where any may be the cause.
+        against_torch: The packages that are known to compile against an installed torch.
     """
 
     manifest: Manifest
@@ -76,6 +81,8 @@ class WheelCase:
     solve: Callable[[Manifest, str, str, Mapping[str, str]], Rows]
     releases: Callable[[Sequence[str], str], list[dict[str, Any]]]
     requires: Callable[[Mapping[str, str]], Mapping[str, tuple[str, ...] | None]]
+    new: frozenset[str] = frozenset()
+    against_torch: frozenset[str] = frozenset()
 
 
 def explain(case: WheelCase, error: NoSolutionError) -> NoSolutionError:
@@ -87,7 +94,9 @@ def explain(case: WheelCase, error: NoSolutionError) -> NoSolutionError:
     """
     search = _WheelSearch(case, without_wheels(error.message))
     try:
-        found = search.single() or search.beside() or search.clash()
+        unknown = unknown_packages(error.message)
+        found = search.unknown(unknown) or search.of_tree(unknown, error.message)
+        found = found or search.single() or search.beside() or search.clash()
     except (_SearchEndedError, TenvError):
         found = None
     first, *rest = error.message.split("\n")
@@ -100,7 +109,7 @@ def explain(case: WheelCase, error: NoSolutionError) -> NoSolutionError:
 class _WheelSearch:
     def __init__(self, case: WheelCase, archives: frozenset[str]) -> None:
         self.case = case
-        self._archives = archives
+        self._archives = {*archives}
         self._end = time.monotonic() + _SECONDS
 
     def rows(
@@ -121,14 +130,53 @@ class _WheelSearch:
         beside = self.case.given if given is None else given
         try:
             return self.case.solve(manifest, platform or self.case.platform, python or self.case.python, beside)
-        except NoSolutionError:
+        except NoSolutionError as error:
+            self._archives |= without_wheels(error.message)
             return {}
 
+    def unknown(self, names: Collection[str]) -> Found | None:
+        """Find a request for a package that no index has."""
+        wheels = self.case.manifest.wheels
+        name = min((name for name in wheels if normalize(name) in names), default=None)
+        if name is None:
+            return None
+        index = self.case.manifest.bound_indexes().get(name)
+        known = {*map(normalize, wheels), *_known_names()} - {normalize(name)}
+        meant = _packages_of_part(normalize(name), known) or most_similar(normalize(name), known)
+        asks = f"did you mean {' or '.join(f'`{one}`' for one in meant)}? Else " if meant else ""
+        what = f"the index {index} has no package" if index else "no index in use has a package"
+        return f"{what} `{name}`", f"{asks}{_or_remove(name, index)}"
+
+    def of_tree(self, names: Collection[str], output: str) -> Found | None:
+        """Find a source tree, which has one version, that requires a package that no index has."""
+        for tree, version, name in re.findall(r"([\w.-]+)==(\S+) depends on ([\w.-]+)", " ".join(output.split())):
+            request = self.case.manifest.wheels.get(normalize(tree))
+            if request and request.tree and normalize(name) in names:
+                what = f"{tree} {version} requires {name}, which no index in use has"
+                return what, f"name an index that has {name} in [[index]], or request it as well"
+        return None
+
+    def _permit(self, name: str) -> str:
+        """Return the edit that permits the build of a source archive."""
+        wheels, compiled = self.case.manifest.wheels, name in self.case.against_torch
+        if name not in wheels and not compiled:
+            return f'`sdists = ["{name}"]` at the top permits its build, which runs its code'
+        request = wheels.get(name, WheelRequest(Range("*")))
+        index = f', index = "{request.index}"' if request.index else ""
+        how = ", isolation = false" if compiled else ""
+        line = f'{name} = {{ version = "{request.version}"{index}, build = true{how} }}'
+        against = " against the target's torch" if compiled else ""
+        return f"`{line}` permits its build{against}, which runs its code"
+
     def single(self) -> Found | None:
-        """Find a request that has no solution alone: there is no wheel for this host."""
-        for name, request in sorted(self.case.manifest.wheels.items()):
+        """Find a request that has no solution alone: there is no wheel for this host.
+
+        A package that is built has one, so that its requirements have no solution, which uv names.
+        """
+        wheels = self.case.manifest.wheels
+        for name, request in sorted((name, wheels[name]) for name in wheels.keys() & self.case.new or wheels):
             if not self.rows({name: request}, given={}):
-                return self._blame(name, request, ())
+                return self._blame(name, request, ()) if request.isolated and request.tree is None else None
         return None
 
     def _blame(self, name: str, request: WheelRequest, seen: tuple[str, ...]) -> Found | None:
@@ -178,10 +226,14 @@ class _WheelSearch:
         """Return the wheels of the newest release of a request, for any platform and Python."""
         line = f"{name}{request.version.specifiers}"
         for python in dict.fromkeys((self.case.python, *reversed(_MINORS))):
-            with contextlib.suppress(TenvError):
+            try:
                 rows = self.case.releases([line], python)
-                urls = [wheel.get("url") or wheel["path"] for row in rows for wheel in row.get("wheels", [])]
-                return [file for url in urls if (file := WheelFile.parse(url))]
+            except TenvError as error:
+                if unpublished(error.message):  # whatever the Python
+                    break
+                continue
+            urls = [wheel.get("url") or wheel["path"] for row in rows for wheel in row.get("wheels", [])]
+            return [file for url in urls if (file := WheelFile.parse(url))]
         return []
 
     def _other_glibc(self, name: str, request: WheelRequest, asked: str) -> Found | None:
@@ -220,8 +272,9 @@ class _WheelSearch:
             return None
         message = f"{asked} has no wheel for Python {self.case.python}; it has wheels for Python {_listed(fitting)}"
         edits, manifest = [], self.case.manifest
-        if name in manifest.wheels and (rows := self.rows({**manifest.wheels, name: _ANY})):
-            edits.append(_edit(name, manifest.wheels[name], rows[name][0].version))
+        own = manifest.wheels.get(name)
+        if own and (rows := self.rows({**manifest.wheels, name: replace(own, version=_ANY.version)})):
+            edits.append(_edit(name, own, rows[name][0].version))
         wanted = Version(self.case.python).minor
         near = min((Version(minor).minor for minor in fitting), key=lambda minor: abs(minor - wanted))
         kept = [Version(minor).minor for minor in fitting if minor in manifest.python_minors()] or [near]
@@ -231,21 +284,34 @@ class _WheelSearch:
             edits.append(f'set python = "3.{near}.*" in [dependencies]')
         return message, ", or ".join(edits)
 
+    def _beginning(self, name: str, request: WheelRequest) -> Found | None:
+        """Return the edit for a release that is named by the beginning of its version: 9.20 for 9.20.1.4."""
+        wheels, begun = self.case.manifest.wheels, f"{request.version}.*"
+        if name not in wheels or not re.fullmatch(r"\d+(\.\d+)*\.\*", begun):
+            return None
+        rows = self.rows({name: replace(request, version=Range(begun))}, given={})
+        if not rows:
+            return None
+        message = f"no release of {name} is {request.version}, and {rows[name][0].version} is one of {begun}"
+        return message, _edit(name, request, begun)
+
     def _other_version(self, name: str, request: WheelRequest) -> Found | None:
         wheels = self.case.manifest.wheels
+        if found := self._beginning(name, request):
+            return found
         changed = {**wheels, name: replace(request, version=_ANY.version)}
         rows = self.rows(changed) or self.rows({name: replace(request, version=_ANY.version, extras=())}, given={})
         if not rows:
             index = self.case.manifest.bound_indexes().get(name)
             what = f"the index {index} has no wheel" if index else "no index in use has a wheel"
             if name in self._archives:
-                return f"{what} of {name} for {self.case.platform}, only a source archive", _permit(name, wheels)
+                return f"{what} of {name} for {self.case.platform}, only a source archive", self._permit(name)
             return f"{what} of {name} for {self.case.platform}", _or_remove(name, index) if name in wheels else ""
         version = rows[name][0].version
         edit = _edit(name, request, version) if name in wheels else ""
         if name in self._archives:
             message = f"{name} {request.version} has no wheel, only a source archive"
-            edit = ", or ".join(filter(None, (_permit(name, wheels), edit)))
+            edit = ", or ".join(filter(None, (self._permit(name), edit)))
         else:
             message = f"no release of {name} is {request.version}"
         return f"{message}; the newest with a wheel is {version}", edit
@@ -266,11 +332,8 @@ class _WheelSearch:
     def clash(self) -> Found | None:
         """Find the smallest set of conflicting requests, and the change that resolves the conflict."""
         wheels = self.case.manifest.wheels
-        names = sorted(wheels)
-        for name in list(names):
-            rest = [other for other in names if other != name]
-            if rest and not self.rows({other: wheels[other] for other in rest}):
-                names = rest
+        new = wheels.keys() & self.case.new
+        names = sorted(self._conflict([], [*sorted(new), *sorted(wheels.keys() - new, reverse=True)]))
         cause = next(self._causes(names), "")
         lines = "".join(f'\n  {name} = "{wheels[name].version}"' for name in names[:_FEW])
         lines += f"\n  … and {len(names) - _FEW} more" if len(names) > _FEW else ""
@@ -282,9 +345,23 @@ class _WheelSearch:
         edits = edits or [
             f"remove {name}" for name in names if self.rows({n: r for n, r in wheels.items() if n != name})
         ]
-        if not cause and not edits:
+        if not cause and (not edits or len(names) == 1):  # uv names the requirement of the one that nothing satisfies
             return None
         return f"these requests conflict:{lines}\n  {cause}".rstrip(), ", or ".join(edits) or "remove one of them"
+
+    def _conflict(self, fixed: list[str], names: Sequence[str], *, sure: bool = False) -> list[str]:
+        """Return the fewest of some requests that conflict beside fixed ones, the first preferred (QuickXplain).
+
+        Source: U. Junker, "QuickXplain: Preferred Explanations and Relaxations for Over-Constrained Problems", 2004.
+        """
+        wheels = self.case.manifest.wheels
+        if sure and fixed and not self.rows({name: wheels[name] for name in fixed}):
+            return []
+        if len(names) <= 1:
+            return [*names]
+        half = (len(names) + 1) // 2
+        second = self._conflict([*fixed, *names[:half]], names[half:], sure=True)
+        return [*self._conflict([*fixed, *second], names[:half], sure=bool(second)), *second]
 
     def _causes(self, names: Sequence[str]) -> Iterator[str]:
         """Yield the requirements of wheels that another request excludes, the surest first."""
@@ -324,13 +401,31 @@ class _WheelSearch:
                         yield f"{name} {wheel.version}", asked
 
 
-def _permit(name: str, wheels: Mapping[str, WheelRequest]) -> str:
-    """Return the edit that permits the build of a source archive."""
-    if name not in wheels:
-        return f'`sdists = ["{name}"]` at the top permits its build, which runs its code'
-    index = f', index = "{wheels[name].index}"' if wheels[name].index else ""
-    line = f'{name} = {{ version = "{wheels[name].version}"{index}, build = true }}'
-    return f"`{line}` permits its build, which runs its code"
+def _known_names() -> set[str]:
+    """Return the packages that the built-in targets ask for."""
+    from tenv.targets.search import built_in_manifests  # late: only for a misspelled name
+
+    found = set()
+    for manifest in built_in_manifests():
+        whole = with_features(manifest)
+        found |= {normalize(name) for on in whole.platforms for name in whole.on(on).wheels}
+    return found
+
+
+def _packages_of_part(name: str, known: Iterable[str]) -> list[str]:
+    """Return the package with a part of CUDA, by the part's own name: nvcc, cudnn; none for other names.
+
+    Args:
+        name: The normalized name.
+        known: The normalized names of known packages.
+    """
+    from tenv.targets.search import built_in_manifests  # late: as above
+
+    parts = {part for manifest in built_in_manifests() if (row := manifest.wheels.get(_TOOLKIT)) for part in row.extras}
+    if name in parts:
+        return [f"{_TOOLKIT}[{name}]"]
+    own = sorted((one for one in known if re.fullmatch(rf"nvidia-{name}(-cu[0-9]+)?", one)), key=lambda one: one[-2:])
+    return own[-1:] or ([_OTHER_NAMES[name]] if name in _OTHER_NAMES else [])
 
 
 def _or_remove(name: str, index: Index | None) -> str:

@@ -11,8 +11,12 @@ SPEAKS: dict[str, Any] = of_rocm(amd_gpus=Missing("no node is a GPU", ReasonKind
 SILENT: list[dict[str, Any]] = [
     of_rocm("gfx942"),
     of_rocm("gfx942", kfd=KfdAccess(opens=True, group="render")),
-    of_rocm("gfx942", kfd=Missing("/dev/kfd: No such file or directory", ReasonKind.NONE)),
+    of_rocm("gfx942", kfd=Missing("not in the text", ReasonKind.UNREPORTED)),
+    of_rocm("gfx942", wsl=True, kfd=Missing("/dev/kfd: No such file or directory", ReasonKind.NONE)),
     {"kfd": KfdAccess(opens=False, group="render")},
     {"amd_gpus": Missing("no node is a GPU", ReasonKind.NONE)},
 ]
-ALSO: list[dict[str, Any]] = [of_rocm("gfx942", kfd=KfdAccess(opens=False, group="render"))]
+ALSO: list[dict[str, Any]] = [
+    of_rocm("gfx942", kfd=KfdAccess(opens=False, group="render")),
+    of_rocm("gfx942", kfd=Missing("/dev/kfd: No such file or directory", ReasonKind.NONE)),
+]

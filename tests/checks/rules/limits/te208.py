@@ -10,4 +10,7 @@ SILENT: list[dict[str, Any]] = [
     of_rocm("gfx942"),
     {"amd_gpus": ()},
 ]
-ALSO: list[dict[str, Any]] = [of_rocm(rocms=(rocm("5.7", "/usr"),))]
+ALSO: list[dict[str, Any]] = [
+    of_rocm("gfx1031", exported={"HSA_OVERRIDE_GFX_VERSION": "10.3.0"}),
+    of_rocm(rocms=(rocm("5.7", "/usr"),)),
+]

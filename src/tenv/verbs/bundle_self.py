@@ -1,0 +1,168 @@
+"""Write tenv itself with its dependencies as one file that a Python alone installs."""
+
+import json
+import zipfile
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tenv import __version__
+from tenv.core.dataclass import dataclass
+from tenv.core.errors import FileExistsAlreadyError, UsageError
+from tenv.core.files import digest, digest_bytes, storage_errors, write_atomic
+from tenv.core.names import pure_wheel
+from tenv.core.versions import Range
+from tenv.host.machine import current_platform
+from tenv.install import standalone
+from tenv.interop.container_recipe import constraints, own_wheel
+from tenv.interop.drafts import DEFAULT_MINORS
+from tenv.locks.lock import Wheel
+from tenv.sources.archives.download import Fetcher, RemoteFile
+from tenv.sources.archives.gathering import fetch_files
+from tenv.sources.archives.store import default_store
+from tenv.targets.manifest import PLATFORMS, Manifest, Requirements, WheelRequest
+
+if TYPE_CHECKING:
+    from tenv.project.context import Context
+
+_EARLIEST = (1980, 1, 1, 0, 0, 0)
+"""The date of every file, so that the same tenv with the same dependencies makes the same archive."""
+_SCHEMA = 1
+_HEAD = "head.json"
+
+
+@dataclass(frozen=True, slots=True)
+class SelfBundled:
+    """A written archive of tenv itself.
+
+    Attributes:
+        path: Its file.
+        digest: Its sha256.
+        bytes: Its size.
+        platforms: The platforms that it is for.
+        minors: The Python minors that it is for.
+        files: Its wheels.
+    """
+
+    path: Path
+    digest: str
+    bytes: int
+    platforms: tuple[str, ...]
+    minors: tuple[str, ...]
+    files: Sequence[Mapping[str, Any]]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the values for `--json`, with the keys of a bundle of a target."""
+        return {
+            "target": None,
+            "file": str(self.path),
+            "bytes": self.bytes,
+            "digest": self.digest,
+            "lock_digest": None,
+            "platforms": list(self.platforms),
+            "python": ", ".join(self.minors),
+            "features": None,
+            "files": [
+                {
+                    "kind": "wheels",
+                    **{key: row[key] for key in ("name", "sha256", "size")},
+                    "platforms": sorted({one.partition(" ")[0] for one in row["for"]}),
+                }
+                for row in self.files
+            ],
+        }
+
+
+def bundle_self(context: "Context", path: Path | None, platforms: Sequence[str] = (), minor: str = "") -> SelfBundled:
+    """Write tenv with the versions of its dependencies that are installed here.
+
+    Args:
+        context: The context of the verb.
+        path: The file; None for ``tenv-VERSION.pyz`` in the working folder.
+        platforms: The platforms; empty for that of this machine.
+        minor: The only Python minor; empty for all that tenv runs with.
+
+    Raises:
+        UsageError: There is no such platform or Python.
+        NetworkError: A wheel can't be fetched.
+    """
+    path = path or Path(f"{pure_wheel('tenv', __version__).partition('-py3')[0]}.pyz")
+    if path.exists() and not _is_archive(path):
+        raise FileExistsAlreadyError(f"{path} exists, and is no such archive", hint="`-o FILE` names another file")
+    chosen = tuple(sorted(set(platforms or (current_platform(),))))
+    if unknown := [name for name in chosen if name not in PLATFORMS]:
+        raise UsageError(f"tenv runs on {', '.join(PLATFORMS)}, not on {unknown[0]}")
+    if minor and minor not in DEFAULT_MINORS:
+        raise UsageError(f"tenv runs with Python {', '.join(DEFAULT_MINORS)}, not with {minor}")
+    minors = (minor,) if minor else DEFAULT_MINORS
+    wheels, served = _fetch(context, chosen, minors)
+    own, raw = own_wheel()
+    every = [f"{platform} {one}" for platform in chosen for one in minors]
+    rows: list[dict[str, Any]] = [
+        {
+            "name": own,
+            "package": f"{own.partition('-')[0]}=={__version__}",
+            "sha256": digest_bytes(raw),
+            "size": len(raw),
+            "for": every,
+        }
+    ]
+    contents: dict[str, bytes | Path] = {own: raw}
+    for sha256, wheel in sorted(wheels.items(), key=lambda item: item[1].file):
+        file = contents[wheel.file] = default_store().file(sha256)
+        package = f"{wheel.name}==={wheel.version}"
+        size = file.stat().st_size
+        rows.append({"name": wheel.file, "package": package, "sha256": sha256, "size": size, "for": served[sha256]})
+    with storage_errors(f"can't write {path}"):
+        write_atomic(path, _pack(rows, contents))
+    return SelfBundled(path, digest(path), path.stat().st_size, chosen, minors, rows)
+
+
+def _fetch(
+    context: "Context", platforms: Sequence[str], minors: Sequence[str]
+) -> tuple[dict[str, Wheel], Mapping[str, list[str]]]:
+    """Fetch the dependencies into the store; return them by sha256, and for which platforms and Pythons each is."""
+    pins = (line.partition("==") for line in constraints().decode().splitlines())
+    requests = {name: WheelRequest(Range(f"=={version}")) for name, _, version in pins}
+    wheels: dict[str, Wheel] = {}
+    urls: dict[str, str] = {}
+    served: defaultdict[str, list[str]] = defaultdict(list)
+    uv = context.uv()
+    context.progress.step("resolving tenv", len(platforms) * len(minors))
+    for platform in platforms:
+        for minor in minors:
+            manifest = Manifest("tenv", "tenv", platforms=(platform,), requirements=Requirements(), wheels=requests)
+            for wheel, url in uv.resolve(manifest, platform, minor, (), None, builds=False).values():
+                wheels.setdefault(wheel.sha256, wheel)
+                urls.setdefault(wheel.sha256, url)
+                served[wheel.sha256].append(f"{platform} {minor}")
+            context.progress.advance()
+    store = default_store(context.progress.say, context.unpack_limits())
+    wanted = [RemoteFile(row.file, urls[key], key, row.size) for key, row in wheels.items()]
+    fetch_files(context, store, Fetcher(context.settings(), uv.http, offline=context.offline), wanted)
+    return wheels, served
+
+
+def _is_archive(path: Path) -> bool:
+    """Return whether a file is such an archive, which may be written anew: many documents are zip files, too."""
+    if not path.is_file() or not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        return {"__main__.py", _HEAD} <= {*archive.namelist()}
+
+
+def _pack(rows: Sequence[Mapping[str, Any]], contents: Mapping[str, bytes | Path]) -> bytes:
+    import io  # late: few commands write an archive
+
+    head = json.dumps({"schema": _SCHEMA, "tenv": __version__, "files": rows}, indent=0) + "\n"
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in (
+            ("__main__.py", Path(standalone.__file__).read_bytes()),
+            (_HEAD, head.encode()),
+            *((f"wheels/{name}", data) for name, data in contents.items()),
+        ):
+            raw = data if isinstance(data, bytes) else data.read_bytes()
+            archive.writestr(zipfile.ZipInfo(name, _EARLIEST), raw)
+    return buffer.getvalue()

@@ -1,0 +1,61 @@
+"""Files for the programs of a cluster, run by shells: the prolog of Slurm, and modulefiles."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.conda_project import Conda
+from tests.support.projects import Project
+
+_ANSWER = """\
+build: no   (tiny on linux-64)
+run:   no   (tiny on linux-64)
+
+warning[TE999]: later
+  fix: none
+error[TE401]: no compiler
+error[TE103]: the driver's $(touch stolen) is too old
+"""
+
+
+def program(path: Path, text: str) -> None:
+    path.write_text(f"#!/bin/sh\n{text}")
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "reason"),
+    [
+        (_ANSWER, 1, "error[TE103]: the driver's $(touch stolen) is too old|error[TE401]: no compiler|warning[TE999]"),
+        (_ANSWER.replace("run:   no", "run:   yes"), 0, ""),
+        ("error[network]: no\n", 0, ""),
+    ],
+)
+def test_a_prolog_drains_with_the_findings_worst_first(
+    locked: Project, tmp_path: Path, answer: str, status: int, reason: str
+) -> None:
+    locked.ok("export", "slurm", "tiny", "--output", str(tmp_path))
+    (tmp_path / "answer").write_text(answer)
+    (tmp_path / "bin").mkdir()
+    program(tmp_path / "bin" / "tenv", f"cat {tmp_path}/answer; exit 1\n")
+    program(tmp_path / "bin" / "scontrol", f'printf "%s\\n" "$@" > {tmp_path}/drained\n')
+    environ = {"PATH": f"{tmp_path}/bin:{os.defpath}", "SLURM_JOB_CONSTRAINTS": "tenv-tiny", "SLURMD_NODENAME": "n1"}
+    done = subprocess.run(["sh", tmp_path / "tenv-tiny-prolog.sh"], env=environ, cwd=tmp_path, check=False)
+    assert done.returncode == status
+    drained = tmp_path / "drained"
+    said = drained.read_text() if drained.exists() else ""
+    assert reason in said
+    assert bool(said) is bool(status)
+    assert not (tmp_path / "stolen").exists()
+
+
+def test_a_value_of_several_lines_is_in_no_modulefile(conda: Conda) -> None:
+    """Environment Modules prints it unquoted, and the shell runs the second line."""
+    conda.make("lines", files={"etc/conda/activate.d/lines.sh": "export MANY='one\ntouch stolen' FINE='a b'\n"})
+    conda.lock("lines")
+    conda.create()
+    said = conda.project.fails(2, "format", "export", "modulefile", "tiny", "--output", "modules")
+    assert "sets MANY to a value with a line break" in said
+    assert not Path("modules").exists()
