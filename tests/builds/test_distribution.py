@@ -91,6 +91,7 @@ def make(programs: Path, tmp_path: Path) -> Make:
             dry=False,
             offer=None,
             folder=tmp_path / "build",
+            notes=tmp_path / "notes",
         )
         return cast("BuildJob", made)
 

@@ -281,7 +281,7 @@ def test_no_compilation_reads_the_variables_of_include_folders(
     monkeypatch.setenv("CPLUS_INCLUDE_PATH", "/opt/mine/include")
     cached.build()
     rows = (cached.checkout / ".tenv" / "builds" / "tiny" / "ccache.commands").read_text().splitlines()
-    compiled = [row for row in rows if " -c " in row]
+    compiled = [row for row in rows if " -c " in row and "probe.c" not in row]
     assert compiled
     assert {row.partition("|")[0] for row in compiled} == {""}
     assert all(f"-fmacro-prefix-map={cached.checkout}=." in row for row in compiled)

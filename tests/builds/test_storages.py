@@ -10,6 +10,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -220,9 +221,25 @@ def distribution(programs: Path, folder: Path) -> Iterator[tuple[str, subprocess
             process.wait()
 
 
-def with_sources(workshop: Workshop, name: str, mark: Path | None = None) -> Workshop:
+def _compilers() -> list[str]:
+    """Return the compiler and the assembler of this machine; those on PATH are links to them."""
+    return [os.path.realpath(str(shutil.which(name))) for name in ("c++", "as")]
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder outside /dev, of which a server has its own; temporary files and compilers lie outside, too."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        monkeypatch.setenv("TMPDIR", folder)
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        path = os.environ["PATH"].split(os.pathsep)
+        monkeypatch.setenv("PATH", os.pathsep.join([*(str(Path(name).parent) for name in _compilers()), *path]))
+        yield Path(folder)
+
+
+def with_sources(workshop: Workshop, checkout: Path, mark: Path | None = None) -> Workshop:
     """Return a checkout whose `c10` has more sources, and whose `late` is compiled after it when a file exists."""
-    checkout = make_checkout(workshop.project.folder / name)
+    make_checkout(checkout)
     names = []
     for index in range(SOURCES):
         source = checkout / "c10" / "core" / f"More{index}.cpp"
@@ -241,7 +258,7 @@ def with_sources(workshop: Workshop, name: str, mark: Path | None = None) -> Wor
     os.geteuid() != 0 or shutil.which("bwrap") is None, reason="a server of sccache-dist needs root and bubblewrap"
 )
 def test_compilations_run_on_a_server_and_go_on_here_when_it_ends(
-    workshop: Workshop, programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workshop: Workshop, programs: Path, tmp_path: Path, disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{programs}")
     monkeypatch.setenv("SCCACHE_IDLE_TIMEOUT", "300")
@@ -260,7 +277,7 @@ def test_compilations_run_on_a_server_and_go_on_here_when_it_ends(
         on_machine("one", tmp_path, monkeypatch)
         monkeypatch.delenv("SCCACHE_DIR")  # of the shell, which would win over the storage
         for number in range(3):  # a busy server refuses a trial; the next build asks again
-            built = with_sources(workshop, f"first{number}").build("--only", "c10")
+            built = with_sources(workshop, disk / f"first{number}").build("--only", "c10")
             probed = step(built, "probe")
             if not codes(probed, "warning"):
                 break
@@ -273,13 +290,13 @@ def test_compilations_run_on_a_server_and_go_on_here_when_it_ends(
         assert ran > first["cache"]["misses"]  # and the trial
         on_machine("two", tmp_path, monkeypatch)
         monkeypatch.delenv("SCCACHE_DIR")
-        second = step(with_sources(workshop, "second").build("--only", "c10"), "build")["facts"]
+        second = step(with_sources(workshop, disk / "second").build("--only", "c10"), "build")["facts"]
         assert second["cache"] == {"hits": first["cache"]["misses"], "misses": 0}
         assert log.read_text().count(RAN) == ran + 1  # the trial alone: all else came from the cache
 
         monkeypatch.setenv("CXXFLAGS", "-O1")  # so that nothing comes out of the cache
         mark = tmp_path / "ended"
-        third = with_sources(workshop, "third", mark)
+        third = with_sources(workshop, disk / "third", mark)
         watcher = threading.Thread(target=_end_server, args=(server, third, mark))
         watcher.start()
         ended = third.build("--only", "late")
@@ -289,13 +306,14 @@ def test_compilations_run_on_a_server_and_go_on_here_when_it_ends(
         assert facts["cache"]["misses"] > SOURCES
         assert facts["distributed"]["returned"] > 0
         assert facts["distributed"]["elsewhere"] > 0
-    without = with_sources(workshop, "fourth").build("--only", "c10")  # the scheduler is gone
+    without = with_sources(workshop, disk / "fourth").build("--only", "c10")  # the scheduler is gone
     (warned,) = [row for row in step(without, "probe")["findings"] if row["code"] == "TE924"]
     assert warned["severity"] == "warning"
     assert scheduler in warned["message"] or scheduler == warned["subject"]
     for data in (built, ended, without):
         assert TOKEN not in str(data)
-    kept = [path for path in workshop.project.folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    written = (path for folder in (workshop.project.folder, disk) for path in folder.rglob("*"))
+    kept = [path for path in written if path.is_file() and not path.is_symlink()]
     assert [path for path in kept if TOKEN.encode() in path.read_bytes()] == []
 
 

@@ -145,18 +145,25 @@ def counts(choice: CacheChoice, environ: Mapping[str, str]) -> Counts | None:
         return None
 
 
-def try_compile(cache: CacheChoice, environ: Mapping[str, str], seconds: float) -> str:
-    """Return why a compile cache does not compile; empty where it does."""
+_LINES = 3
+"""Of what a cache prints: the first may name no more than the server, and the next has the cause."""
+
+
+def try_compile(cache: CacheChoice, environ: Mapping[str, str], place: Path, seconds: float) -> str:
+    """Return why a compile cache does not compile below a folder; empty where it does."""
     if socket := environ.get("SCCACHE_SERVER_UDS"):
         Path(socket).parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
+    place.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place) as folder:
         Path(folder, "probe.c").write_text("int tenv_probe;\n", encoding="utf-8")
         words = [str(cache.program), *shlex.split(environ.get("CC", "cc")), "-c", "probe.c", "-o", "probe.o"]
         answer = process.run(words, environment=environ, folder=Path(folder), timeout=seconds)
     if isinstance(answer, Missing):
         return answer.reason
-    lines = answer.stderr.strip().splitlines()
-    return (lines[0] if lines else f"it ended with {answer.status}") if answer.status else ""
+    if not answer.status:
+        return ""
+    lines = [line for line in answer.stderr.splitlines() if line.strip()]
+    return " ".join(lines[:_LINES]) or f"it ended with {answer.status}"
 
 
 @dataclass(frozen=True, slots=True)

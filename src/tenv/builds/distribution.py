@@ -122,7 +122,7 @@ def _begin(job: BuildJob, cache: CacheChoice) -> str:
     except StorageError as error:
         return error.message
     found = _ask(cache, environ)
-    fault = found if isinstance(found, str) else _try(cache, environ)
+    fault = found if isinstance(found, str) else _try(job, cache, environ)
     if fault:
         _stop(cache, environ)
     elif isinstance(found, ServerOffer):
@@ -282,13 +282,13 @@ def _status(cache: CacheChoice, environ: Mapping[str, str]) -> ServerOffer | str
     return f"sccache --dist-status: {words}"
 
 
-def _try(cache: CacheChoice, environ: Mapping[str, str]) -> str:
+def _try(job: BuildJob, cache: CacheChoice, environ: Mapping[str, str]) -> str:
     """Return why no compilation runs on a server; empty where one has."""
     # A hit would ask no scheduler. The compiler of C++ is packed now, before many compilations wait for it.
     anew = {**environ, "SCCACHE_RECACHE": "1", "CC": environ.get("CXX", "") or "c++"}
     for _ in range(_TRIALS):
         before = counts(cache, environ)
-        if reason := try_compile(cache, anew, _TRIAL_SECONDS):
+        if reason := try_compile(cache, anew, job.notes, _TRIAL_SECONDS):
             return reason
         after = counts(cache, environ)
         if not (before and after) or after.elsewhere > before.elsewhere:

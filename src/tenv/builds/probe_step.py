@@ -92,12 +92,12 @@ def _cache_fault(job: BuildJob) -> Iterator[Finding]:
     cache = cache_choice(job, job.environ)
     if cache.program is None or not cache.storage:
         return
-    if not (reason := try_compile(cache, job.environ, _CACHE_SECONDS)):
+    if not (reason := try_compile(cache, job.environ, job.notes, _CACHE_SECONDS)):
         return
     named = storage_variables(cache.name, cache.storage, {})
     kept = job.context.environ
     without = {name: value for name, value in job.environ.items() if name not in named or name in kept}
-    goes_on = not try_compile(cache, without, _CACHE_SECONDS)
+    goes_on = not try_compile(cache, without, job.notes, _CACHE_SECONDS)
     if goes_on:
         job.environ, job.storage_gone = without, True
     yield build_finding(
