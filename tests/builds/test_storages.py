@@ -117,14 +117,7 @@ def test_another_machine_builds_from_the_cache_and_goes_on_without_it(
     manifest = workshop.project.manifest
     with storage(kind, programs, tmp_path) as (address, pid):
         manifest.write_text(manifest.read_text().replace('cache = "off"', f'cache = "auto"\nstorage = "{address}"'))
-        on_machine("one", tmp_path, monkeypatch)
-        first = step(workshop.build("--only", "c10"), "build")["facts"]["cache"]
-        assert first["misses"] > 0
-        on_machine("two", tmp_path, monkeypatch)
-        other = Workshop(workshop.project, make_checkout(workshop.project.folder / "other"))
-        second = step(other.build("--only", "c10"), "build")["facts"]["cache"]
-        assert second["hits"] == first["misses"] + first["hits"]
-        assert second["misses"] == 0
+        _build_twice(workshop, tmp_path, monkeypatch)
         monkeypatch.setenv("CXXFLAGS", "-O1")  # so that nothing comes out of the cache
         third = Workshop(workshop.project, make_checkout(workshop.project.folder / "third"))
         (compilers / "kill.later").write_text(f"{pid}\n")
@@ -137,6 +130,30 @@ def test_another_machine_builds_from_the_cache_and_goes_on_without_it(
     warned = [row["message"] for row in step(built, "probe")["findings"] if row["code"] == "TE922"]
     assert bool(warned) <= (cache == "sccache")
     assert time.monotonic() - begun < 300
+
+
+def test_sccache_hits_on_redis_where_the_target_names_both(
+    workshop: Workshop, programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{programs}")
+    monkeypatch.setenv("SCCACHE_IDLE_TIMEOUT", "30")
+    manifest = workshop.project.manifest
+    with storage("redis", programs, tmp_path) as (address, _):
+        text = manifest.read_text().replace('cache = "off"', f'cache = "sccache"\nstorage = "{address}"')
+        manifest.write_text(text)
+        _build_twice(workshop, tmp_path, monkeypatch)
+
+
+def _build_twice(workshop: Workshop, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Build on one machine, and on another from the storage alone."""
+    on_machine("one", folder, monkeypatch)
+    first = step(workshop.build("--only", "c10"), "build")["facts"]["cache"]
+    assert first["misses"] > 0
+    on_machine("two", folder, monkeypatch)
+    other = Workshop(workshop.project, make_checkout(workshop.project.folder / "other"))
+    second = step(other.build("--only", "c10"), "build")["facts"]["cache"]
+    assert second["hits"] == first["misses"] + first["hits"]
+    assert second["misses"] == 0
 
 
 def _killing(workshop: Workshop, compilers: Path) -> dict[str, dict[str, int]]:
