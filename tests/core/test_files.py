@@ -121,7 +121,7 @@ def test_a_second_one_waits_and_is_told_for_whom(tmp_path: Path) -> None:
 
         with files.exclusive(tmp_path / "env", "tenv remove tiny", hear):
             assert release.is_set()
-    assert said == [f"{tmp_path / 'env'} is in use by process {os.getpid()} (`tenv create tiny`)"]
+    assert said == [f"waiting: {tmp_path / 'env'} is in use by process {os.getpid()} (`tenv create tiny`)"]
 
 
 def test_who_will_not_wait_is_told_for_whom(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from tenv.verbs import bundle
 from tests.support.archive_server import ask
 from tests.support.conda_project import Conda
 from tests.support.fakes import MINORS
-from tests.support.projects import HERE, PLATFORMS, Project, snapshot
+from tests.support.projects import HERE, PLATFORMS, Project, finish, held, snapshot
 from tests.support.rarely import first_fast
 from tests.support.redist import Server
 from tests.support.source_trees import pack_sdist, write_tree
@@ -311,20 +311,32 @@ def test_a_bundle_comes_from_a_server_and_is_resumed(created: Project, monkeypat
     with serving(created.folder, (size // 2,)) as (url, asked):
         created.ok("create", "--bundle", f"{url}/tiny.tenv")
     assert asked == ["", f"bytes={size // 2}-"]
-    assert not any(bundles_folder().iterdir())
+    assert not any(bundles_folder().glob("[!.]*"))  # the lock of the download stays
+
+
+def test_a_download_by_another_command_is_waited_for(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two that write one file, from a server without ranges, would refuse the bundle as damaged."""
+    created.ok("bundle")
+    away(created, monkeypatch)
+    with serving(created.folder) as (url, asked), held(bundle._download_path(f"{url}/tiny.tenv")) as release:
+        child = created.start("create", "--bundle", f"{url}/tiny.tenv")
+        assert child.stderr
+        assert child.stderr.readline().startswith("waiting: ")
+        assert asked == []
+        release.set()
+        ended = finish(child)
+    assert ended.status == 0, ended.err
 
 
 @pytest.mark.long
 def test_a_whole_download_of_an_earlier_command_is_not_fetched_again(
     created: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tenv.verbs.bundle import _download_path
-
     created.ok("bundle")
     away(created, monkeypatch)
     raw = Path("tiny.tenv").read_bytes()
     with serving(created.folder) as (url, asked):
-        part = _download_path(f"{url}/tiny.tenv")
+        part = bundle._download_path(f"{url}/tiny.tenv")
         part.parent.mkdir(parents=True)
         part.write_bytes(raw)
         created.ok("create", "--bundle", f"{url}/tiny.tenv")
@@ -338,8 +350,6 @@ def test_a_whole_download_of_an_earlier_command_is_not_fetched_again(
 def test_a_bundle_that_is_replaced_while_it_comes_is_begun_anew(
     created: Project, monkeypatch: pytest.MonkeyPatch, by_another_command: bool
 ) -> None:
-    from tenv.verbs.bundle import _download_path
-
     created.ok("bundle")
     raw = Path("tiny.tenv").read_bytes()
     old = raw[:100] + b"?" * (len(raw) - 100)
@@ -352,7 +362,7 @@ def test_a_bundle_that_is_replaced_while_it_comes_is_begun_anew(
         asked,
     ):
         if by_another_command:
-            part = _download_path(f"{url}/tiny.tenv")
+            part = bundle._download_path(f"{url}/tiny.tenv")
             part.parent.mkdir(parents=True)
             part.write_bytes(old[:half])
         created.ok("create", "--bundle", f"{url}/tiny.tenv")
@@ -362,12 +372,10 @@ def test_a_bundle_that_is_replaced_while_it_comes_is_begun_anew(
 
 @pytest.mark.long
 def test_a_damaged_part_of_an_earlier_command_is_dropped(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tenv.verbs.bundle import _download_path
-
     created.ok("bundle")
     away(created, monkeypatch)
     with serving(created.folder) as (url, asked):
-        part = _download_path(f"{url}/tiny.tenv")
+        part = bundle._download_path(f"{url}/tiny.tenv")
         part.parent.mkdir(parents=True)
         part.write_bytes(b"x" * 100)
         created.ok("create", "--bundle", f"{url}/tiny.tenv")

@@ -242,7 +242,7 @@ def exclusive(
             _first_try(held, folder)
         except LockTakenError:
             if timeout != 0:
-                on_wait(_busy(folder, owner))
+                on_wait(f"waiting: {_busy(folder, owner)}")
             try:
                 held.acquire(timeout)
             except LockTakenError:

@@ -215,8 +215,7 @@ def _hold(job: BuildJob) -> AbstractContextManager[None]:
     if not ignore.exists():
         make_folder(ignore.parent)
         write_atomic(ignore, "*\n")
-    waiting = job.context.progress.say
-    return exclusive(job.notes, f"tenv build {job.target.name}", lambda sentence: waiting(f"waiting: {sentence}"))
+    return exclusive(job.notes, f"tenv build {job.target.name}", job.context.progress.say)
 
 
 def _take(job: BuildJob, steps: Sequence[_Step], taken: list[StepReport], say: Say) -> bool:

@@ -3,7 +3,7 @@
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,12 +14,13 @@ from tenv.core.carried_files import CarriedFiles
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import (
     BundleRefusedError,
+    EnvironmentBusyError,
     FileExistsAlreadyError,
     HashMismatchError,
     HostError,
     UsageError,
 )
-from tenv.core.files import digest, digest_bytes, open_regular, read_regular, storage_errors, write_atomic
+from tenv.core.files import digest, digest_bytes, exclusive, open_regular, read_regular, storage_errors, write_atomic
 from tenv.core.progress import Bytes, Transfer
 from tenv.core.versions import Version
 from tenv.host.machine import current_platform
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from tenv.project.context import Context
 
 _WEB = ("http://", "https://")
+_READING = "tenv create --bundle"
 
 
 # Writing
@@ -344,7 +346,9 @@ def opened(context: "Context", request: BundleRequest) -> "Iterator[tuple[Contex
         python = carried.minor or None if request.python is None else request.python
         yield replace(context, offline=True, carried=carried), carried.target, python
     if request.place.startswith(_WEB):
-        _download_path(request.place).unlink(missing_ok=True)
+        path = _download_path(request.place)
+        with suppress(EnvironmentBusyError), exclusive(path, _READING, context.progress.say, 0):
+            path.unlink(missing_ok=True)  # unless another command downloads it by now
 
 
 def _taken(context: "Context", request: BundleRequest, folder: Path) -> "tuple[Context, CarriedFiles]":
@@ -357,18 +361,18 @@ def _taken(context: "Context", request: BundleRequest, folder: Path) -> "tuple[C
         if "://" in place:
             raise UsageError(f"`--bundle {place}`: a bundle is a file, or at an address of http:// or https://")
         return _unpacked(context, Path(place), place, request, folder)
-    path = _download_path(place)
-    again = path.exists()
-    shown = place.partition("?")[0]
-    while True:
-        _download(context, place, path)
-        try:
-            return _unpacked(context, path, shown, request, folder)
-        except BundleRefusedError:
-            path.unlink(missing_ok=True)
-            if not again:
-                raise
-            again = False
+    path, shown = _download_path(place), place.partition("?")[0]
+    with exclusive(path, _READING, context.progress.say):
+        again = path.exists()
+        while True:
+            _download(context, place, path)
+            try:
+                return _unpacked(context, path, shown, request, folder)
+            except BundleRefusedError:
+                path.unlink(missing_ok=True)
+                if not again:
+                    raise
+                again = False
 
 
 def _download_path(url: str) -> Path:

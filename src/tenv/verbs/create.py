@@ -360,10 +360,7 @@ def _hold(job: Creation) -> Iterator[None]:
         own = job.context.places.checkout or job.context.places.project
         if own and not ignore.exists():
             write_atomic(ignore, "*\n", within=own)
-
-    def waiting(sentence: str) -> None:
-        job.context.progress.say(f"waiting: {sentence}")
-
+    waiting = job.context.progress.say
     with exclusive(job.prefix, f"tenv create {request.target}", waiting, None if request.wait else 0):
         job.forget_prefix()  # another process may have changed it since it was looked at
         _require_unchanged(job)

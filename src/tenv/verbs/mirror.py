@@ -145,8 +145,7 @@ def mirror(
         path = _place(whole)
         if files.setdefault(path, whole).sha256 != row.sha256:
             raise UsageError(f"the lock has several files for {path}, so no mirror can have them")
-    waiting = exclusive(folder, "tenv mirror", lambda sentence: context.progress.say(f"waiting: {sentence}"))
-    with waiting, storage_errors(f"can't write {folder}"):
+    with exclusive(folder, "tenv mirror", context.progress.say), storage_errors(f"can't write {folder}"):
         known = _read_list(folder)
         new = _put(context, folder, known, files, store)
         known |= {path: row.sha256 for path, row in files.items()}

@@ -77,12 +77,7 @@ def remove_environment(
         hint = f"`tenv remove --prefix {folder} {target}` removes the folder itself"
         raise ForeignFolderError(f"{environment.prefix} is a symbolic link, so tenv does not remove it", hint=hint)
     _check_own(context, environment, target)
-    with exclusive(
-        environment.prefix,
-        f"tenv remove {target}",
-        lambda sentence: say(f"waiting: {sentence}"),
-        None if wait else 0,
-    ):
+    with exclusive(environment.prefix, f"tenv remove {target}", say, None if wait else 0):
         if not environment.prefix.is_dir():  # another process removed it during the wait
             raise missing
         _check_own(context, environment, target)

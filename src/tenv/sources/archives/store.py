@@ -238,7 +238,7 @@ class Store:
     def _hold(self, path: Path, purpose: str) -> Iterator[None]:
         with storage_errors(f"can't create {self.folder}"):
             self._make()
-        with exclusive(path, f"tenv: {purpose}", lambda sentence: self.say(f"waiting: {sentence}")):
+        with exclusive(path, f"tenv: {purpose}", self.say):
             yield
 
     def _make(self) -> None:
@@ -323,10 +323,10 @@ def unpacked_bundle() -> Iterator[Path]:
 
 
 def clear_bundles() -> None:
-    """Remove the leftovers of bundles; a download stays while any command uses a bundle, since it may be its own."""
+    """Remove the leftovers of bundles; while any command uses a bundle, downloads and their locks stay."""
     folder = bundles_folder()
     used = {path for path in folder.glob(f"{_UNPACKED}*") if _is_used(path)}
-    empty_folder(folder, lambda path: path not in used and not (used and path.suffix == ".part"))
+    empty_folder(folder, lambda path: not used or (path.name.startswith(_UNPACKED) and path not in used))
 
 
 def _is_used(unpacked: Path) -> bool:
