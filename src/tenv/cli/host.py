@@ -9,7 +9,7 @@ import click
 from tenv.cli.command import command, not_empty
 from tenv.cli.output import Result, Voice
 from tenv.cli.table import print_labelled
-from tenv.core.untrusted import without_login
+from tenv.core.untrusted import json_without_login
 
 if TYPE_CHECKING:
     from tenv.checks.host_options import HostOptions
@@ -120,7 +120,7 @@ def host(voice: Voice, *, compact: bool, **options: Any) -> Result:
     data = {**to_json(found), "pasted": pasted} if pasted else to_json(found)
     if compact:
         voice.json = False  # the line is JSON already
-        return Result(data, text=without_login(json.dumps(data, separators=(",", ":"))), summary=notes)
+        return Result(data, text=json_without_login(json.dumps(data, separators=(",", ":"))), summary=notes)
     return Result(data, text=lambda: _print(found, pasted), summary=notes)
 
 

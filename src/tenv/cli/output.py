@@ -13,7 +13,7 @@ from tenv.cli.fold import fold_line, terminal_width
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import Exit, TenvError
 from tenv.core.size_text import format_bytes
-from tenv.core.untrusted import printable, without_login
+from tenv.core.untrusted import json_without_login, printable, without_login
 
 __all__ = ["format_bytes"]
 
@@ -116,12 +116,12 @@ class Voice:
         before = {"tenv": __version__, "command": command, "ok": ok}
         behind = {"findings": list(findings), "error": error}
         if not isinstance(data, Pieces):
-            print(without_login(json.dumps({**before, "data": data, **behind}, indent=2)))
+            print(json_without_login(json.dumps({**before, "data": data, **behind}, indent=2)))
             return
         print(json.dumps(before, indent=2).removesuffix("\n}"), end=',\n  "data": ')
         for text in data.texts:
-            print(without_login(text), end="")
-        print("," + without_login(json.dumps(behind, indent=2)).removeprefix("{"))
+            print(json_without_login(text), end="")
+        print("," + json_without_login(json.dumps(behind, indent=2)).removeprefix("{"))
 
 
 def _print_failure(command: str) -> None:
