@@ -45,6 +45,13 @@ def test_a_new_file_obeys_the_umask_and_an_old_one_keeps_its_mode(tmp_path: Path
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_the_umask_of_other_threads_is_never_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process can read its umask only by setting it, and a file of another thread would be everybody's then."""
+    monkeypatch.setattr(os, "umask", None)
+    files.write_atomic(tmp_path / "file", "one")
+    files.write_atomic(tmp_path / "file", "two")
+
+
 def test_a_reader_never_sees_a_part(tmp_path: Path) -> None:
     path = tmp_path / "file"
     texts = {letter * 200_000 for letter in "abc"}

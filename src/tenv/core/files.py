@@ -7,9 +7,10 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 from tenv.core.errors import EnvironmentBusyError, ForeignFolderError, StorageError
 
@@ -134,8 +135,6 @@ def write_atomic(
     Raises:
         StorageError: The disk is full, the folder is missing or not writable, or the path has a link.
     """
-    import tempfile  # late: commands that only read do not need it
-
     raw = data.encode() if isinstance(data, str) else data
     with storage_errors(f"can't write {path}"):
         refuse_link(path, within)
@@ -144,21 +143,34 @@ def write_atomic(
             raise OSError(errno.EEXIST, "is not a regular file", str(path))
         if parents:
             path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(raw)
-                if durable:
-                    file.flush()
-                    os.fsync(file.fileno())
-            mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()
-            Path(name).chmod(mode)
-            Path(name).replace(path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        with replacing(path) as file:
+            file.write(raw)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         if durable:
             sync_names(path.parent)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Yield a new file that takes the place of a file when the body ends; an error leaves the old one.
+
+    It keeps the mode of the old one. Else the system applies the umask: a process can read its own only by changing it
+    for a moment, in which other threads would make files that everybody writes.
+    """
+    mode = path.stat().st_mode & 0o777 if path.exists() else None
+    part = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
+    file = open(part, "xb", opener=partial(os.open, mode=0o666 if mode is None else mode))  # noqa: SIM115
+    try:
+        with file:
+            yield file
+        if mode is not None:
+            part.chmod(mode)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def make_private(path: Path) -> None:
@@ -197,12 +209,6 @@ def refuse_link(path: Path, within: Path | None = None) -> None:
     else:
         return
     raise StorageError(f"{what}, and tenv does not write through links", hint=hint)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 @contextlib.contextmanager

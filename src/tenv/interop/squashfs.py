@@ -39,22 +39,20 @@ def _pack(prefix: Path, file: Path) -> None:
         HostError: There is no mksquashfs.
         StorageError: It can't be written.
     """
+    from tempfile import TemporaryDirectory  # late: few commands write an image
+
     program = process.find("mksquashfs", None)
     if program is None:
         raise HostError(
             "mksquashfs is not on PATH", hint="`apt install squashfs-tools` installs it on Debian and Ubuntu"
         )
-    made = file.with_name(f".{file.name}.making")
-    with storage_errors(f"can't write {file}"):
-        made.unlink(missing_ok=True)
-        try:
-            done = process.run([program, str(prefix), str(made), *_OPTIONS, "-e", ID_FILE], timeout=_SECONDS)
-            if isinstance(done, Missing) or done.status:
-                why = done.reason if isinstance(done, Missing) else (done.stderr or done.stdout).strip().split("\n")[-1]
-                raise StorageError(f"can't write {file}: mksquashfs: {why}")
-            made.replace(file)
-        finally:
-            made.unlink(missing_ok=True)
+    with storage_errors(f"can't write {file}"), TemporaryDirectory(prefix=f".{file.name}.", dir=file.parent) as folder:
+        made = Path(folder, file.name)
+        done = process.run([program, str(prefix), str(made), *_OPTIONS, "-e", ID_FILE], timeout=_SECONDS)
+        if isinstance(done, Missing) or done.status:
+            why = done.reason if isinstance(done, Missing) else (done.stderr or done.stdout).strip().split("\n")[-1]
+            raise StorageError(f"can't write {file}: mksquashfs: {why}")
+        made.replace(file)
 
 
 def _export(subject: Subject) -> Exported:

@@ -1,6 +1,5 @@
 """Write a target with all of its files as one file, and take an environment's files from such a bundle."""
 
-import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -20,7 +19,16 @@ from tenv.core.errors import (
     HostError,
     UsageError,
 )
-from tenv.core.files import digest, digest_bytes, exclusive, open_regular, read_regular, storage_errors, write_atomic
+from tenv.core.files import (
+    digest,
+    digest_bytes,
+    exclusive,
+    open_regular,
+    read_regular,
+    replacing,
+    storage_errors,
+    write_atomic,
+)
 from tenv.core.progress import Bytes, Transfer
 from tenv.core.versions import Version
 from tenv.host.machine import current_platform
@@ -270,31 +278,14 @@ def _write(context: "Context", path: Path, head: Head, texts: Sequence[bytes], s
 
     with storage_errors(f"can't write {path}"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        part = Path(name)
         try:
-            with os.fdopen(handle, "wb", buffering=0) as raw, _buffered(raw) as file:
-                digest = write_bundle(file, head, texts, lambda row: store.file(row.sha256), advance)
-            part.chmod(0o644)
-            part.replace(path)
-        except BaseException as error:
-            part.unlink(missing_ok=True)
-            if isinstance(error, HashMismatchError):
-                _drop_damaged(head, store)
-                error.hint = "the store has dropped it: run the same command again"
+            with replacing(path) as file:
+                return write_bundle(file, head, texts, lambda row: store.file(row.sha256), advance)
+        except HashMismatchError as error:
+            for row in head.files:
+                store.has(row.sha256)
+            error.hint = "the store has dropped it: run the same command again"
             raise
-    return digest
-
-
-def _buffered(raw: Any) -> Any:
-    import io  # late: small headers are joined, and pieces of 4 MiB pass through
-
-    return io.BufferedWriter(raw, 1 << 20)
-
-
-def _drop_damaged(head: Head, store: Store) -> None:
-    for row in head.files:
-        store.has(row.sha256)
 
 
 # Reading
