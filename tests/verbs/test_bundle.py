@@ -111,7 +111,9 @@ def test_a_file_of_the_user_is_not_overwritten(created: Project) -> None:
     assert "names the file of the bundle" in created.fails(2, "usage", "bundle", "--sbom", "tiny.tenv")
     assert "--bundle 'a b.tenv'" in created.ok("bundle", "-o", "a b.tenv").err
     created.ok("bundle", "--sbom", "bill.json")
+    Path("tiny.tenv").chmod(0o600)
     created.ok("bundle", "--sbom", "bill.json")
+    assert Path("tiny.tenv").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.long

@@ -197,16 +197,17 @@ def test_a_target_that_runs_is_a_feature_of_slurm(tmp_path: Path) -> None:
 
 
 def test_a_report_writes_no_line_of_slurm_but_its_own(tmp_path: Path) -> None:
-    good, line, several, nameless, fast = machines(5)
-    for host, name in ((line, "n1 Weight=9\nNodeName=ALL"), (several, "n2,n3"), (fast, "node0")):
+    good, line, several, nameless, fast, every = machines(6)
+    names = ("n1 Weight=9\nNodeName=ALL", "n2,n3", "node0", "Default")
+    for host, name in zip((line, several, fast, every), names, strict=True):
         host["hostname"] = {"value": name, "origin": "test", "kind": "system"}
     del nameless["hostname"]
-    file = write(tmp_path / "fleet.jsonl", "\n".join(map(json.dumps, (good, line, several, nameless, fast))))
+    file = write(tmp_path / "fleet.jsonl", "\n".join(map(json.dumps, (good, line, several, nameless, fast, every))))
     ended = call("check", "--against", file, "--slurm")
     (only,) = ended.out.splitlines()
     assert only.startswith("NodeName=node0 Feature=")
     assert "its report has no name of a node: 'n1 Weight=9 NodeName=ALL'" in ended.err.replace("\n", " ")
-    assert ended.err.count("its report has no name of a node") == 3
+    assert ended.err.count("its report has no name of a node") == 4
     assert not any(row.startswith("NodeName=ALL") for row in call("check", "--against", file).out.splitlines())
     single = call("check", "--against", write(tmp_path / "slow.jsonl", json.dumps(good)), "--slurm").out
     shared = call("check", "--against", write(tmp_path / "fast.jsonl", json.dumps(fast)), "--slurm").out

@@ -175,8 +175,11 @@ class Machines:
 
 
 def _is_node(machine: str, source: str) -> bool:
-    """Return whether a machine has a name that a line of `slurm.conf` can have: others can write the reports."""
-    return machine != source and _NODE.fullmatch(machine) is not None
+    """Return whether a machine has a name that a line of `slurm.conf` can have: others can write the reports.
+
+    A line for ``DEFAULT`` would change every node after it (https://slurm.schedmd.com/slurm.conf.html).
+    """
+    return machine != source and machine.upper() != "DEFAULT" and _NODE.fullmatch(machine) is not None
 
 
 def _letters(number: int) -> str:

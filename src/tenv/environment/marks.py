@@ -106,14 +106,10 @@ class Registry:
         """Tell whether a prefix lies in a folder that the user's settings name.
 
         Only its owner may write it: else anybody could put programs there that the user would run. The user is to judge
-        the folders above the named one.
+        the folders above the named one; of several folders that hold each other, one is enough.
         """
         real = Path(os.path.realpath(prefix))
-        for named in self.named():
-            folder = Path(os.path.realpath(named))
-            if real.is_relative_to(folder):
-                return closed_below(real / META, folder)
-        return False
+        return any(closed_below(real / META, Path(os.path.realpath(named))) for named in self.named())
 
     def is_shared(self, prefix: Path) -> bool:
         """Tell whether a prefix is another user's, or can't be written, so that no id is put there."""
