@@ -78,12 +78,23 @@ def test_config_shows_who_says_so_and_changes_it(project: Project, monkeypatch: 
 
 
 @pytest.mark.parametrize(
-    "words", [("snyc", "true"), ("sync", "maybe"), ("mirrors", "x"), ("mirrors.ftp", "ftp://x"), ("snyc",)]
+    "words",
+    [
+        ("snyc", "true"),
+        ("sync", "maybe"),
+        ("mirrors", "x"),
+        ("mirrors.ftp", "ftp://x"),
+        ("snyc",),
+        ("distribute-token", "a b"),
+    ],
 )
 def test_a_setting_that_there_is_not_changes_nothing(project: Project, words: tuple[str, ...]) -> None:
-    write_config("# mine\n")
     project.fails(2, "usage", "config", *words)
-    assert config_file().read_text() == "# mine\n"
+    assert not config_file().exists()
+    for mine in (b"# mine\n", b"\xef\xbb\xbf# mine\r\n", b"sync = [\n"):
+        write_config("").write_bytes(mine)
+        assert "/tenv-" not in project.fails(2, "usage", "config", *words)
+        assert config_file().read_bytes() == mine
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import platform
 import re
 import sys
+import tempfile
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from tenv import __version__
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import TenvError, UsageError
 from tenv.core.file_stamps import stamps_folder
-from tenv.core.files import make_private, read_regular, write_atomic
+from tenv.core.files import make_private, write_atomic
 from tenv.core.other_programs import other_programs
 from tenv.core.size_text import format_bytes
 from tenv.core.toml_reader import nearest, read_toml
@@ -139,10 +140,9 @@ def change_setting(context: Context, key: str, value: str | None, *, project: bo
     file = _file(context, name, project=project)
     if name == "default" and value is not None:
         context.places.find(value)
-    if name == WITHHELD and value is not None:
-        make_private(file)
-    before = read_regular(file).decode("utf-8-sig").replace("\r\n", "\n") if file.is_file() else ""
-    document = tomlkit.parse(before)
+    reader = read_project_settings if file.name == PROJECT_FILE else read_settings
+    before = read_toml(file, UsageError).source if file.is_file() else ""
+    document = tomlkit.parse(before.replace("\r\n", "\n"))
     table: Any = document.setdefault("mirrors", tomlkit.table()) if start else document
     if value is None:
         table.pop(start or name, None)
@@ -150,12 +150,15 @@ def change_setting(context: Context, key: str, value: str | None, *, project: bo
             document.pop("mirrors")
     else:
         table[start or name] = _value(name, value)
+    with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
+        write_atomic(Path(folder, file.name), document.as_string())
+        try:
+            reader(Path(folder))
+        except UsageError as error:
+            raise UsageError(error.message.replace(folder, str(file.parent)), hint=error.hint) from None
+    if name == WITHHELD and value is not None:
+        make_private(file)
     write_atomic(file, document.as_string())
-    try:
-        (read_project_settings if file.name == PROJECT_FILE else read_settings)(file.parent)
-    except UsageError:
-        write_atomic(file, before)
-        raise
     return file
 
 
