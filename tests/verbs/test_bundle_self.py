@@ -44,6 +44,16 @@ def archive(project: Project, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path(data["file"]).absolute()
 
 
+def test_a_file_that_has_changed_in_the_store_is_refused(archive: Path, project: Project) -> None:
+    before = archive.read_bytes()
+    store = default_store()
+    (kept,) = (store.folder / "files").iterdir()
+    kept.write_bytes(kept.read_bytes() + b"x")
+    assert "the store had uv-1-py3-none-any.whl" in project.fails(6, "hash-mismatch", "bundle", "--self")
+    assert archive.read_bytes() == before
+    assert not kept.exists()
+
+
 def install(archive: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "UV_INDEX": "http://127.0.0.1:9", "PYTHONPATH": "/nowhere"}
     command = [sys.executable, str(archive), *words]
@@ -136,8 +146,9 @@ def test_words_that_do_not_fit_are_refused(project: Project) -> None:
     project.fails(2, "file-exists", "bundle", "--self", "-o", "notes.pyz")
     with zipfile.ZipFile("mine.docx", "w") as other:
         other.writestr("word/document.xml", "by hand")
+    Path("damaged.zip").write_bytes(Path("mine.docx").read_bytes().replace(b"PK\1\2", b"PK\1\3"))
     os.mkfifo("pipe")
-    for name in ("mine.docx", "pipe"):
+    for name in ("mine.docx", "damaged.zip", "pipe"):
         project.fails(2, "file-exists", "bundle", "--self", "-o", name)
 
 

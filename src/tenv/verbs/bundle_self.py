@@ -5,12 +5,13 @@ import zipfile
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tenv import __version__
+from tenv.core.damaged_archives import DAMAGED_ZIP
 from tenv.core.dataclass import dataclass
-from tenv.core.errors import FileExistsAlreadyError, UsageError
-from tenv.core.files import digest, digest_bytes, storage_errors, write_atomic
+from tenv.core.errors import FileExistsAlreadyError, HashMismatchError, UsageError
+from tenv.core.files import digest, digest_bytes, replacing, storage_errors
 from tenv.core.names import pure_wheel
 from tenv.core.versions import Range
 from tenv.host.machine import current_platform
@@ -20,7 +21,7 @@ from tenv.interop.drafts import DEFAULT_MINORS
 from tenv.locks.lock import Wheel
 from tenv.sources.archives.download import Fetcher, RemoteFile
 from tenv.sources.archives.gathering import fetch_files
-from tenv.sources.archives.store import default_store
+from tenv.sources.archives.store import Store, default_store
 from tenv.targets.manifest import PLATFORMS, Manifest, Requirements, WheelRequest
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def bundle_self(context: "Context", path: Path | None, platforms: Sequence[str] 
     Raises:
         UsageError: There is no such platform or Python.
         NetworkError: A wheel can't be fetched.
+        HashMismatchError: A file of the store has changed.
     """
     path = path or Path(f"{pure_wheel('tenv', __version__).partition('-py3')[0]}.pyz")
     if path.exists() and not _is_archive(path):
@@ -108,14 +110,14 @@ def bundle_self(context: "Context", path: Path | None, platforms: Sequence[str] 
             "for": every,
         }
     ]
-    contents: dict[str, bytes | Path] = {own: raw}
+    store = default_store()
     for sha256, wheel in sorted(wheels.items(), key=lambda item: item[1].file):
-        file = contents[wheel.file] = default_store().file(sha256)
-        package = f"{wheel.name}==={wheel.version}"
-        size = file.stat().st_size
+        package, size = f"{wheel.name}==={wheel.version}", store.file(sha256).stat().st_size
         rows.append({"name": wheel.file, "package": package, "sha256": sha256, "size": size, "for": served[sha256]})
     with storage_errors(f"can't write {path}"):
-        write_atomic(path, _pack(rows, contents))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as out:
+            _pack(out, rows, raw, store)
     return SelfBundled(path, digest(path), path.stat().st_size, chosen, minors, rows)
 
 
@@ -146,23 +148,32 @@ def _fetch(
 
 def _is_archive(path: Path) -> bool:
     """Return whether a file is such an archive, which may be written anew: many documents are zip files, too."""
-    if not path.is_file() or not zipfile.is_zipfile(path):
+    if not path.is_file():
         return False
-    with zipfile.ZipFile(path) as archive:
-        return {"__main__.py", _HEAD} <= {*archive.namelist()}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return {"__main__.py", _HEAD} <= {*archive.namelist()}
+    except DAMAGED_ZIP:
+        return False
 
 
-def _pack(rows: Sequence[Mapping[str, Any]], contents: Mapping[str, bytes | Path]) -> bytes:
-    import io  # late: few commands write an archive
-
+def _pack(out: BinaryIO, rows: Sequence[Mapping[str, Any]], own: bytes, store: Store) -> None:
+    """Write the archive; raises HashMismatchError for a file that has changed in the store."""
     head = json.dumps({"schema": _SCHEMA, "tenv": __version__, "files": rows}, indent=0) + "\n"
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        for name, data in (
-            ("__main__.py", Path(standalone.__file__).read_bytes()),
-            (_HEAD, head.encode()),
-            *((f"wheels/{name}", data) for name, data in contents.items()),
-        ):
-            raw = data if isinstance(data, bytes) else data.read_bytes()
-            archive.writestr(zipfile.ZipInfo(name, _EARLIEST), raw)
-    return buffer.getvalue()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+
+        def add(name: str, data: bytes) -> None:
+            archive.writestr(zipfile.ZipInfo(name, _EARLIEST), data)
+
+        add("__main__.py", Path(standalone.__file__).read_bytes())
+        add(_HEAD, head.encode())
+        add(f"wheels/{rows[0]['name']}", own)
+        for row in rows[1:]:
+            data = store.file(row["sha256"]).read_bytes()
+            if digest_bytes(data) != row["sha256"]:
+                store.has(row["sha256"])
+                raise HashMismatchError(
+                    f"the store had {row['name']} with another sha256 than {row['sha256']}",
+                    hint="it has dropped it: run the same command again",
+                )
+            add(f"wheels/{row['name']}", data)
