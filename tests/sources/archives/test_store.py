@@ -4,6 +4,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -166,3 +167,28 @@ def test_a_folder_without_the_mark_of_tenv_stays(folder: Path) -> None:
     file.write_text("mine")
     assert Store(folder).clear() == [folder]
     assert file.read_text() == "mine"
+
+
+def test_the_read_only_part_of_a_killed_command_is_taken(tmp_path: Path) -> None:
+    """It is killed between the two calls that make a whole download a file of the store."""
+    source, sha256, uid = tmp_path / "file", hashlib.sha256(DATA).hexdigest(), os.geteuid()
+    source.write_bytes(DATA)
+    for path in (*tmp_path.parents[:3], tmp_path):
+        path.chmod(path.stat().st_mode | 0o055)
+    store = Store(tmp_path / "own" / "archives")
+    part = store.folder / "parts" / sha256
+    store.folder.parent.mkdir()
+    try:
+        if uid == 0:  # whom no mode stops
+            os.chown(store.folder.parent, 65534, -1)
+            os.seteuid(65534)
+        part.parent.mkdir(parents=True)
+        fetch = partial(store.fetch, fetcher(), RemoteFile("file", source.as_uri(), sha256))
+        for take in (fetch, partial(store.keep, source, sha256)):
+            store.file(sha256).unlink(missing_ok=True)
+            part.write_bytes(DATA[:2])
+            part.chmod(0o444)
+            take()
+            assert store.file(sha256).read_bytes() == DATA
+    finally:
+        os.seteuid(uid)

@@ -28,7 +28,7 @@ from pathlib import Path, PurePosixPath
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBusyError, ForeignFolderError
 from tenv.core.file_content import read_text
-from tenv.core.files import digest, empty_folder, exclusive, storage_errors, write_atomic
+from tenv.core.files import digest, empty_folder, exclusive, make_private, storage_errors, write_atomic
 from tenv.core.names import is_sha256
 from tenv.core.other_users import open_part, others_write
 from tenv.core.unpack_limits import UnpackLimits
@@ -151,7 +151,7 @@ class Store:
             if wanted.sha256 and self.has(wanted.sha256):
                 path = self.file(wanted.sha256)
                 return Fetched(path, wanted.sha256, path.stat().st_size)
-            part.touch(0o600)
+            make_private(part)  # that of a command which was killed before the rename is read-only
             fetched = fetcher.file(wanted, part)
             with storage_errors(f"can't keep {wanted.name}"):
                 path = self.file(fetched.sha256)
@@ -164,6 +164,7 @@ class Store:
         part = self.folder / "parts" / sha256
         self.is_shared(part)
         with self._hold(part, f"keeping {source.name}"), storage_errors(f"can't keep {source.name}"):
+            make_private(part)
             shutil.copyfile(source, part)
             part.chmod(0o444)
             part.replace(self.file(sha256))
