@@ -89,7 +89,7 @@ async def _fetch(
     async def bring(record: Record, path: Path, digest: Digest) -> None:
         if await asyncio.to_thread(_is_whole, path, digest):
             return
-        part = folder / f".{path.name}.{os.getpid()}.part"
+        part = folder / f".{path.name}.{os.urandom(4).hex()}.part"  # containers that share a cache share numbers, too
         try:
             if carried := _carried(record, network):
                 await asyncio.to_thread(_copy, carried, part, digest)

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from tenv.core.carried_files import CarriedFiles
 from tenv.core.errors import NetworkError
+from tenv.core.names import Digest
 from tenv.rattler_api import fetch as downloads
 from tenv.rattler_api.fetch import fetch
 from tenv.rattler_api.network import Network
@@ -136,3 +138,22 @@ def test_a_file_that_another_process_installs_and_removes_meanwhile_is_fetched_a
 
     found = fetch([record(asking)], Network(), lambda *_: None, read)
     assert taken == [*found.values()] * 2
+
+
+def test_two_commands_of_one_number_write_two_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes of containers that share a cache have equal numbers, and one would pass on what the other begins."""
+    parts: list[Path] = []
+    copy = downloads._copy
+
+    def noted(source: Path, part: Path, digest: Digest) -> None:
+        parts.append(part)
+        copy(source, part, digest)
+
+    monkeypatch.setattr(downloads, "_copy", noted)
+    carried = CarriedFiles(tmp_path)
+    carried.files.mkdir()
+    (carried.files / hashlib.sha256(DATA).hexdigest()).write_bytes(DATA)
+    for _ in range(2):
+        (path,) = fetch([record(9)], Network(carried=carried), lambda *_: None).values()
+        path.unlink()
+    assert len({*parts}) == 2
