@@ -17,6 +17,7 @@ from tenv.core.http import Http, Unanswered
 from tenv.core.http_settings import HttpSettings, Login, Patience, origin_of
 from tests.support.authority import Authority
 from tests.support.each import each
+from tests.support.gates import Proxy
 from tests.support.redist import Server
 
 QUICK = Patience(connect=30, read=30, attempts=3, pause=0.01, slow=1024, window=30)
@@ -167,6 +168,19 @@ def test_the_usual_variables_win_over_the_settings(server: Server, monkeypatch: 
     monkeypatch.setenv("no_proxy", "elsewhere.example")
     with pytest.raises((Unanswered, AssertionError)):  # asked straight, it does not exist
         get(http(), "http://elsewhere.example/file")
+
+
+@pytest.mark.usefixtures("no_variables")
+def test_a_proxy_that_asks_for_a_login_is_asked_once_and_named() -> None:
+    with Proxy("me:right") as proxy:
+        made = http(proxies={"all": proxy.url.replace("://", "://me:wrong@")})
+        with pytest.raises(Unanswered, match=r"^the proxy responded with status 407$") as caught:
+            get(made, "https://elsewhere.example/file")
+        assert "USER:PASSWORD" in caught.value.hint
+        assert proxy.refused == 1
+    with pytest.raises(Unanswered, match=r"^the proxy does not answer$") as caught:
+        get(made, "https://elsewhere.example/file")
+    assert caught.value.hint == ""
 
 
 # Retries

@@ -5,6 +5,7 @@ authorities from `tenv.core.certificates`.
 """
 
 import functools
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -27,6 +28,10 @@ _CHUNK = 1 << 20  # of smaller pieces, threads wait for each other more often: 1
 _CONNECTIONS = 8
 _REDIRECTS = 10
 _REFUSED = (401, 403)
+PROXY_ASKS = 407
+PROXY_LOGIN = "put the login into the address of the proxy: `export HTTPS_PROXY=http://USER:PASSWORD@HOST:PORT`"
+_TUNNEL = re.compile(r"Tunnel connection failed: (\d{3})\b")
+"""http.client's words for an answer to CONNECT that is no success."""
 
 
 class Interrupted(Exception):  # noqa: N818 (not an error: the next attempt resumes here)
@@ -34,7 +39,15 @@ class Interrupted(Exception):  # noqa: N818 (not an error: the next attempt resu
 
 
 class Unanswered(Exception):  # noqa: N818 (the caller decides)
-    """No attempt got an answer."""
+    """No attempt got an answer.
+
+    Attributes:
+        hint: What helps; empty if nothing is known to.
+    """
+
+    def __init__(self, reason: str, hint: str = "") -> None:
+        super().__init__(reason)
+        self.hint = hint
 
 
 def _stop() -> CancelledError:
@@ -140,6 +153,10 @@ class Http:
             address = str(asked.url) if asked is not None else url
             if refusal := self.settings.authorities.refusal(_innermost(error), address):
                 raise refusal from error
+            if refused := _TUNNEL.search(_innermost(error)):
+                status = int(refused[1])
+                hint = PROXY_LOGIN if status == PROXY_ASKS else ""
+                raise Unanswered(f"the proxy responded with status {status}", hint) from error
             raise Unanswered(_reason(error)) from error
         return HttpResponse(answer, self.stopped)
 

@@ -128,7 +128,13 @@ def test_a_server_in_trouble_is_asked_again(server: Server, tmp_path: Path, stat
 
 @pytest.mark.parametrize(
     ("status", "hint"),
-    [(404, "the file may have another address now"), (403, "~/.netrc"), (401, "~/.netrc"), (400, "")],
+    [
+        (404, "the file may have another address now"),
+        (403, "~/.netrc"),
+        (401, "~/.netrc"),
+        (407, "HTTPS_PROXY="),
+        (400, ""),
+    ],
 )
 def test_an_answer_that_stays_is_not_asked_for_again(server: Server, tmp_path: Path, status: int, hint: str) -> None:
     server.statuses = [status] * 3

@@ -99,6 +99,9 @@ def test_uvs_words_become_the_error_that_they_stand_for(kind: type[TenvError], w
 def test_a_proxy_that_is_down_is_named() -> None:
     words = "error: Failed to fetch: https://x/\n Caused by: tunnel error: failed to create\n underlying connection"
     assert "check the proxy (HTTPS_PROXY" in uv_error(words, "what was done", Authorities()).hint
+    for cause in ("tunnel error: proxy\n authorization required", "HTTP status client error (407 Proxy Authentication"):
+        words = f"error: Failed to fetch: https://x/\n Caused by: {cause}"
+        assert "the login into the address of the proxy" in uv_error(words, "what was done", Authorities()).hint
 
 
 def test_a_full_disk_is_no_fault_of_a_cached_wheel() -> None:

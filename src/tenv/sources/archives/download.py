@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import CancelledError, HashMismatchError, NetworkError
 from tenv.core.files import storage_errors
-from tenv.core.http import LATER, Http, HttpResponse, Interrupted, Unanswered
+from tenv.core.http import LATER, PROXY_ASKS, PROXY_LOGIN, Http, HttpResponse, Interrupted, Unanswered
 from tenv.core.http_settings import Patience, shown
 from tenv.core.untrusted import whole_number
 from tenv.targets.config import Settings
@@ -333,8 +333,10 @@ class Fetcher:
         if status in LATER:
             raise Unanswered(f"the server responded with status {status}")
         hint = "the file may have another address now" if status in (404, 410) else ""
-        if status in (401, 403, 407):
-            hint = "the server or proxy requires credentials: put user and password into ~/.netrc"
+        if status in (401, 403):
+            hint = "the server requires credentials: put user and password into ~/.netrc"
+        if status == PROXY_ASKS:
+            hint = PROXY_LOGIN
         raise NetworkError(f"{what}: {shown(answer.url)} responded with status {status}", hint=hint)
 
     def _check_online(self, what: str) -> None:
@@ -355,7 +357,8 @@ class Fetcher:
 def _silence(what: str, address: str, error: Interrupted | Unanswered) -> NetworkError:
     return NetworkError(
         f"{what}: {shown(address)} does not send the file: {error}",
-        hint="run the same command again to continue; `[mirrors]` in config.toml names other servers",
+        hint=getattr(error, "hint", "")
+        or "run the same command again to continue; `[mirrors]` in config.toml names other servers",
     )
 
 

@@ -15,6 +15,7 @@ from tenv.core.errors import (
     StorageError,
     TenvError,
 )
+from tenv.core.http import PROXY_LOGIN
 from tenv.core.names import normalize
 from tenv.core.progress import Progress, Transfer
 from tenv.locks.lock import Wheel
@@ -86,10 +87,11 @@ _ERRORS: tuple[tuple[re.Pattern[str], type[TenvError], str], ...] = (
         "the cache lacks a file: run the same command without `--offline`",
     ),
     (
-        re.compile(r"\b(401 Unauthorized|407 Proxy)", re.IGNORECASE),
+        re.compile(r"\b401 Unauthorized", re.IGNORECASE),
         NetworkError,
         "put the credentials into the URL of the index, ~/.netrc, or a keyring (UV_KEYRING_PROVIDER=subprocess)",
     ),
+    (re.compile(r"\b407 Proxy|proxy authorization required", re.IGNORECASE), NetworkError, PROXY_LOGIN),
     (
         re.compile(r"tunnel error|proxy connect", re.IGNORECASE),
         NetworkError,
