@@ -16,6 +16,7 @@ from tenv.builds.compile_cache import (
     noted_use,
     path_flags,
     storage_variables,
+    try_compile,
 )
 from tenv.core.untrusted import is_storage
 from tests.builds.conftest import Workshop, codes, step
@@ -295,3 +296,13 @@ def test_flags_of_the_user_stay_and_an_old_compiler_gets_none(tmp_path: Path) ->
     assert path_flags(Path("/src"), environ) == {"CXXFLAGS": "-O1 -fmacro-prefix-map=/src=."}
     mine = {**environ, "CXXFLAGS": "-fmacro-prefix-map=/a=b"}
     assert path_flags(Path("/src"), mine) == {}
+
+
+@each("compiler, ran", [({}, "cc"), ({"CC": ""}, "cc"), ({"CC": "gcc -m64"}, "gcc -m64"), ({"CC": "gcc 'x"}, "gcc 'x")])
+def test_the_compiler_of_a_trial_is_that_of_the_build(tmp_path: Path, compiler: dict[str, str], ran: str) -> None:
+    """CMake takes an empty CC for none; an unended quotation is the build's to report."""
+    cache = tmp_path / "ccache"
+    cache.write_text('#!/bin/sh\necho "$@" >&2; exit 1\n')
+    cache.chmod(0o755)
+    said = try_compile(CacheChoice("ccache", cache), {"PATH": os.defpath, **compiler}, tmp_path, 20)
+    assert said == f"{ran} -c probe.c -o probe.o"

@@ -248,3 +248,8 @@ def test_a_program_is_watched_where_no_terminal_can_be_opened(monkeypatch: pytes
     heard: list[str] = []
     done = process.watch(["/bin/sh", "-c", "read word; echo $word >&2; exit 3"], heard.append, text="said\n")
     assert (done.status, "".join(heard), done.stderr) == (3, "said\n", "said\n")
+
+
+def test_a_quotation_that_does_not_end_is_one_word() -> None:
+    assert process.command_words("ccache 'my gcc' -m64") == ["ccache", "my gcc", "-m64"]
+    assert process.command_words("gcc 'x") == ["gcc 'x"]

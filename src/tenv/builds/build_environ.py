@@ -52,7 +52,7 @@ def build_environ(job: BuildJob) -> dict[str, str]:
         environ |= {"CMAKE_JOB_POOLS": f"link={links}", "CMAKE_JOB_POOL_LINK": "link"}
     if job.toolchain is not None:
         folders = (job.environment.prefix / "bin", *job.toolchain.programs)
-        if flags := linker_flags(folders, environ.get("CXX", "c++"), environ):
+        if flags := linker_flags(folders, environ.get("CXX", "") or "c++", environ):
             environ["LDFLAGS"] = flags
     if flags := warning_flags(job.checkout, environ):
         environ["CXXFLAGS"] = flags
@@ -113,7 +113,7 @@ def linker_flags(folders: tuple[Path, ...], compiler: str, environ: Mapping[str,
 
 
 def _knows(compiler: str, name: str, environ: Mapping[str, str]) -> bool:
-    words = [*shlex.split(compiler), f"-fuse-ld={name}", "-Wl,--version"]
+    words = [*process.command_words(compiler), f"-fuse-ld={name}", "-Wl,--version"]
     answer = process.run(words, environment=environ, timeout=_SECONDS)
     return not isinstance(answer, Missing) and answer.status == 0
 
@@ -135,13 +135,13 @@ def warning_flags(checkout: Path, environ: Mapping[str, str]) -> str:
     """
     flags = environ.get("CXXFLAGS", "")
     try:
-        given, compiler = shlex.split(flags), shlex.split(environ.get("CXX", "") or "c++")
+        given = shlex.split(flags)
     except ValueError:  # a quotation that does not end: the build itself reports it
         return flags
     missing = [option for option in OPTIONS if option not in given and "-Wno-error" not in given]
     if not missing or is_off(environ.get("USE_FBGEMM", "1")) or not _stops_at_warnings(checkout):
         return flags
-    words = [*compiler, "-dM", "-E", "-x", "c++", os.devnull]
+    words = [*process.command_words(environ.get("CXX", "") or "c++"), "-dM", "-E", "-x", "c++", os.devnull]
     answer = process.run(words, environment=environ, timeout=_SECONDS)
     macros = {} if isinstance(answer, Missing) or answer.status else dict(_MACRO.findall(answer.stdout))
     gcc = None if "__clang__" in macros else whole_number(macros.get("__GNUC__", ""))

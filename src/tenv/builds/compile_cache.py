@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import re
-import shlex
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path, PurePath
@@ -101,7 +100,7 @@ def path_flags(checkout: Path, environ: Mapping[str, str]) -> dict[str, str]:
     found = {}
     for variable, compiler, default in (("CFLAGS", "CC", "cc"), ("CXXFLAGS", "CXX", "c++")):
         option, flags = f"{PREFIX_MAP}={checkout}=.", environ.get(variable, "")
-        words = [*shlex.split(environ.get(compiler, "") or default), option, "-E", "-x", "c", os.devnull]
+        words = [*process.command_words(environ.get(compiler, "") or default), option, "-E", "-x", "c", os.devnull]
         answer = process.run(words, environment=environ, timeout=_SECONDS)
         if PREFIX_MAP not in flags and not isinstance(answer, Missing) and answer.status == 0:
             found[variable] = f"{flags} {option}".strip()
@@ -156,7 +155,8 @@ def try_compile(cache: CacheChoice, environ: Mapping[str, str], place: Path, sec
     place.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place) as folder:
         Path(folder, "probe.c").write_text("int tenv_probe;\n", encoding="utf-8")
-        words = [str(cache.program), *shlex.split(environ.get("CC", "cc")), "-c", "probe.c", "-o", "probe.o"]
+        compiler = process.command_words(environ.get("CC", "") or "cc")
+        words = [str(cache.program), *compiler, "-c", "probe.c", "-o", "probe.o"]
         answer = process.run(words, environment=environ, folder=Path(folder), timeout=seconds)
     if isinstance(answer, Missing):
         return answer.reason

@@ -7,7 +7,6 @@ build folder that is built goes on without them. The summary is compared with th
 import hashlib
 import json
 import re
-import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from tenv.builds.switches import DECIDING, is_off, is_on, known_switches, meant,
 from tenv.builds.task_costs import write_launcher
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.files import make_folder, remove_tree, write_atomic
+from tenv.core.process import command_words
 from tenv.host.interface import Fact
 
 _VOLATILE = ("CMAKE_BUILD_PARALLEL_LEVEL",)
@@ -300,27 +300,20 @@ def same_code(before: Mapping[str, str], now: Mapping[str, str]) -> bool:
 
 def flag_words(before: str, now: str) -> str:
     """Return in words how two lists of flags differ; empty where their order alone does."""
-    old, new = _split(before), _split(now)
+    old, new = command_words(before), command_words(now)
     gone = [word for word in old if word not in new]
     more = [word for word in new if word not in old]
     return ", ".join(f"{kind} {' '.join(words)}" for kind, words in (("with", more), ("without", gone)) if words)
 
 
 def _coded(variables: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    rows = {name: _split(value) if name in _VARIABLES else (value,) for name, value in variables.items()}
+    rows = {name: tuple(command_words(value)) if name in _VARIABLES else (value,) for name, value in variables.items()}
     kept = {name: tuple(word for word in words if not _is_own(word)) for name, words in rows.items()}
     return {name: words for name, words in kept.items() if words}
 
 
 def _is_own(word: str) -> bool:
     return word in OPTIONS or word.startswith(f"{PREFIX_MAP}=")
-
-
-def _split(value: str) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(value))
-    except ValueError:  # a quotation that does not end
-        return (value,)
 
 
 _HEAD = re.compile(r"^-- \*+ Summary \*+$")

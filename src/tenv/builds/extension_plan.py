@@ -293,7 +293,7 @@ def with_standard(environ: Mapping[str, str], cxx: int, folder: Path) -> dict[st
     flag, found = f"-std=c++{cxx}", {}
     folder.mkdir(parents=True, exist_ok=True)
     for name, default in (("CC", "cc"), ("CXX", "c++")):
-        words = shlex.split(environ.get(name) or process.find(default, environ.get("PATH")) or default)
+        words = process.command_words(environ.get(name) or process.find(default, environ.get("PATH")) or default)
         script, program = folder / default, shlex.join(words)
         # C has no such standard, and older setuptools compiles C++ with `cc`
         script.write_text(

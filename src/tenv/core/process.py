@@ -79,6 +79,16 @@ def find(name: str, path: str | None = None) -> str | None:
     return os.path.abspath(found) if found else None  # noqa: PTH100 (a link must stay a link)
 
 
+def command_words(text: str) -> list[str]:
+    """Return the words of a command as a shell has them; the text as one word where a quotation in it does not end."""
+    import shlex  # late: few commands read the commands of a user
+
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return [text]
+
+
 def run(
     arguments: Sequence[str],
     *,

@@ -2,13 +2,13 @@
 
 import os
 import re
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from tenv.core.files import entries_of
+from tenv.core.process import command_words
 from tenv.core.threads import each
 from tenv.core.versions import Version
 from tenv.host import msvc
@@ -158,10 +158,7 @@ def _resolve(path: Path, language: str) -> Path:
 
 def _named(places: Places, problems: list[str]) -> Iterator[tuple[str, Path]]:
     for variable in _VARIABLES:
-        try:
-            words = shlex.split(places.environ.get(variable, ""))
-        except ValueError:
-            words = [places.environ[variable]]
+        words = command_words(places.environ.get(variable, ""))
         if len(words) > 1 and Path(words[0]).name in _LAUNCHERS:
             words = words[1:]
         if not words or msvc.is_cl(words[0]):  # the folder of Visual C++ shows its version
@@ -190,10 +187,7 @@ def _of_nvcc(places: Places) -> tuple[str, str | None]:
 
 def _ccbin(flags: str) -> str:
     """Return the value of the last ``-ccbin`` among nvcc's flags, or an empty string."""
-    try:
-        words = shlex.split(flags)
-    except ValueError:
-        return ""
+    words = command_words(flags)
     found = ""
     for word, following in zip(words, (*words[1:], ""), strict=False):
         if match := _CCBIN.fullmatch(word):

@@ -235,7 +235,7 @@ def _generator(ninja: Path | None) -> tuple[str, ...]:
 
 
 def _compiler(environ: Mapping[str, str]) -> tuple[str, ...]:
-    words = shlex.split(environ.get("CXX", ""))
+    words = process.command_words(environ.get("CXX", ""))
     if words:
         return tuple(words)
     found = (process.find(name, environ.get("PATH")) for name in ("g++", "c++", "clang++"))
