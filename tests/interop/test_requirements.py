@@ -52,6 +52,8 @@ def test_an_image_needs_the_folders_of_editable_packages(tmp_path: Path) -> None
     trees = {name: TreeRequest(path=name, editable=name == "near", base=tmp_path) for name in ("copied", "near")}
     asking = replace(manifest(), wheels={name: WheelRequest(Range("*"), tree=tree) for name, tree in trees.items()})
     tmp_path.chmod(0o755)
+    (tmp_path / "tenv-meta").mkdir()
+    (tmp_path / "tenv-meta" / "state.json").touch()
     site = SimpleNamespace(prefix=tmp_path, python="", toolchain=SimpleNamespace(python=""))
     assert squashfs.FORMAT.export is not None
     notes = squashfs.FORMAT.export(Subject(asking, lock(), ("linux-64",), site=cast("Site", site))).notes

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tenv.core.errors import StorageError
+from tenv.core.files import write_atomic
 from tenv.interop import squashfs
 from tests.support.conda_project import Conda
 from tests.support.projects import Project
@@ -55,18 +56,25 @@ def test_a_prolog_drains_with_the_findings_worst_first(
 
 def test_an_image_is_made_where_nobody_else_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside it, a link of another user would lead its bytes elsewhere, and a second export would remove them."""
-    (tmp_path / "bin").mkdir()
-    program(tmp_path / "bin" / "mksquashfs", 'test "$(stat -c %a "${2%/*}")" = 700 && echo image > "$2"\n')
-    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.defpath}")
-    shared = tmp_path / "shared"
-    shared.mkdir()
+    state, shared = tmp_path / "tenv-meta" / "state.json", tmp_path / "shared"
+    for folder in (tmp_path / "bin", state.parent, shared):
+        folder.mkdir()
     shared.chmod(0o1777)
-    squashfs._pack(tmp_path, shared / "tiny.sqfs")
-    assert [(file.name, file.read_text()) for file in shared.iterdir()] == [("tiny.sqfs", "image\n")]
-    program(tmp_path / "bin" / "mksquashfs", 'echo half > "$2"; echo "no space" >&2; exit 1\n')
+    write_atomic(state, "ready")
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.defpath}")
+
+    def pack(words: str) -> None:
+        program(tmp_path / "bin" / "mksquashfs", words)
+        try:
+            squashfs._pack(tmp_path, squashfs._written(tmp_path), shared / "tiny.sqfs")
+        finally:
+            assert [(file.name, file.read_text()) for file in shared.iterdir()] == [("tiny.sqfs", "image\n")]
+
+    pack('test "$(stat -c %a "${2%/*}")" = 700 && echo image > "$2"\n')
     with pytest.raises(StorageError, match="mksquashfs: no space"):
-        squashfs._pack(tmp_path, shared / "tiny.sqfs")
-    assert [(file.name, file.read_text()) for file in shared.iterdir()] == [("tiny.sqfs", "image\n")]
+        pack('echo half > "$2"; echo "no space" >&2; exit 1\n')
+    with pytest.raises(StorageError, match=r"has changed while .*tiny\.sqfs was written"):
+        pack(f'echo mixed > "$2"; cp {state} {state}.new && mv {state}.new {state}\n')
 
 
 def test_a_value_of_several_lines_is_in_no_modulefile(conda: Conda) -> None:

@@ -13,7 +13,7 @@ from tenv.core.errors import FormatError, HostError, StorageError
 from tenv.core.files import storage_errors
 from tenv.core.missing import Missing
 from tenv.core.other_users import closed_part
-from tenv.core.prefix import ID_FILE
+from tenv.core.prefix import ID_FILE, MARKER
 from tenv.interop.interface import Exported, Format, Subject
 
 _EVERYBODY = 0o005
@@ -32,12 +32,23 @@ _OPTIONS = (
 """Level 15, the default, takes minutes for a gigabyte."""
 
 
-def _pack(prefix: Path, file: Path) -> None:
+def _written(prefix: Path) -> tuple[int, int]:
+    """Return the inode and the time of the state of an environment: each change of it writes another file."""
+    info = (prefix / MARKER).stat()
+    return info.st_ino, info.st_mtime_ns
+
+
+def _pack(prefix: Path, written: tuple[int, int], file: Path) -> None:
     """Write the image of an environment.
+
+    Args:
+        prefix: The environment.
+        written: Its state, as `_written` has it, when it was found ready.
+        file: The image.
 
     Raises:
         HostError: There is no mksquashfs.
-        StorageError: It can't be written.
+        StorageError: It can't be written, or the environment has changed meanwhile.
     """
     from tempfile import TemporaryDirectory  # late: few commands write an image
 
@@ -52,6 +63,8 @@ def _pack(prefix: Path, file: Path) -> None:
         if isinstance(done, Missing) or done.status:
             why = done.reason if isinstance(done, Missing) else (done.stderr or done.stdout).strip().split("\n")[-1]
             raise StorageError(f"can't write {file}: mksquashfs: {why}")
+        if _written(prefix) != written:
+            raise StorageError(f"{prefix} has changed while {file} was written", hint="run the same command again")
         made.replace(file)
 
 
@@ -78,7 +91,7 @@ def _export(subject: Subject) -> Exported:
     asked = {name: row for on in subject.platforms for name, row in subject.manifest.on(on).wheels.items()}
     folders = {name: row.tree.folder for name, row in asked.items() if row.tree and row.tree.editable}
     notes += [f"{name} is imported from {folder}, which each machine needs" for name, folder in folders.items()]
-    return Exported({f"{name}.sqfs": b""}, notes=tuple(notes), write=partial(_pack, prefix))
+    return Exported({f"{name}.sqfs": b""}, notes=tuple(notes), write=partial(_pack, prefix, _written(prefix)))
 
 
 FORMAT = Format(name="squashfs", export=_export, needs_environment=True, holds_lock=False, whole=True)
