@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tenv.core.files import digest
+from tenv.sources.archives.store import default_store
 from tests.support.archive_server import ask
 from tests.support.conda_project import Conda, other_lock
 from tests.support.projects import HERE, Project, snapshot, write_config
@@ -180,6 +181,20 @@ def test_the_files_of_a_mirror_are_no_links_to_the_store(created: Project) -> No
     found = [(created.folder / "mirror" / row["path"]).stat() for row in made["files"]]
     assert found
     assert {(one.st_nlink, one.st_mode & 0o200) for one in found} == {(1, 0o200)}
+
+
+def test_a_file_that_is_served_is_replaced_as_a_whole_or_not_at_all(created: Project) -> None:
+    created.ok("mirror", "tiny", "m")
+    served = next((created.folder / "m").rglob("alpha-*.whl"))
+    kept = default_store().file(digest(served))
+    served.write_bytes(b"old")
+    kept.chmod(0o600)
+    kept.write_bytes(b"damaged")
+    assert "the store had alpha-" in created.fails(6, "hash-mismatch", "mirror", "tiny", "m")
+    assert served.read_bytes() == b"old"
+    created.ok("mirror", "tiny", "m")
+    assert served.read_bytes() != b"old"
+    assert [path for path in (created.folder / "m").rglob(".*") if path.is_file() and path.name[1:6] == "alpha"] == []
 
 
 def test_settings_of_other_machines_need_an_address_without_a_secret(created: Project) -> None:

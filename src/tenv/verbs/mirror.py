@@ -1,5 +1,6 @@
 """Write the files of a target into a folder that any static server or S3 offers, and the settings that use it."""
 
+import hashlib
 import html
 import json
 import os
@@ -14,11 +15,20 @@ from tenv.checks.lock_verdict import judge_lock
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import ForeignFolderError, HashMismatchError, UsageError
 from tenv.core.file_content import read_text
-from tenv.core.files import digest, digest_bytes, exclusive, refuse_link, storage_errors, write_atomic
+from tenv.core.files import (
+    digest,
+    digest_bytes,
+    exclusive,
+    open_regular,
+    refuse_link,
+    replacing,
+    storage_errors,
+    write_atomic,
+)
 from tenv.core.names import channel_of, is_sha256, is_wheel, normalize
 from tenv.core.untrusted import printable, without_login
 from tenv.locks.lock import Lock
-from tenv.sources.archives.store import Sharing, Store, share
+from tenv.sources.archives.store import Store
 from tenv.sources.interface import CarriedFile
 from tenv.targets.config import is_address
 from tenv.verbs.bundle import carried_rows, collect, completed, locked_minors
@@ -35,6 +45,7 @@ _SCHEMA = 1
 _SIMPLE, _FLAT = "simple", "wheels.html"
 _CONDA, _WHEELS = "conda", "wheels"
 _THREADS = 8
+_CHUNK = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,23 +299,28 @@ def _put(
             hint="remove it, and run `tenv mirror` for the target that it is of",
         )
     for path in changed:
-        target = folder / path
-        refuse_link(target, folder)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.unlink(missing_ok=True)
-        # A link would let `chown -R` or `chmod -R` of the mirror reach the store, and every environment made from it.
-        share(store.file(files[path].sha256), target, Sharing.COPY)
-    wrong = _changed(context, folder, {path: files[path].sha256 for path in changed})
-    for path in wrong:
-        (folder / path).unlink()
-        store.has(files[path].sha256)  # drops a damaged file
-    if wrong:
-        row = files[wrong[0]]
-        raise HashMismatchError(
-            f"the store had {row.name} with another sha256 than {row.sha256}",
-            hint="it has dropped it: run the same command again",
-        )
+        _copy(store, files[path], folder / path, folder)
     return len([path for path in changed if path not in known])
+
+
+def _copy(store: Store, row: CarriedFile, target: Path, folder: Path) -> None:
+    """Copy a file of the store; a server that offers the folder never sees a part of it, or other bytes.
+
+    A link would let `chown -R` or `chmod -R` of the mirror reach the store, and every environment made from it.
+    """
+    refuse_link(target, folder)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(target) as copy, open_regular(store.file(row.sha256)) as source:
+        hasher = hashlib.sha256()
+        while data := source.read(_CHUNK):
+            hasher.update(data)
+            copy.write(data)
+        if hasher.hexdigest() != row.sha256:
+            store.has(row.sha256)  # drops a damaged file
+            raise HashMismatchError(
+                f"the store had {row.name} with another sha256 than {row.sha256}",
+                hint="it has dropped it: run the same command again",
+            )
 
 
 def _changed(context: "Context", folder: Path, wanted: Mapping[str, str]) -> list[str]:
