@@ -12,7 +12,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit
+
+from tenv.core.untrusted import without_login
 
 DISTRIBUTION = "torch-tenv"
 
@@ -89,7 +91,7 @@ def _direct_url(found: importlib.metadata.Distribution | None) -> Mapping[str, A
 
 def _source(direct: Mapping[str, Any], extra: str) -> list[str] | None:
     """Return the words that name a source, with an extra; None if it is a path that is gone."""
-    url = _without_login(direct["url"])
+    url = without_login(direct["url"])
     folder = _table(direct, "dir_info")
     vcs = _table(direct, "vcs_info")
     below = direct.get("subdirectory")
@@ -109,11 +111,3 @@ def _source(direct: Mapping[str, Any], extra: str) -> list[str] | None:
 def _table(direct: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     value = direct.get(key)
     return value if isinstance(value, dict) else {}
-
-
-def _without_login(url: str) -> str:
-    """Return an address without a user and a password; the user `git` of ssh is no secret (PEP 610)."""
-    parts = urlsplit(url)
-    user, _, host = parts.netloc.rpartition("@")
-    kept = f"{user}@" if user == "git" else ""
-    return urlunsplit(parts._replace(netloc=f"{kept}{host}"))

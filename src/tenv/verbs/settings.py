@@ -17,6 +17,7 @@ from tenv.core.other_programs import other_programs
 from tenv.core.size_text import format_bytes
 from tenv.core.toml_reader import nearest, read_toml
 from tenv.core.truth_words import is_true
+from tenv.core.untrusted import without_login
 from tenv.core.user_folders import user_home
 from tenv.host.machine import current_platform
 from tenv.project.context import Context, is_set
@@ -314,4 +315,4 @@ def _listed(value: object) -> list[str]:
 
 def _bare(text: str) -> str:
     """Return the URL of an index without its name and its login."""
-    return re.sub(r"//[^/@]*@", "//", re.sub(r"^[\w.-]+=(?=\w+://|/)", "", text))
+    return without_login(re.sub(r"^[\w.-]+=(?=\w+://|/)", "", text))
