@@ -143,6 +143,7 @@ def test_a_refused_bundle_leaves_nothing(created: Project, monkeypatch: pytest.M
         (6, "bundle-refused", forged(together, lambda head: _entry(head, "beta").__setitem__(2, new))),
         (6, "bundle-refused", forged(whole, lambda head: head["files"].pop())),
         (6, "bundle-refused", forged(whole, lambda head: _entry(head, "beta").__setitem__(1, "eve-1.whl"))),
+        (6, "bundle-refused", forged(whole, lambda head: head.update(python="2.7"))),
         (7, "lock-stale", forged(together.replace(lock, other_lock), both)),
     ]
     for status, code, data in cases:

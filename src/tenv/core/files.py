@@ -83,11 +83,6 @@ def regular_handle(path: str | Path, most: int = MOST_HASHED) -> int:
     return handle
 
 
-def device_of(folder: Path) -> int:
-    """Return the number of the file system of a folder, or of the nearest one above it; raises OSError."""
-    return next(place for place in (folder, *folder.parents) if place.is_dir()).stat().st_dev
-
-
 @contextlib.contextmanager
 def storage_errors(what: str) -> Iterator[None]:
     """Convert the operating system's write errors into a `StorageError` that names the operation."""

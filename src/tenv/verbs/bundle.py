@@ -428,8 +428,11 @@ def _require_files(head: Head, lock: Lock, reader: BundleReader) -> None:
     if unknown := [name for name in head.features or () if name not in features_of(lock)]:
         raise reader.refusal(f"is altered: its lock has no feature {unknown[0]}")
     lock = lock if head.features is None else take(lock, head.features)
-    minors = locked_minors(lock, head.platforms, head.python)
-    wanted, there = _carried(lock, minors), {row.sha256: row for row in head.files}
+    try:
+        minors = locked_minors(lock, head.platforms, head.python)
+        wanted, there = _carried(lock, minors), {row.sha256: row for row in head.files}
+    except UsageError as error:
+        raise reader.refusal(f"is altered: {error.message}") from error
     _require_pythons(head, minors, lock, reader)
     for row in head.files:
         if row.sha256 not in wanted and row.kind != PYTHON:
