@@ -87,6 +87,20 @@ def test_a_bundle_is_a_plain_tar_with_its_digests_first(created: Project) -> Non
     assert names[3:] == [f"files/{row[2]}" for row in head["files"]]
 
 
+def test_an_edit_while_files_are_fetched_is_not_carried(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock of a bundle would not satisfy its manifest, and nobody could use it."""
+    before, collect = created.manifest.read_bytes(), bundle.collect
+
+    def edited(*given: Any) -> Any:
+        created.ask_for('gamma = "*"')
+        return collect(*given)
+
+    monkeypatch.setattr(bundle, "collect", edited)
+    created.ok("bundle")
+    assert before in Path("tiny.tenv").read_bytes()
+    assert created.manifest.read_bytes() not in Path("tiny.tenv").read_bytes()
+
+
 def test_a_platform_and_a_python_are_chosen(wide: Project) -> None:
     whole = wide.ok("bundle", "--json").data
     assert whole["platforms"] == sorted(PLATFORMS)

@@ -148,6 +148,7 @@ def bundle(
     _require_outputs(target.name, path, bill)
     require_features(target, features or ())
     whole = judge_lock(target).require(target)
+    texts = {file.stem: read_regular(file) for file in target.files}
     lock = whole if features is None else take(whole, features)
     minors = locked_minors(lock, platforms, minor)
     rows = _carried(lock, minors)
@@ -155,7 +156,6 @@ def bundle(
     files = [completed(row, names, store) for row in rows.values()]
     files += _pythons(context, target, lock, minors, store) if with_python else []
     _require_names(files)
-    texts = {file.stem: read_regular(file) for file in target.files}
     head = Head(
         target.name,
         tuple(minors),
