@@ -8,9 +8,9 @@ A tree's files are linked into prefixes. If the file system can share blocks of 
 reflinks. Otherwise it gets read-only hard links, so an editor can't change the file in all prefixes at once. If neither
 is possible, it gets copies.
 
-A store that another user can write is refused. In a folder that the user's settings call safe it is used: the digest
-of each of its files is compared, and prefixes get copies. ``CACHEDIR.TAG`` (https://bford.info/cachedir/) marks a
-folder as a store, and no other folder is emptied.
+A store that another user can write is refused. In a folder that the user's settings call safe it is used: those users
+are trusted, each of its files is compared with the list beside its tree, and prefixes get copies. ``CACHEDIR.TAG``
+(https://bford.info/cachedir/) marks a folder as a store, and no other folder is emptied.
 """
 
 import contextlib
