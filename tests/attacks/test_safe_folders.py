@@ -5,7 +5,7 @@ import shutil
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -14,6 +14,7 @@ from tenv.core.files import exclusive
 from tenv.core.other_users import closed_below, closed_part
 from tenv.core.versions import Range
 from tenv.environment.marks import Registry
+from tenv.install import for_others
 from tenv.install.for_others import open_to_others
 from tenv.project.context import Context
 from tenv.sources.wheels.interpreters import search
@@ -173,6 +174,21 @@ def test_others_may_read_and_run_and_nobody_but_the_owner_writes(tmp_path: Path)
     assert kept == {"own/deep/key": "0o600", "bin/token": "0o600", "bin/open": "0o644", "own": "0o700"}
     found = {name: oct((prefix / name).stat().st_mode & 0o7777) for name in (".", "bin", "bin/tool", "notes", "shared")}
     assert found == {".": "0o2755", "bin": "0o755", "bin/tool": "0o755", "notes": "0o644", "shared": "0o644"}
+
+
+def test_a_file_that_a_running_python_renames_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = for_others._open
+
+    def renamed(path: Path, *given: Any, **more: Any) -> None:
+        if path.name == "x.pyc.1":
+            path.unlink()
+        opened(path, *given, **more)
+
+    monkeypatch.setattr(for_others, "_open", renamed)
+    for name in ("a", "x.pyc.1", "z"):
+        (tmp_path / name).touch(0o600)
+    assert open_to_others(tmp_path) == []
+    assert {(path.name, path.stat().st_mode & 0o777) for path in tmp_path.iterdir()} == {("a", 0o644), ("z", 0o644)}
 
 
 def test_a_python_in_a_closed_folder_is_not_for_others(tmp_path: Path) -> None:

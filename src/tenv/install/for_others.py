@@ -1,5 +1,6 @@
 """An environment for other users: they can enter its folder and read and run its files, and its owner alone writes."""
 
+import contextlib
 import os
 import stat
 import sys
@@ -59,11 +60,12 @@ def open_to_others(prefix: Path, unmanaged: Iterable[str] = ()) -> list[str]:
             with os.scandir(folder) as found:
                 entries = [entry for entry in found if not entry.is_symlink()]
             for entry in entries:
-                info = entry.stat(follow_symlinks=False)
                 is_own = entry.path in own
-                _open(Path(entry.path), info, more=not is_own)
-                if is_own and info.st_mode & _READ != _READ:
-                    closed.append(os.path.relpath(entry.path, prefix))
+                with contextlib.suppress(FileNotFoundError):  # a Python that runs renames its bytecode
+                    info = entry.stat(follow_symlinks=False)
+                    _open(Path(entry.path), info, more=not is_own)
+                    if is_own and info.st_mode & _READ != _READ:
+                        closed.append(os.path.relpath(entry.path, prefix))
             if entries and all(entry.path in own for entry in entries):
                 own.add(folder)
         _open(prefix, prefix.lstat())
