@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tenv.host.report_json import from_json, to_json
+from tenv.host.report_json import from_json, standard_input, to_json
 from tests.support.each import each
 from tests.support.found_by import led_json
 from tests.support.projects import Ended, call
@@ -72,6 +72,14 @@ def test_json_is_what_the_option_reads(tmp_path: Path) -> None:
 def test_a_report_from_standard_input(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(file.read_text()))
     assert host("--host-report", "-", "--json").data["hostname"]["value"] == "node7"
+
+
+def test_standard_input_without_an_end_is_given_up() -> None:
+    for stream in (io.StringIO("0123456789x"), io.TextIOWrapper(io.BytesIO(b"0123456789x"))):
+        with pytest.raises(OSError, match="is too large"):
+            standard_input(stream, 10)
+        stream.seek(0)
+        assert standard_input(stream, 11) == "0123456789x"
 
 
 def test_the_list(file: Path) -> None:

@@ -46,6 +46,8 @@ _TEXT = ".txt"
 _CHUNK = 1 << 20
 _MOST = 1 << 30
 """Maximum bytes of a file of reports, which are read one by one."""
+_MOST_PIPED = 1 << 28
+"""Maximum bytes of reports from a pipe, which are read at once; 30,000 machines have as many."""
 
 _BLANKS = re.compile(r"\s*")
 STDIN = Path("-")
@@ -291,10 +293,10 @@ def _every(file: str, suffix: str, shown: str) -> Iterator[tuple[str, "object | 
 def _opened(file: str) -> TextIO:
     """Return a file as text that can be rewound; a small one is read at once."""
     if Path(file) == STDIN:
-        return io.StringIO(standard_input(), newline=None)
+        return io.StringIO(standard_input(most=_MOST_PIPED), newline=None)
     info = os.stat(file)  # noqa: PTH116 (no object for each file)
     if stat.S_ISFIFO(info.st_mode):  # it is read once
-        return io.StringIO(read_given(Path(file), _MOST).decode("utf-8-sig", "replace"))
+        return io.StringIO(read_given(Path(file), _MOST_PIPED).decode("utf-8-sig", "replace"))
     if stat.S_ISREG(info.st_mode) and info.st_size < _CHUNK:
         with open(file, "rb", buffering=0) as raw:  # noqa: PTH123
             return io.StringIO(raw.readall().decode("utf-8-sig", "replace"), newline=None)

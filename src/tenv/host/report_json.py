@@ -16,6 +16,7 @@ from tenv import __version__
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import HostReportError
 from tenv.core.file_content import read_given
+from tenv.core.files import MOST
 from tenv.core.toml_reader import Table
 from tenv.host.field import HostField, host_fields
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind, fact_to_json
@@ -182,12 +183,22 @@ def read_file(name: str, stdin: TextIO | None = None) -> Given:
     return parse(text, source)
 
 
-def standard_input(stream: TextIO | None = None) -> str:
-    """Return the text of standard input in any of the encodings of a report; raises OSError where it is closed."""
+def standard_input(stream: TextIO | None = None, most: int = MOST) -> str:
+    """Return the text of standard input in any of the encodings of a report.
+
+    Args:
+        stream: The replacement of standard input.
+        most: The maximum number of bytes.
+
+    Raises:
+        OSError: It is closed or longer; `strerror` has the reason.
+    """
     from tenv.host.pasted.clean_text import decode  # late: as above
 
     stream = stream or sys.stdin
     if stream is None:
         raise OSError(errno.EBADF, "standard input is closed")
-    raw = getattr(stream, "buffer", None)
-    return decode(raw.read()) if raw is not None else stream.read()
+    data = getattr(stream, "buffer", stream).read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, "is too large")
+    return data if isinstance(data, str) else decode(data)
