@@ -77,6 +77,12 @@ def test_an_image_is_made_where_nobody_else_writes(tmp_path: Path, monkeypatch: 
         pack(f'echo mixed > "$2"; cp {state} {state}.new && mv {state}.new {state}\n')
 
 
+def test_the_command_of_a_modulefile_can_be_pasted(created: Project) -> None:
+    Path("my modules").mkdir()
+    said = created.ok("export", "modulefile", "tiny", "--output", "my modules").err
+    assert f"run: module use '{created.folder}/my modules/modulefiles' && module load tenv/tiny" in said
+
+
 def test_a_value_of_several_lines_is_in_no_modulefile(conda: Conda) -> None:
     """Environment Modules prints it unquoted, and the shell runs the second line."""
     conda.make("lines", files={"etc/conda/activate.d/lines.sh": "export MANY='one\ntouch stolen' FINE='a b'\n"})

@@ -6,6 +6,7 @@ Lmod reads Tcl, too, but its ``pushenv`` of there brings no value back (8.6.19).
 one in Lua, which Environment Modules skips.
 """
 
+import shlex
 import unicodedata
 from collections.abc import Iterable, Iterator
 
@@ -93,7 +94,7 @@ def _export(subject: Subject) -> Exported:
         f'if mode() == "load" and not isFile({_lua(state)}) then LmodError({_lua(gone)}) end',
         *(line for change in changes for line in _in_lua(change)),
     ]
-    notes = [f"run: module use {site.folder}/modulefiles && module load tenv/{name}"]
+    notes = [f"run: module use {shlex.quote(f'{site.folder}/modulefiles')} && module load tenv/{name}"]
     if watched := [file for watch in site.activation.watches for file, _ in watch.files]:
         notes.append(f"the module does not see changes of {', '.join(watched)}, as `tenv activate {name}` does")
     texts = {f"modulefiles/tenv/{name}": in_tcl, f"modulefiles/tenv/{name}.lua": in_lua}
