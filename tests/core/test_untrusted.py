@@ -1,6 +1,6 @@
 """Checks of values from others."""
 
-from tenv.core.untrusted import whole_number
+from tenv.core.untrusted import whole_number, without_login
 from tests.support.each import each
 
 
@@ -12,3 +12,18 @@ def test_a_number_is_read(text: str, number: int) -> None:
 @each("text", ["", "²", "٣", "-1", "+1", " 1", "1_0", "1.0", "9" * 21, "9" * 5000])
 def test_what_is_no_number_of_usual_size_is_none(text: str) -> None:
     assert whole_number(text) is None
+
+
+@each(
+    "text, left",
+    [
+        ("http://user:secret@/b.tenv", "http:///b.tenv"),
+        ("http://user:se@cret@host/b.tenv", "http://host/b.tenv"),
+        ("at https://user:secret@", "at https://"),
+        ("Invalid URL 'http://user:secret@'", "Invalid URL 'http://'"),
+        ("ssh://git@host/a", "ssh://git@host/a"),
+        ("https://host/a@1", "https://host/a@1"),
+    ],
+)
+def test_no_part_of_a_login_is_left(text: str, left: str) -> None:
+    assert without_login(text) == left

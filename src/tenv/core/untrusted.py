@@ -22,7 +22,9 @@ _CONDA_VERSION = r"[A-Za-z0-9_.+!]+"
 _CONDA_BUILD = r"[A-Za-z0-9_.+]*"
 _HIDDEN = r"[\0-\x20\x7f-\xa0\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\\]"
 _CONTROL = r"[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
-_LOGIN = r"://(?!git@)[^\s/@\"'`<>]*@(?=[^\s/])"
+_LOGIN = r"://(?!git@)(?:[^\s/@\"'`<>]*@)+"
+"""Up to the last ``@`` before the path: a password may have one itself, and an address may end before its host."""
+
 _IN_PATH = r"(://[^\s/\"'`]+)/t/[^\s/\"'`]+/"
 """A token of a conda channel (anaconda-client's ``/t/TOKEN/``)."""
 

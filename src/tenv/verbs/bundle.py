@@ -1,6 +1,5 @@
 """Write a target with all of its files as one file, and take an environment's files from such a bundle."""
 
-import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from tenv.core.errors import (
     UsageError,
 )
 from tenv.core.files import digest, digest_bytes, open_regular, read_regular, storage_errors, write_atomic
+from tenv.core.part_file import replacing
 from tenv.core.progress import Bytes, Transfer
 from tenv.core.versions import Version
 from tenv.host.machine import current_platform
@@ -90,6 +90,9 @@ class Bundled:
 
 def _require_outputs(target: str, path: Path, bill: Path | None) -> None:
     """Refuse to write a bundle or its bill of materials over a file of another kind, or to standard output."""
+    for file, what, option in ((path, "bundle", "-o"), (bill, "bill of materials", "--sbom")):
+        if str(file) == "-":  # one that is cut off would not be whole
+            raise UsageError(f"a {what} is written to a file, not to standard output", hint=f"`{option} FILE` names it")
     if bill:
         sbom.require_library()
         if bill.exists() and not sbom.is_bill(bill):
@@ -98,8 +101,6 @@ def _require_outputs(target: str, path: Path, bill: Path | None) -> None:
             )
     if bill and bill.resolve() == path.resolve():
         raise UsageError(f"`--sbom {bill}` names the file of the bundle", hint=f"`--sbom {target}.cdx.json`")
-    if str(path) == "-":  # a bundle that is cut off would be one that is not whole
-        raise UsageError("a bundle is written to a file, not to standard output", hint="`-o FILE` names it")
     if path.exists() and not is_bundle(path):
         raise FileExistsAlreadyError(f"{path} exists, and is no bundle", hint="`-o FILE` names another file")
 
@@ -267,32 +268,14 @@ def _write(context: "Context", path: Path, head: Head, texts: Sequence[bytes], s
         context.progress.transfers({path.name: Transfer(path.name, done, total)})
 
     with storage_errors(f"can't write {path}"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        part = Path(name)
         try:
-            with os.fdopen(handle, "wb", buffering=0) as raw, _buffered(raw) as file:
-                digest = write_bundle(file, head, texts, lambda row: store.file(row.sha256), advance)
-            part.chmod(0o644)
-            part.replace(path)
-        except BaseException as error:
-            part.unlink(missing_ok=True)
-            if isinstance(error, HashMismatchError):
-                _drop_damaged(head, store)
-                error.hint = "the store has dropped it: run the same command again"
+            with replacing(path) as file:
+                return write_bundle(file, head, texts, lambda row: store.file(row.sha256), advance)
+        except HashMismatchError as error:
+            for row in head.files:
+                store.has(row.sha256)  # drops a damaged one
+            error.hint = "the store has dropped it: run the same command again"
             raise
-    return digest
-
-
-def _buffered(raw: Any) -> Any:
-    import io  # late: small headers are joined, and pieces of 4 MiB pass through
-
-    return io.BufferedWriter(raw, 1 << 20)
-
-
-def _drop_damaged(head: Head, store: Store) -> None:
-    for row in head.files:
-        store.has(row.sha256)
 
 
 # Reading
@@ -343,7 +326,7 @@ def opened(context: "Context", request: BundleRequest) -> "Iterator[tuple[Contex
         context, carried = _taken(context, request, folder)
         python = carried.minor or None if request.python is None else request.python
         yield replace(context, offline=True, carried=carried), carried.target, python
-    if request.place.startswith(_WEB):
+    if _is_web(request.place):
         _download_path(request.place).unlink(missing_ok=True)
 
 
@@ -353,7 +336,7 @@ def _taken(context: "Context", request: BundleRequest, folder: Path) -> "tuple[C
     A download that proves damaged is begun anew once.
     """
     place = request.place
-    if not place.startswith(_WEB):
+    if not _is_web(place):
         if "://" in place:
             raise UsageError(f"`--bundle {place}`: a bundle is a file, or at an address of http:// or https://")
         return _unpacked(context, Path(place), place, request, folder)
@@ -369,6 +352,10 @@ def _taken(context: "Context", request: BundleRequest, folder: Path) -> "tuple[C
             if not again:
                 raise
             again = False
+
+
+def _is_web(place: str) -> bool:
+    return place.lower().startswith(_WEB)
 
 
 def _download_path(url: str) -> Path:
@@ -387,7 +374,9 @@ def _unpacked(
     context: "Context", path: Path, shown: str, request: BundleRequest, folder: Path
 ) -> "tuple[Context, CarriedFiles]":
     if not path.is_file():
-        raise UsageError(f"there is no bundle {path}")
+        raise UsageError(
+            f"{shown} is no regular file, and a bundle is one" if path.exists() else f"there is no bundle {shown}"
+        )
     with storage_errors(f"can't read {path}"), open_regular(path) as file:
         reader = BundleReader(file, shown)
         found = reader.open()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBusyError, ForeignFolderError, HostError, LockMissingError, UsageError
-from tenv.core.files import exclusive, make_folder, write_atomic
+from tenv.core.files import exclusive, make_folder, mode_of_new, write_atomic
 from tenv.environment.state import State, Status
 from tenv.environment.trust import needed_names
 from tenv.host.machine import current_platform
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from tenv.sources.interface import NeededFile
 
 __all__ = ["CreateRequest", "LockMode"]
+
+_EVERYBODY = 0o004
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,8 @@ def _create(
     job = _job(context, request, report)
     _looked_at(job)
     notes: tuple[str, ...] = ()
+    # An update under a stricter umask leaves an environment open that `--for-others` has opened.
+    was_open = job.old is not None and bool(job.prefix.stat().st_mode & _EVERYBODY)
     changed = not job.is_current() or request.anew
     if changed:
         changed, notes = _make(job)
@@ -160,11 +164,11 @@ def _create(
     assert state is not None  # noqa: S101 (`is_current` found it or `_make` wrote it)
     if request.lock_file is None:
         note_current(context, job.environment, state)
-    if request.for_others:
+    if request.for_others or (changed and was_open and not mode_of_new() & _EVERYBODY):
         from tenv.sources.owners import unmanaged_files  # late: few environments are for others
 
         closed = open_to_others(job.prefix, unmanaged_files(job.prefix, state.owned))
-        notes = (*notes, *_about_others(job, closed))
+        notes = (*notes, *(_about_others(job, closed) if request.for_others else ()))
     seconds = time.monotonic() - start
     return Created(job.target, job.prefix, state, changed, seconds, notes, job.findings)
 
@@ -188,9 +192,8 @@ def _about_others(job: Creation, closed: Sequence[str]) -> Iterator[str]:
                 "`editable` in the manifest the environment gets a copy"
             )
     if not any(closed_below(job.prefix, Path(os.path.realpath(safe))) for safe in system_safe_folders()):
-        yield (
-            f'other users use it once {SYSTEM_FILE}, of root, has its folder: safe-folders = ["{job.prefix.parent}"]'
-        )
+        folder = job.prefix.parent if closed_below(job.prefix, job.prefix.parent) else job.prefix
+        yield f'other users use it once {SYSTEM_FILE}, of root, has its folder: safe-folders = ["{folder}"]'
 
 
 def _looked_at(job: Creation) -> None:

@@ -30,7 +30,7 @@ LIST = "tenv-mirror.json"
 """The list of the files of a mirror: it marks the folder, and holds the digest of each file."""
 
 _OF_LOCK = (".tenv.lock", ".tenv.owner")
-"""The files of `exclusive` in a folder whose parent the user can't write."""
+"""The files of `exclusive` inside of a folder."""
 _SCHEMA = 1
 _SIMPLE, _FLAT = "simple", "wheels.html"
 _CONDA, _WHEELS = "conda", "wheels"
@@ -145,8 +145,8 @@ def mirror(
         path = _place(whole)
         if files.setdefault(path, whole).sha256 != row.sha256:
             raise UsageError(f"the lock has several files for {path}, so no mirror can have them")
-    waiting = exclusive(folder, "tenv mirror", lambda sentence: context.progress.say(f"waiting: {sentence}"))
-    with waiting, storage_errors(f"can't write {folder}"):
+    held = exclusive(folder, "tenv mirror", lambda sentence: context.progress.say(f"waiting: {sentence}"), inside=True)
+    with held, storage_errors(f"can't write {folder}"):
         known = _read_list(folder)
         new = _put(context, folder, known, files, store)
         known |= {path: row.sha256 for path, row in files.items()}
