@@ -147,6 +147,17 @@ def test_a_storage_is_only_read(cache: str, storage: str, expected: dict[str, st
     assert not any("#" in value for value in found.values())
 
 
+@each(
+    "storage",
+    [
+        *("gha", "redis://:password@a:6379/2", "redis://a:1|shards=a,b", "file:///srv/c", "memcached://m:11211/below"),
+        *("s3://b/p?region=r&endpoint=minio:9000&use_ssl=true", "https://u:p@a/b?c=d#read-only"),
+    ],
+)
+def test_a_storage_is_one(storage: str) -> None:
+    assert is_storage(storage)
+
+
 def test_the_counts_of_sccache_are_its_json(tmp_path: Path) -> None:
     script = tmp_path / "sccache"
     choice = CacheChoice("sccache", script)
@@ -168,7 +179,14 @@ def test_the_counts_of_sccache_are_its_json(tmp_path: Path) -> None:
         assert counts(choice, dict(os.environ)) == expected
 
 
-@each("storage", ["redis://[", "s3://", "file://", "ftp://a/b", "s3", "gha://x", "redis://a b", ""])
+@each(
+    "storage",
+    [
+        *("redis://[", "s3://", "file://", "ftp://a/b", "s3", "gha://x", "redis://a b", ""),
+        *("redis://a:port", "redis://a:0", "redis://a/b", "redis://a/0?db=1", "redis://a#readonly", "redis://:1"),
+        *("s3://b?regoin=r", "s3://key:secret@b", "gs://b?a", "file://host/a", "memcached://a:99999"),
+    ],
+)
 def test_what_is_no_storage(storage: str) -> None:
     assert not is_storage(storage)
 

@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 from tenv.core import process
 from tenv.core.dataclass import dataclass
 from tenv.core.missing import Missing
+from tenv.core.untrusted import READ_ONLY, S3_OPTIONS
 from tenv.core.user_folders import user_home
 
 LOG = "CCACHE_STATSLOG"
@@ -240,8 +241,7 @@ _LONGEST_SOCKET = 100
 """Bytes; unix(7) allows 107."""
 
 
-_READ_ONLY = "#read-only"
-"""The end of the address of a storage from which a build takes results, and to which it brings none."""
+_READ_ONLY = f"#{READ_ONLY}"
 
 _MODES = {"BUCKET": "S3", "DIR": "LOCAL"}
 """By the second word of the first variable of a storage: the word in the variable for its mode, if it is another."""
@@ -290,7 +290,7 @@ def _of_sccache(storage: str) -> dict[str, str]:
     scheme = parts.scheme
     if scheme == "s3":
         found = {"SCCACHE_BUCKET": parts.netloc, "SCCACHE_S3_KEY_PREFIX": below}
-        found |= {f"SCCACHE_{name.upper()}": options.get(name, "") for name in ("region", "endpoint")}
+        found |= {f"SCCACHE_{name.upper()}": options.get(name, "") for name in S3_OPTIONS[:2]}
         found["SCCACHE_S3_USE_SSL"] = options.get("use_ssl", "")
     elif scheme == "gs":
         found = {
