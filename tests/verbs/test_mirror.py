@@ -1,5 +1,6 @@
 """Mirrors: a folder that a static server or S3 offers, and environments that other machines create from it."""
 
+import errno
 import json
 import os
 import shutil
@@ -9,7 +10,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -181,6 +182,19 @@ def test_the_files_of_a_mirror_are_no_links_to_the_store(created: Project) -> No
     found = [(created.folder / "mirror" / row["path"]).stat() for row in made["files"]]
     assert found
     assert {(one.st_nlink, one.st_mode & 0o200) for one in found} == {(1, 0o200)}
+
+
+def test_a_file_that_is_not_whole_is_not_served(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(source: BinaryIO, copy: BinaryIO, _size: int) -> None:
+        copy.write(source.read(9))
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "copyfileobj", full)
+        assert "No space left" in created.fails(8, "storage", "mirror", "tiny", "mirror")
+    left = {path.name for path in Path("mirror").rglob("*") if path.is_file()}
+    assert left == {".tenv.lock", "tenv-mirror.json"}
+    assert created.ok("mirror", "tiny", "mirror", "--json").data["new"] == 3
 
 
 def test_settings_of_other_machines_need_an_address_without_a_secret(created: Project) -> None:

@@ -3,6 +3,7 @@
 import html
 import json
 import os
+import shutil
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,11 +15,12 @@ from tenv.checks.lock_verdict import judge_lock
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import ForeignFolderError, HashMismatchError, UsageError
 from tenv.core.file_content import read_text
-from tenv.core.files import digest, digest_bytes, exclusive, refuse_link, storage_errors, write_atomic
+from tenv.core.files import digest, digest_bytes, exclusive, open_regular, refuse_link, storage_errors, write_atomic
 from tenv.core.names import channel_of, is_sha256, is_wheel, normalize
+from tenv.core.part_file import replacing
 from tenv.core.untrusted import printable, without_login
 from tenv.locks.lock import Lock
-from tenv.sources.archives.store import Sharing, Store, share
+from tenv.sources.archives.store import Store
 from tenv.sources.interface import CarriedFile
 from tenv.targets.config import is_address
 from tenv.verbs.bundle import carried_rows, collect, completed, locked_minors
@@ -35,6 +37,7 @@ _SCHEMA = 1
 _SIMPLE, _FLAT = "simple", "wheels.html"
 _CONDA, _WHEELS = "conda", "wheels"
 _THREADS = 8
+_PIECE = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,10 +294,10 @@ def _put(
     for path in changed:
         target = folder / path
         refuse_link(target, folder)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.unlink(missing_ok=True)
-        # A link would let `chown -R` or `chmod -R` of the mirror reach the store, and every environment made from it.
-        share(store.file(files[path].sha256), target, Sharing.COPY)
+        # A link would let `chown -R` or `chmod -R` of the mirror reach the store, and every environment made from it. A
+        # copy in its place before it is whole would be served.
+        with open_regular(store.file(files[path].sha256)) as source, replacing(target) as copy:
+            shutil.copyfileobj(source, copy, _PIECE)
     wrong = _changed(context, folder, {path: files[path].sha256 for path in changed})
     for path in wrong:
         (folder / path).unlink()
