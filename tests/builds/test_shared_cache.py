@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from tenv.builds.compile_cache import (
     noted_use,
     path_flags,
     storage_variables,
+    unreached,
 )
 from tenv.core.untrusted import is_storage
 from tests.builds.conftest import Workshop, codes, step
@@ -271,6 +273,43 @@ def test_a_build_goes_on_without_a_storage_that_does_not_answer(cached: Workshop
     (warned,) = [row for row in step(found, "probe")["findings"] if row["code"] == "TE922"]
     assert warned["severity"] == "warning"
     assert "so the build goes on without it" in warned["message"]
+
+
+@each(
+    "noted, logged, said",
+    [
+        ("remote_storage_hit", "", ""),
+        (
+            "remote_storage_error",
+            "Redis connection OK\nRedis command failed: NOAUTH required.",
+            "NOAUTH",
+        ),
+        ("remote_storage_timeout", "Redis GET ccache:1\nRedis GET ccache:2", "remote_storage_timeout"),
+    ],
+)
+def test_a_storage_that_ccache_does_not_reach_has_a_reason(tmp_path: Path, noted: str, logged: str, said: str) -> None:
+    """ccache compiles without a word, and the counts of a build show no difference to an empty storage."""
+    script, place = tmp_path / "ccache", tmp_path / "place"
+    lines = [f"[2026] {line}" for line in (*logged.splitlines(), "Marking remote storage backend for redis as failed")]
+    quoted = " ".join(shlex.quote(line) for line in lines)
+    script.write_text(
+        f'#!/bin/sh\n[ -d "$CCACHE_DIR" ] && exit 1\n'
+        f"printf '# probe.c\\n{noted}\\n' > \"$CCACHE_STATSLOG\"\n"
+        f"printf '%s\\n' {quoted} > \"$CCACHE_LOGFILE\"\n"
+    )
+    script.chmod(0o755)
+    choice, environ = CacheChoice("ccache", script), {**os.environ, "CCACHE_DIR": str(tmp_path)}
+    assert unreached(choice, environ, place, 9) == ""
+    found = unreached(choice, {**environ, "CCACHE_REMOTE_STORAGE": "redis://a"}, place, 9)
+    assert said in found
+    assert bool(found) is bool(said)
+    assert not any(place.iterdir())
+
+
+def test_a_password_alone_reaches_redis_through_ccache() -> None:
+    found = storage_variables("ccache", "redis://:secret@a:1/2", {})
+    assert found == {"CCACHE_REMOTE_STORAGE": "redis://secret@a:1/2"}
+    assert storage_variables("ccache", "redis://me:secret@a:1", {})["CCACHE_REMOTE_STORAGE"] == "redis://me:secret@a:1"
 
 
 def test_a_manifest_with_a_login_is_refused(cached: Workshop) -> None:
