@@ -13,6 +13,7 @@ from tenv.core.errors import StorageError, UsageError
 from tenv.core.files import exclusive
 from tenv.core.other_users import closed_below, closed_part
 from tenv.core.versions import Range
+from tenv.environment import trust
 from tenv.environment.marks import Registry
 from tenv.install import for_others
 from tenv.install.for_others import open_to_others
@@ -217,3 +218,34 @@ def test_a_folder_that_others_can_t_enter_is_named_with_an_environment_for_other
     job = SimpleNamespace(prefix=tmp_path / "env", manifest=SimpleNamespace(wheels=wheels))
     first = next(_about_others(cast("Creation", job), ()))
     assert first.startswith(f"other users can't import vision: it stays in {tmp_path / 'closed' / 'vision'}")
+
+
+@pytest.mark.usefixtures("system_file")
+def test_a_safe_folder_that_others_write_is_named_and_hides_no_other(
+    created: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root gives a file to another user")
+    words = ("activate", "--prefix", str(created.prefix), "--shell", "bash", "tiny")
+    envs = created.prefix.parent
+    os.chown(created.prefix, 65534, -1)
+    envs.chmod(0o777)
+    monkeypatch.setenv("TENV_SAFE_FOLDERS", str(created.folder))
+    ended = call(*words)
+    assert ended.status == 8
+    assert f"others can write {envs}\n" in ended.err
+    assert f"`chmod go-w {envs}`" in ended.err
+    monkeypatch.setenv("TENV_SAFE_FOLDERS", f"{created.folder}:{created.prefix}")
+    assert call(*words).status == 0
+
+
+def test_a_closed_note_of_another_user_is_named(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trust, "is_own", lambda _: False)
+    note = created.prefix / "tenv-meta" / "activate.sh"
+    readable = os.access
+    monkeypatch.setattr(os, "access", lambda place, mode: Path(place) != note and readable(place, mode))
+    words = ("run", "--prefix", str(created.prefix), "tiny", "--", "true")
+    ended = call(*words)
+    assert ended.status == 8
+    assert f"{note} can't be read: Permission denied" in ended.err
+    assert "--for-others`, by the owner" in ended.err

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from tenv.builds.compile_cache import (
     path_flags,
     storage_variables,
     try_compile,
+    unreached,
 )
 from tenv.core.untrusted import is_storage
 from tests.builds.conftest import Workshop, codes, step
@@ -148,6 +150,17 @@ def test_a_storage_is_only_read(cache: str, storage: str, expected: dict[str, st
     assert not any("#" in value for value in found.values())
 
 
+@each(
+    "storage",
+    [
+        *("gha", "redis://:password@a:6379/2", "redis://a:1|shards=a,b", "file:///srv/c", "memcached://m:11211/below"),
+        *("s3://b/p?region=r&endpoint=minio:9000&use_ssl=true", "https://u:p@a/b?c=d#read-only"),
+    ],
+)
+def test_a_storage_is_one(storage: str) -> None:
+    assert is_storage(storage)
+
+
 def test_the_counts_of_sccache_are_its_json(tmp_path: Path) -> None:
     script = tmp_path / "sccache"
     choice = CacheChoice("sccache", script)
@@ -169,7 +182,14 @@ def test_the_counts_of_sccache_are_its_json(tmp_path: Path) -> None:
         assert counts(choice, dict(os.environ)) == expected
 
 
-@each("storage", ["redis://[", "s3://", "file://", "ftp://a/b", "s3", "gha://x", "redis://a b", ""])
+@each(
+    "storage",
+    [
+        *("redis://[", "s3://", "file://", "ftp://a/b", "s3", "gha://x", "redis://a b", ""),
+        *("redis://a:port", "redis://a:0", "redis://a/b", "redis://a/0?db=1", "redis://a#readonly", "redis://:1"),
+        *("s3://b?regoin=r", "s3://key:secret@b", "gs://b?a", "file://host/a", "memcached://a:99999"),
+    ],
+)
 def test_what_is_no_storage(storage: str) -> None:
     assert not is_storage(storage)
 
@@ -254,6 +274,43 @@ def test_a_build_goes_on_without_a_storage_that_does_not_answer(cached: Workshop
     (warned,) = [row for row in step(found, "probe")["findings"] if row["code"] == "TE922"]
     assert warned["severity"] == "warning"
     assert "so the build goes on without it" in warned["message"]
+
+
+@each(
+    "noted, logged, said",
+    [
+        ("remote_storage_hit", "", ""),
+        (
+            "remote_storage_error",
+            "Redis connection OK\nRedis command failed: NOAUTH required.",
+            "NOAUTH",
+        ),
+        ("remote_storage_timeout", "Redis GET ccache:1\nRedis GET ccache:2", "remote_storage_timeout"),
+    ],
+)
+def test_a_storage_that_ccache_does_not_reach_has_a_reason(tmp_path: Path, noted: str, logged: str, said: str) -> None:
+    """ccache compiles without a word, and the counts of a build show no difference to an empty storage."""
+    script, place = tmp_path / "ccache", tmp_path / "place"
+    lines = [f"[2026] {line}" for line in (*logged.splitlines(), "Marking remote storage backend for redis as failed")]
+    quoted = " ".join(shlex.quote(line) for line in lines)
+    script.write_text(
+        f'#!/bin/sh\n[ -d "$CCACHE_DIR" ] && exit 1\n'
+        f"printf '# probe.c\\n{noted}\\n' > \"$CCACHE_STATSLOG\"\n"
+        f"printf '%s\\n' {quoted} > \"$CCACHE_LOGFILE\"\n"
+    )
+    script.chmod(0o755)
+    choice, environ = CacheChoice("ccache", script), {**os.environ, "CCACHE_DIR": str(tmp_path)}
+    assert unreached(choice, environ, place, 9) == ""
+    found = unreached(choice, {**environ, "CCACHE_REMOTE_STORAGE": "redis://a"}, place, 9)
+    assert said in found
+    assert bool(found) is bool(said)
+    assert not any(place.iterdir())
+
+
+def test_a_password_alone_reaches_redis_through_ccache() -> None:
+    found = storage_variables("ccache", "redis://:secret@a:1/2", {})
+    assert found == {"CCACHE_REMOTE_STORAGE": "redis://secret@a:1/2"}
+    assert storage_variables("ccache", "redis://me:secret@a:1", {})["CCACHE_REMOTE_STORAGE"] == "redis://me:secret@a:1"
 
 
 def test_a_manifest_with_a_login_is_refused(cached: Workshop) -> None:

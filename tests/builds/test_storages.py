@@ -128,7 +128,7 @@ def test_another_machine_builds_from_the_cache_and_goes_on_without_it(
     built = fourth.build("--only", "c10")  # the storage is gone from the beginning
     assert step(built, "build")["ok"]
     warned = [row["message"] for row in step(built, "probe")["findings"] if row["code"] == "TE922"]
-    assert bool(warned) <= (cache == "sccache")
+    assert warned or cache == "sccache"
     assert time.monotonic() - begun < 300
 
 

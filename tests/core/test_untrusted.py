@@ -2,7 +2,7 @@
 
 import json
 
-from tenv.core.untrusted import json_without_login, whole_number
+from tenv.core.untrusted import json_without_login, whole_number, without_login
 from tests.support.each import each
 
 
@@ -31,3 +31,18 @@ def test_json_is_read_again_without_its_logins(text: str, plain: str) -> None:
     for indent in (None, 2):
         read = json.loads(json_without_login(json.dumps(data, indent=indent)))
         assert read == {"https://h.example": [plain, 1, "https://h.example"]}
+
+
+@each(
+    "text, left",
+    [
+        ("http://user:secret@/b.tenv", "http:///b.tenv"),
+        ("http://user:se@cret@host/b.tenv", "http://host/b.tenv"),
+        ("at https://user:secret@", "at https://"),
+        ("Invalid URL 'http://user:secret@'", "Invalid URL 'http://'"),
+        ("ssh://git@host/a", "ssh://git@host/a"),
+        ("https://host/a@1", "https://host/a@1"),
+    ],
+)
+def test_no_part_of_a_login_is_left(text: str, left: str) -> None:
+    assert without_login(text) == left

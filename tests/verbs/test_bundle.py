@@ -4,7 +4,10 @@ import errno
 import io
 import json
 import os
+import re
+import shlex
 import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -71,7 +74,7 @@ def test_an_environment_from_a_bundle_is_the_same_and_asks_no_server(
     assert files(created.prefix) == before
     assert created.state()["state"] == "ready"
     created.ok("verify", "tiny")
-    assert not any(bundles_folder().iterdir())
+    assert not any(bundles_folder().glob("*.part"))
     assert "nothing to do" in created.ok("create", "--bundle", "tiny.tenv").err
 
 
@@ -120,7 +123,8 @@ def test_a_file_of_the_user_is_not_overwritten(created: Project) -> None:
     mine.write_text("by hand, and long enough to be one")
     created.fails(2, "file-exists", "bundle", "-o", str(mine))
     created.fails(2, "file-exists", "bundle", "--sbom", str(mine))
-    assert "not to standard output" in created.fails(2, "usage", "bundle", "-o", "-")
+    for option in ("-o", "--sbom"):
+        assert f"`{option} FILE`" in created.fails(2, "usage", "bundle", option, "-")
     assert mine.read_text().startswith("by hand")
     assert "names the file of the bundle" in created.fails(2, "usage", "bundle", "--sbom", "tiny.tenv")
     assert "--bundle 'a b.tenv'" in created.ok("bundle", "-o", "a b.tenv").err
@@ -183,11 +187,17 @@ def test_a_bundle_that_can_not_be_read_is_named(tmp_path: Path) -> None:
 
 def test_clean_leaves_the_bundle_of_a_running_create(project: Project) -> None:
     old = bundles_folder() / "unpacked-old" / "wheels"
+    killed = bundles_folder() / "unpacked-killed"
     old.mkdir(parents=True)
+    killed.mkdir()
+    (killed / ".use.lock").touch()
     part = bundles_folder() / "0.part"
     part.write_bytes(b"1")
     with unpacked_bundle() as folder:
         (folder / "wheels").mkdir()
+        assert not killed.exists()  # the next bundle has its room
+        with unpacked_bundle():
+            assert (folder / "wheels").is_dir()
         project.ok("clean", "--leftovers")
         assert (folder / "wheels").is_dir()
         assert part.exists()
@@ -205,9 +215,14 @@ def test_another_lock_than_the_projects_is_stale(created: Project, monkeypatch: 
     created.lock.write_text(created.lock.read_text() + "\n")
     said = created.fails(7, "lock-stale", "create", "--bundle", "tiny.tenv", "--bundle-digest", "")
     assert "tiny.tenv: its lock has the sha256" in said
+    assert f", and is not that of {created.lock}" in said
+    take = re.search("`(tar [^`]*)`", said)
+    assert take
     created.lock.unlink()
-    assert "there is no" in created.fails(7, "lock-stale", "create", "--bundle", "tiny.tenv")
+    assert "and there is no" in created.fails(7, "lock-stale", "create", "--bundle", "tiny.tenv")
     assert not created.prefix.exists()
+    subprocess.run(shlex.split(take[1]), check=True)
+    created.ok("create", "--bundle", "tiny.tenv")
 
 
 def test_outside_a_project_somebody_vouches(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,6 +279,17 @@ def test_options_that_contradict_a_bundle_are_refused(project: Project) -> None:
     assert "are about a bundle" in project.fails(2, "usage", "create", "tiny", "--lock-digest", "0")
     assert "http://" in project.fails(2, "usage", "create", "tiny", "--bundle", "s3://bucket/b.tenv")
     assert "there is no bundle b.tenv" in project.fails(2, "usage", "create", "tiny", "--bundle", "b.tenv")
+    assert "manifests is no regular file" in project.fails(2, "usage", "create", "tiny", "--bundle", "manifests")
+
+
+def test_a_bundle_that_no_server_sends_leaves_nothing(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TENV_HTTP_RETRIES", "0")
+    words = ("create", "tiny", "--bundle")
+    assert "Connection refused" in project.fails(6, "network", *words, "HTTP://user:secret@127.0.0.1:9/b.tenv")
+    said = project.fails(6, "network", *words, "http://user:secret@/b.tenv")
+    assert "http:///b.tenv" in said
+    assert "secret" not in said
+    assert not any(bundles_folder().glob("*.part"))
 
 
 # A server
@@ -418,6 +444,7 @@ def test_the_files_of_features_are_left_out(created: Project, monkeypatch: pytes
     said = created.fails(2, "usage", *words, "--with", "test")
     assert "tiny.tenv has no files of the feature test: it was made with `--with none`" in said
     assert "`tenv bundle tiny --with test`" in said
+    assert "`tenv create tiny --bundle tiny.tenv --with none` leaves it out" in said
     assert "no feature `other`" in created.fails(2, "usage", *words, "--with", "other")
     monkeypatch.setenv("UV_DEFAULT_INDEX", created.index.url)
     created.ok("create", "--with", "test")
@@ -432,6 +459,7 @@ def test_another_python_than_the_bundles_is_refused(wide: Project, monkeypatch: 
     other = next(minor for minor in MINORS if minor != HERE)
     said = wide.fails(2, "usage", "create", "--bundle", "tiny.tenv", "--python", other)
     assert f"tiny.tenv has the wheels of Python {HERE} alone, not of {other}" in said
+    assert f"`tenv create tiny --bundle tiny.tenv --python {HERE}`" in said
     shown = wide.ok("create", "--bundle", "tiny.tenv", "--dry-run")
     assert "in the bundle: 3 files" in shown.err
     assert "a cache" not in shown.out

@@ -135,7 +135,7 @@ def test_a_bundle_without_a_python_names_the_option(
     project.ok("bundle", "--python", OTHER)
     away(project, monkeypatch)
     monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path / "pythons"))
-    assert "`tenv bundle --with-python" in project.fails(6, "network", *WORDS)
+    assert "`tenv bundle tiny --with-python" in project.fails(6, "network", *WORDS)
 
 
 def test_the_archive_of_tenv_itself_carries_no_python(project: Project) -> None:

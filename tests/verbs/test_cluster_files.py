@@ -77,10 +77,30 @@ def test_an_image_is_made_where_nobody_else_writes(tmp_path: Path, monkeypatch: 
         pack(f'echo mixed > "$2"; cp {state} {state}.new && mv {state}.new {state}\n')
 
 
-def test_the_command_of_a_modulefile_can_be_pasted(created: Project) -> None:
-    Path("my modules").mkdir()
-    said = created.ok("export", "modulefile", "tiny", "--output", "my modules").err
-    assert f"run: module use '{created.folder}/my modules/modulefiles' && module load tenv/tiny" in said
+def test_root_gets_the_targets_of_a_project(locked: Project, tmp_path: Path) -> None:
+    """The prolog runs as root, in no project: there it would answer nothing, and each job would start."""
+    done = locked.ok("export", "slurm", "tiny", "--output", str(tmp_path / "a prolog.sh"))
+    assert f"install -m 755 '{tmp_path}/a prolog.sh' /etc/slurm/tenv-tiny-prolog.sh" in done.err
+    assert f"cp -r {locked.folder}/manifests {locked.folder}/locks /etc/slurm/tenv " in done.err
+    there = tmp_path / "there"
+    text = (tmp_path / "a prolog.sh").read_text().replace("/etc/slurm/tenv", str(there))
+    (tmp_path / "bin").mkdir()
+    program(tmp_path / "bin" / "tenv", f"pwd > {tmp_path}/where\n")
+    environ = {"PATH": f"{tmp_path}/bin:{os.defpath}", "SLURM_JOB_CONSTRAINTS": "tenv-tiny"}
+    for folder in ("/", str(there)):
+        subprocess.run(["sh", "-c", text], env=environ, cwd=tmp_path, check=True)
+        assert (tmp_path / "where").read_text() == f"{folder}\n"
+        there.mkdir(exist_ok=True)
+    assert "cp -r" not in locked.ok("export", "slurm", "cpu", "--output", "prolog").err
+
+
+def test_a_modulefile_names_what_holds_for_this_machine_alone(created: Project) -> None:
+    done = created.ok("export", "modulefile", "tiny", "--output", "my modules")
+    assert f"module use '{created.folder}/my modules/modulefiles' &&" in done.err
+    assert "MAX_JOBS is " in done.err
+    Path("notes").write_text("a file")
+    said = created.fails(2, "file-exists", "export", "slurm", "tiny", "--output", "notes")
+    assert "notes is a file, no folder" in said
 
 
 def test_a_value_of_several_lines_is_in_no_modulefile(conda: Conda) -> None:

@@ -236,7 +236,7 @@ def foreign_folder(request: pytest.FixtureRequest) -> Iterator[Words]:
 def storage(request: pytest.FixtureRequest) -> Iterator[Words]:
     project = project_of(request, "locked")
     write(project.folder / "file", "")
-    yield ("export", "requirements.txt", "tiny", "-o", "file/requirements.txt")
+    yield ("bundle", "tiny", "-o", "file/tiny.tenv", "--quiet")
 
 
 def program(request: pytest.FixtureRequest) -> Iterator[Words]:

@@ -103,6 +103,7 @@ def test_the_folder_itself_serves_and_has_the_same_bytes_each_time(
     assert created.ok("mirror", "tiny", "mirror", "--json").data["new"] == 0
     created.ok("mirror", "tiny", "again")
     assert snapshot(Path("mirror")) == snapshot(Path("again")) == first
+    assert not [*created.folder.glob(".*.lock")]
     away(created, monkeypatch, made["settings"])
     created.ok("create", "tiny")
 

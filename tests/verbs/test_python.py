@@ -34,6 +34,7 @@ class FakeUv(Uv):
 
     here: list[Interpreter] = field(default_factory=list)
     fetched: list[str] = field(default_factory=list)
+    carried: None = None
 
     def interpreters(self, minors: Sequence[str], *, for_others: bool = False) -> list[Interpreter]:  # noqa: ARG002
         return [one for one in self.here if one.version.major_minor in minors]

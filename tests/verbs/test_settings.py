@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from tenv import __version__
+from tenv.targets import config
+from tenv.verbs import settings
 from tests.support.projects import TINY, Project, write_config
 
 
@@ -159,6 +161,39 @@ def test_info_reports_every_index_in_the_order_in_which_uv_asks_them(
     monkeypatch.setenv("UV_NO_INDEX", "1")
     monkeypatch.setenv("UV_FIND_LINKS", "/wheels")
     assert index() == "none, files of /wheels"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("distribute-token", ""), "the value is empty"),
+        (("cache-storage", "redis://a\udcff"), "has unprintable characters"),
+        (("distribute", "https://a.example", "--project"), "distribute stands in your config.toml alone"),
+        (("mirrors.https://a.example", "https://b.example", "--project"), "mirrors stands in your config.toml alone"),
+        (("safe-folders", "envs"), "`envs` is not a whole path"),
+    ],
+)
+def test_a_value_that_no_file_can_have_is_refused(project: Project, words: tuple[str, ...], said: str) -> None:
+    write_config("# mine\n")
+    assert said in project.fails(2, "usage", "config", *words)
+    assert config_file().read_text() == "# mine\n"
+    assert not (project.folder / "tenv.toml").exists()
+
+
+def test_config_and_info_list_the_safe_folders(
+    project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "etc" / "config.toml"
+    file.parent.mkdir()
+    file.write_text('safe-folders = ["/srv/root"]\n')
+    monkeypatch.setattr(settings, "SYSTEM_FILE", file)
+    monkeypatch.setattr(config, "SYSTEM_FILE", file)
+    project.ok("config", "safe-folders", "/srv/a, /srv/b")
+    monkeypatch.setenv("TENV_SAFE_FOLDERS", "/srv/c")
+    found = project.ok("config", "safe-folders", "--json").data["safe-folders"]
+    assert found["value"] == ["/srv/a", "/srv/b", "/srv/c", "/srv/root"]
+    assert found["origin"] == f"{config_file()}, environment, {file}"
+    assert "/srv/root" in project.ok("info").out
 
 
 def test_mirrors_without_a_url_and_a_near_name_are_named_as_they_are_typed(project: Project) -> None:

@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 from tenv.core import process
 from tenv.core.dataclass import dataclass
 from tenv.core.missing import Missing
+from tenv.core.untrusted import READ_ONLY, S3_OPTIONS, without_login
 from tenv.core.user_folders import user_home
 
 LOG = "CCACHE_STATSLOG"
@@ -24,6 +25,7 @@ _SECONDS = 20.0
 PREFIX_MAP = "-fmacro-prefix-map"
 _LANGUAGES = ("C", "CXX", "CUDA")
 _CCACHE_ROWS = re.compile(r"^(direct_cache_hit|preprocessed_cache_hit|cache_miss)\t(\d{1,18})$", re.MULTILINE)
+_UNREACHED = re.compile(r"(remote|secondary)_storage_(error|timeout)")
 _NOTED = {"direct_cache_hit": "hit", "preprocessed_cache_hit": "hit", "cache_miss": "miss"}
 
 
@@ -154,16 +156,56 @@ def try_compile(cache: CacheChoice, environ: Mapping[str, str], place: Path, sec
         Path(socket).parent.mkdir(parents=True, exist_ok=True)
     place.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place) as folder:
-        Path(folder, "probe.c").write_text("int tenv_probe;\n", encoding="utf-8")
-        compiler = process.command_words(environ.get("CC", "") or "cc")
-        words = [str(cache.program), *compiler, "-c", "probe.c", "-o", "probe.o"]
-        answer = process.run(words, environment=environ, folder=Path(folder), timeout=seconds)
+        answer = _trial(cache, environ, Path(folder), seconds)
     if isinstance(answer, Missing):
         return answer.reason
     if not answer.status:
         return ""
     lines = [line for line in answer.stderr.splitlines() if line.strip()]
     return " ".join(lines[:_LINES]) or f"it ended with {answer.status}"
+
+
+def _trial(cache: CacheChoice, environ: Mapping[str, str], folder: Path, seconds: float) -> process.Completed | Missing:
+    """Compile a line of C in a folder."""
+    (folder / "probe.c").write_text("int tenv_probe;\n", encoding="utf-8")
+    words = [
+        str(cache.program),
+        *process.command_words(environ.get("CC", "") or "cc"),
+        "-c",
+        "probe.c",
+        "-o",
+        "probe.o",
+    ]
+    return process.run(words, environment=environ, folder=folder, timeout=seconds)
+
+
+def unreached(cache: CacheChoice, environ: Mapping[str, str], place: Path, seconds: float) -> str:
+    """Return why ccache does not reach its storage; empty where it does, and for another cache.
+
+    It compiles all the same, and its counts of a build do not show it. An empty cache of its own makes it ask the
+    storage, and its log has the cause in the line before it gives the storage up (ccache 4.14).
+    """
+    if cache.name != "ccache" or not environ.get("CCACHE_REMOTE_STORAGE"):
+        return ""
+    place.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place) as name:
+        folder = Path(name)
+        notes, log = folder / "notes", folder / "log"
+        own = {"CCACHE_DIR": str(folder / "cache"), LOG: str(notes), "CCACHE_LOGFILE": str(log)}
+        _trial(cache, {**environ, **own}, folder, seconds)
+        noted, lines = (_text_of(file).splitlines() for file in (notes, log))
+    if not (results := [line for line in noted if _UNREACHED.fullmatch(line)]):
+        return ""
+    given_up = next((index for index, line in enumerate(lines) if "Marking remote storage" in line), 0)
+    causes = [line.partition("] ")[2] for line in lines[max(0, given_up - 2) : given_up] if "ailed" in line]
+    return without_login(causes[0]) if causes else results[0]
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +241,7 @@ class CacheUse:
 
 def noted_use(log: Path) -> CacheUse | None:
     """Return the notes of ccache in a file, source by source; None without any."""
-    try:
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return None
+    lines = _text_of(log).splitlines()
     found: dict[str, list[str]] = {"hit": [], "miss": []}
     source = ""
     for line in lines:
@@ -240,8 +279,7 @@ _LONGEST_SOCKET = 100
 """Bytes; unix(7) allows 107."""
 
 
-_READ_ONLY = "#read-only"
-"""The end of the address of a storage from which a build takes results, and to which it brings none."""
+_READ_ONLY = f"#{READ_ONLY}"
 
 _MODES = {"BUCKET": "S3", "DIR": "LOCAL"}
 """By the second word of the first variable of a storage: the word in the variable for its mode, if it is another."""
@@ -279,6 +317,8 @@ def storage_variables(cache: str, storage: str, environ: Mapping[str, str]) -> d
 
 
 def _of_ccache(storage: str) -> str:
+    # ccache gives no password to Redis where a colon stands before it and no user does.
+    storage = re.sub(r"^(rediss?://):(?=[^/@]*@)", r"\1", storage)
     return storage.replace("file://", "file:", 1) if storage.startswith("file://") else storage
 
 
@@ -290,7 +330,7 @@ def _of_sccache(storage: str) -> dict[str, str]:
     scheme = parts.scheme
     if scheme == "s3":
         found = {"SCCACHE_BUCKET": parts.netloc, "SCCACHE_S3_KEY_PREFIX": below}
-        found |= {f"SCCACHE_{name.upper()}": options.get(name, "") for name in ("region", "endpoint")}
+        found |= {f"SCCACHE_{name.upper()}": options.get(name, "") for name in S3_OPTIONS[:2]}
         found["SCCACHE_S3_USE_SSL"] = options.get("use_ssl", "")
     elif scheme == "gs":
         found = {

@@ -116,6 +116,7 @@ def _printed(written: "Written", format: str) -> Result:  # noqa: A002
     if len(files) != 1:
         raise click.UsageError(f"{format} is {len(files)} files ({', '.join(files)}): `--output` must be a folder")
     text = next(iter(files.values())).decode()
+    written = replace(written, exported=written.exported.at(Path(next(iter(files)))))
     return Result({**_data(written, format), "files": [], "text": text}, text=text, summary=_lost(written))
 
 
@@ -127,6 +128,7 @@ def _stored(written: "Written", format: str, output: Path, *, force: bool) -> Re
     if not folder.exists() and not folder.parent.is_dir():  # one folder is made, not a path with a typing error
         raise UsageError(f"{folder.parent}: no such folder", hint=f"`mkdir -p {folder.parent}` makes it")
     paths, kept = write(placed, folder, force=force)
+    written = replace(written, exported=written.exported.at(paths[0]))
     files = [str(path) for path in paths]
     lost = _lost(written) + [f"kept (`--force` replaces it): {line}" for line in kept]
     data = _data(written, format) | ({"kept": kept} if kept else {})

@@ -1,5 +1,6 @@
 """Files of known digests that lie in a folder, such as the unpacked files of a bundle: no server is asked for them."""
 
+import shlex
 from collections.abc import Collection
 from pathlib import Path
 
@@ -30,16 +31,22 @@ class CarriedFiles:
         if self.minor and minor not in ("", self.minor):
             raise UsageError(
                 f"{self.shown} has the wheels of Python {self.minor} alone, not of {minor}",
-                hint=f"`--python {self.minor}`; or `tenv bundle {self.target} --python {minor}` makes another bundle",
+                hint=f"`{self.create} --python {self.minor}` takes that one; "
+                f"or `tenv bundle {self.target} --python {minor}` makes another bundle",
             )
         absent = [] if self.features is None else sorted({*features} - {*self.features})
         if absent:
             has = ",".join(self.features or ()) or "none"
             raise UsageError(
                 f"{self.shown} has no files of the feature {absent[0]}: it was made with `--with {has}`",
-                hint=f"`tenv create {self.target} --with {has}` leaves it out; "
+                hint=f"`{self.create} --with {has}` leaves it out; "
                 f"or `tenv bundle {self.target} --with {','.join(sorted(features))}` makes another bundle",
             )
+
+    @property
+    def create(self) -> str:
+        """The command that makes the environment, as it is typed."""
+        return shlex.join(["tenv", "create", self.target, "--bundle", self.shown])
 
     @property
     def wheels(self) -> Path:

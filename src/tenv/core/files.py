@@ -208,7 +208,7 @@ def refuse_link(path: Path, within: Path | None = None) -> None:
 
 @contextlib.contextmanager
 def exclusive(
-    folder: Path, purpose: str, on_wait: Callable[[str], None], timeout: float | None = None
+    folder: Path, purpose: str, on_wait: Callable[[str], None], timeout: float | None = None, *, inside: bool = False
 ) -> Iterator[None]:
     """Lock a folder for this process while the body runs. The folder need not exist yet.
 
@@ -220,13 +220,14 @@ def exclusive(
         purpose: The work of this process on it, shown to waiting processes.
         on_wait: Called once with a sentence that names the process to wait for.
         timeout: The maximum wait in seconds; None waits forever.
+        inside: Whether the lock file is inside in any case: for a folder that no command removes.
 
     Raises:
         EnvironmentBusyError: The wait took longer than `timeout`.
     """
     from tenv.core.file_lock import FileLock, LockTakenError  # late: many commands lock nothing
 
-    beside = not folder.exists() or os.access(folder.parent, os.W_OK)
+    beside = not inside and (not folder.exists() or os.access(folder.parent, os.W_OK))
     stem = folder.parent / f".{folder.name}" if beside else folder / ".tenv"
     if stem.parent.exists() and not os.access(stem.parent, os.W_OK):
         if hasattr(os, "statvfs") and os.statvfs(stem.parent).f_flag & os.ST_RDONLY:
@@ -352,9 +353,9 @@ def remove_tree(folder: Path, marker: str) -> None:
         )
     with storage_errors(f"can't remove {folder}"):
         aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.removed-", dir=folder.parent))
-        with contextlib.suppress(PermissionError):  # not the owner: the rename reports it
-            folder.chmod(folder.stat().st_mode | stat.S_IWUSR)
         try:
+            with contextlib.suppress(PermissionError):  # not the owner: the rename reports it
+                folder.chmod(folder.stat().st_mode | stat.S_IWUSR)
             folder.rename(aside / folder.name)
         except OSError:
             aside.rmdir()

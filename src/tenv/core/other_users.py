@@ -24,10 +24,20 @@ def closed_below(path: Path, folder: Path) -> bool:
         path: The path, all links resolved.
         folder: The trusted folder, all links resolved, which counts too.
     """
-    if not path.is_relative_to(folder):
-        return False
+    return path.is_relative_to(folder) and open_below(path, folder) is None
+
+
+def open_below(path: Path, folder: Path) -> Path | None:
+    """Return the path, or the nearest folder above it up to one that a user trusts, that more than its owner can write.
+
+    Args:
+        path: The path, all links resolved.
+        folder: The trusted folder above it, all links resolved, which counts too.
+    """
+    if not hasattr(os, "geteuid"):
+        return None
     chain = (path, *(parent for parent in path.parents if parent.is_relative_to(folder)))
-    return not hasattr(os, "geteuid") or not any(part.stat().st_mode & _OTHERS_WRITE for part in chain)
+    return next((part for part in chain if part.stat().st_mode & _OTHERS_WRITE), None)
 
 
 def closed_part(path: Path, apart: Path | None = None) -> Path | None:

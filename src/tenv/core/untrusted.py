@@ -6,7 +6,7 @@ compiled when they are used first: every command loads this module to print.
 """
 
 import re
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from tenv.core.prefix import META
 
@@ -22,7 +22,9 @@ _CONDA_VERSION = r"[A-Za-z0-9_.+!]+"
 _CONDA_BUILD = r"[A-Za-z0-9_.+]*"
 _HIDDEN = r"[\0-\x20\x7f-\xa0\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\\]"
 _CONTROL = r"[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
-_LOGIN = r"://(?!git@)[^\s/@\"'`<>]*@(?=[^\s/])"
+_LOGIN = r"://(?!git@)(?:[^\s/@\"'`<>]*@)+"
+"""Up to the last ``@`` before the path: a password may have one itself, and an address may end before its host."""
+
 _IN_PATH = r"(://[^\s/\"'`]+)/t/[^\s/\"'`]+/"
 """A token of a conda channel (anaconda-client's ``/t/TOKEN/``)."""
 
@@ -138,15 +140,38 @@ STORAGE_PATTERN = r"gha|(https?|rediss?|s3|gs|memcached|file)://\S+"
 """The storages that sccache and ccache document: WebDAV and plain HTTP, Redis, S3, Google's, memcached, a folder, and
 ``gha``, the cache of GitHub Actions."""
 
+S3_OPTIONS = ("region", "endpoint", "use_ssl")
+
+READ_ONLY = "read-only"
+"""The fragment of the address of a storage from which a build takes results, and to which it brings none."""
+
 STORAGE_EXAMPLE = "redis://cache.example.org:6379"
 
 
 def is_storage(text: str) -> bool:
-    """Tell whether a text names a storage that machines share of a compile cache."""
-    if re.fullmatch(STORAGE_PATTERN, text) is None:
-        return False
+    """Tell whether a text names a storage of a compile cache, and nothing that its program would leave out."""
+    if text == "gha":
+        return True
     try:
-        parts = urlsplit(text)
+        parts = urlsplit(text.partition("|")[0])  # ccache's attributes follow
+        port = parts.port
     except ValueError:
         return False
-    return text == "gha" or bool(parts.path if parts.scheme == "file" else parts.netloc)
+    sound = re.fullmatch(STORAGE_PATTERN, text) is not None and port != 0 and parts.fragment in ("", READ_ONLY)
+    return sound and _has_place(parts) and _knows_options(parts)
+
+
+def _has_place(parts: SplitResult) -> bool:
+    """Return whether an address of a storage has a host or a bucket, or a folder, and a number for a database."""
+    if parts.scheme == "file":
+        return bool(parts.path) and not parts.netloc
+    if parts.scheme in ("redis", "rediss"):
+        return bool(parts.hostname) and re.fullmatch(r"(/[0-9]*)?", parts.path) is not None
+    in_name = parts.scheme in ("s3", "gs", "memcached")  # where a login would be taken for a part of the name
+    return bool(parts.hostname) and not (in_name and "@" in parts.netloc)
+
+
+def _knows_options(parts: SplitResult) -> bool:
+    """Return whether a storage has the options in the query of its address."""
+    known = {*S3_OPTIONS} if parts.scheme == "s3" else set()
+    return parts.scheme.startswith("http") or dict(parse_qsl(parts.query, keep_blank_values=True)).keys() <= known

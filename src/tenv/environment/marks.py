@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import StorageError
 from tenv.core.files import make_folder, read_regular, same_file, write_atomic
-from tenv.core.other_users import closed_below, is_own
+from tenv.core.other_users import closed_below, is_own, open_below
 from tenv.core.prefix import ID_FILE, MARKS, META
 
 if TYPE_CHECKING:
@@ -108,8 +108,17 @@ class Registry:
         Only its owner may write it: else anybody could put programs there that the user would run. The user is to judge
         the folders above the named one; of several folders that hold each other, one is enough.
         """
-        real = Path(os.path.realpath(prefix))
-        return any(closed_below(real / META, Path(os.path.realpath(named))) for named in self.named())
+        meta = Path(os.path.realpath(prefix)) / META
+        return any(closed_below(meta, Path(os.path.realpath(named))) for named in self.named())
+
+    def open_part(self, prefix: Path) -> Path | None:
+        """Return the folder for whose sake a prefix is not safe, though the settings name it or one above it.
+
+        More users than its owner can write that folder. None where no such folder is named.
+        """
+        meta = Path(os.path.realpath(prefix)) / META
+        folders = [Path(os.path.realpath(named)) for named in self.named()]
+        return next((open_below(meta, folder) for folder in folders if meta.is_relative_to(folder)), None)
 
     def is_shared(self, prefix: Path) -> bool:
         """Tell whether a prefix is another user's, or can't be written, so that no id is put there."""

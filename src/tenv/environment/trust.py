@@ -17,7 +17,7 @@ from tenv.activation.changes import ACTIVATION
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.core.files import digest_bytes, read_regular, same_file
-from tenv.core.other_users import other_owner
+from tenv.core.other_users import is_own, other_owner
 from tenv.core.prefix import META, python_program, spelled
 from tenv.environment.installed_files import LINK
 from tenv.environment.marks import Registry
@@ -135,8 +135,19 @@ def _of_place(environment: Environment, state: State | None, registry: Registry,
         return None if stays else _moved(prefix, Path(state.prefix if state else ""), command)
     if state is None and not registry.read_id(prefix) and not environment.kept_locks():
         return None  # no environment: left to `Environment.check_ours`
+    return _of_stranger(prefix, registry, anew, command)
+
+
+def _of_stranger(prefix: Path, registry: Registry, anew: str, command: str) -> Fault:
     quoted = shlex.quote(str(prefix))
     if owner := other_owner(prefix):
+        if part := registry.open_part(prefix):
+            return Fault(
+                Reason.FOREIGN,
+                f"{prefix} belongs to {owner}, and a folder is safe only where nobody but its owner can write: "
+                f"others can write {part}",
+                f"`chmod go-w {shlex.quote(str(part))}`, by its owner, closes it",
+            )
         instead = f"; {anew}" if os.access(prefix.parent, os.W_OK) else ""
         return Fault(
             Reason.FOREIGN,
@@ -208,7 +219,7 @@ def _out_of_reach(environment: Environment, state: State | None, command: str) -
 
 def _gutted(environment: Environment, state: State | None, command: str) -> Fault | None:
     """Return the first essential file that is missing or changed."""
-    if fault := _out_of_reach(environment, state, command):
+    if fault := _closed_note(environment, command) or _out_of_reach(environment, state, command):
         return fault
     for what, renew in _gaps(environment, state):
         return Fault(Reason.GUTTED, f"{what}, so the environment can't be used", f"`{command}` repairs it", renew)
@@ -233,6 +244,21 @@ def _gaps(environment: Environment, state: State | None) -> Iterator[tuple[str, 
         else:
             for name, value in rows.items():
                 yield from _gap(prefix / name, name, value)
+
+
+def _closed_note(environment: Environment, command: str) -> Fault | None:
+    """Return the first note of another user's environment that this user can't read; None without one."""
+    if is_own(environment.prefix) or not environment.meta.is_dir():
+        return None
+    needed = [path for path in sorted(environment.meta.iterdir()) if path.name.startswith(("activat", MADE, "state"))]
+    closed = [path for path in needed if not os.access(path, os.R_OK)]
+    if not closed:
+        return None
+    return Fault(
+        Reason.UNREADABLE,
+        f"{closed[0]} can't be read: Permission denied",
+        f"`{command} --for-others`, by the owner of the environment, opens it to other users",
+    )
 
 
 def _gap(path: Path, name: str, value: str) -> Iterator[tuple[str, bool]]:

@@ -255,7 +255,8 @@ def _with_others(uv: "Uv", target: str, minors: Collection[str], hint: str) -> s
     here = sorted((minor for minor in minors if uv.interpreters([minor])), key=Version)
     if not here:
         return hint
-    have = f"this machine has Python {', '.join(here)}: `tenv create {target} --python {here[-1]}` takes it"
+    create = uv.carried.create if uv.carried else f"tenv create {target}"
+    have = f"this machine has Python {', '.join(here)}: `{create} --python {here[-1]}` takes it"
     return f"{have}; or {hint}" if hint else have
 
 

@@ -121,6 +121,7 @@ class Subject:
         home: The project of the target, relative to the folder of the export, whose files need no copy; empty for a
             target of another place.
         folder: The folder of the export as it was typed, for a format that prints commands about its files.
+        own: The folder with the manifests and the locks of the target; None for a target that is built in.
     """
 
     manifest: Manifest
@@ -138,6 +139,7 @@ class Subject:
     whole: Lock | None = None
     here: str = ""
     folder: Path = Path()
+    own: Path | None = None
 
     def placed(self, name: str = "") -> str:
         """Return the path of an exported file, quoted for a shell of the folder in which tenv ran."""
@@ -198,6 +200,10 @@ class Subject:
         return replace(self, python=chosen)
 
 
+FILE = "@FILE@"
+"""Stands in a note for the path of the only file of an export, which ``-o`` may name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Exported:
     """The result of an export.
@@ -205,7 +211,7 @@ class Exported:
     Attributes:
         files: The bytes of each file, by name.
         lost: The losses in the format, one sentence each.
-        notes: The use of the files and their needs, a line each.
+        notes: The use of the files and their needs, a line each; `FILE` stands for the path of the only file.
         write: Writes the only file, whose bytes are too many for memory; None for files with bytes.
         built: The packages from source trees and archives that the files have.
     """
@@ -215,6 +221,10 @@ class Exported:
     notes: tuple[str, ...] = ()
     write: Callable[[Path], None] | None = None
     built: frozenset[str] = frozenset()
+
+    def at(self, path: Path) -> "Exported":
+        """Return the export with the path of its only file in its notes, quoted for a shell."""
+        return replace(self, notes=tuple(note.replace(FILE, shlex.quote(str(path))) for note in self.notes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ def _export(subject: Subject) -> Exported:
     if site is None:
         raise ValueError("no environment")
     name, changes = subject.manifest.name, site.activation.changes
-    made = f"Made by `tenv export modulefile {name}`, and again after each `tenv create {name}`."
+    made = f"Made by `tenv export modulefile {name}`. Run it again after each `tenv create {name}`."
     what, gone = f"{name}: {subject.manifest.description}", f"{site.prefix}: the environment is gone"
     _require_settable(changes, name)
     state = f"{site.prefix}/tenv-meta/state.json"
@@ -95,6 +95,8 @@ def _export(subject: Subject) -> Exported:
         *(line for change in changes for line in _in_lua(change)),
     ]
     notes = [f"run: module use {shlex.quote(f'{site.folder}/modulefiles')} && module load tenv/{name}"]
+    if number := next((change.value for change in changes if change.name == "MAX_JOBS" and change.default), ""):
+        notes.append(f"MAX_JOBS is {number} on every node, as on this machine; one that is set before the load wins")
     if watched := [file for watch in site.activation.watches for file, _ in watch.files]:
         notes.append(f"the module does not see changes of {', '.join(watched)}, as `tenv activate {name}` does")
     texts = {f"modulefiles/tenv/{name}": in_tcl, f"modulefiles/tenv/{name}.lua": in_lua}

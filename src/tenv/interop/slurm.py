@@ -5,7 +5,11 @@ job, before its first step; a prolog that fails drains the node and queues the j
 (https://slurm.schedmd.com/prolog_epilog.html).
 """
 
-from tenv.interop.interface import Exported, Format, Subject
+import shlex
+
+from tenv.interop.interface import FILE, Exported, Format, Subject
+
+_HOME = "/etc/slurm"
 
 _PROLOG = """\
 #!/bin/sh
@@ -19,7 +23,7 @@ case "&${SLURM_JOB_CONSTRAINTS-}&" in
 *[!A-Za-z0-9._-]@FEATURE@[!A-Za-z0-9._-]*) ;;
 *) exit 0 ;;
 esac
-answer=$(cd / && TENV_OFFLINE=1 "${TENV:-tenv}" check @NAME@ --quiet 2>&1)
+answer=$({ cd @FOLDER@ 2>/dev/null || cd /; } && TENV_OFFLINE=1 "${TENV:-tenv}" check @NAME@ --quiet 2>&1)
 [ $? -eq 1 ] || exit 0
 case $answer in
 *"run:   yes"*) exit 0 ;;
@@ -37,16 +41,20 @@ exit 1
 def _export(subject: Subject) -> Exported:
     name = subject.manifest.name
     feature, file = f"tenv-{name}", f"tenv-{name}-prolog.sh"
-    words = {"@NAME@": name, "@FEATURE@": feature, "@FILE@": file}
+    folder = f"{_HOME}/tenv" if subject.own else "/"
+    words = {"@NAME@": name, "@FEATURE@": feature, "@FILE@": file, "@FOLDER@": folder}
     text = _PROLOG
     for mark, word in words.items():
         text = text.replace(mark, word)
-    notes = (
-        f"run: install -m 755 {file} /etc/slurm/  on each node, as root, and name it as Prolog in slurm.conf",
+    notes = [
+        f"run: install -m 755 {FILE} {_HOME}/{file}  on each node, as root, and name it as Prolog in slurm.conf",
         "slurmd runs it as root: tenv has to be on root's PATH, in a folder that root alone writes (/usr/local/bin)",
         f"`tenv check {name} --against - --slurm` prints the feature of each node that can run it",
-    )
-    return Exported({file: text.encode()}, notes=notes)
+    ]
+    if subject.own:
+        parts = shlex.join(f"{subject.own}/{part}" for part in ("manifests", "locks"))
+        notes.insert(1, f"run: mkdir -p {folder} && cp -r {parts} {folder}  likewise: root knows no other {name}")
+    return Exported({file: text.encode()}, notes=tuple(notes))
 
 
 FORMAT = Format(name="slurm", export=_export, holds_lock=False)

@@ -12,9 +12,9 @@ from tenv.core import process
 from tenv.core.errors import FormatError, HostError, StorageError
 from tenv.core.files import storage_errors
 from tenv.core.missing import Missing
-from tenv.core.other_users import closed_part
+from tenv.core.other_users import closed_below, closed_part
 from tenv.core.prefix import ID_FILE, MARKER
-from tenv.interop.interface import Exported, Format, Subject
+from tenv.interop.interface import FILE, Exported, Format, Subject
 
 _EVERYBODY = 0o005
 _SECONDS = 3600.0
@@ -82,9 +82,10 @@ def _export(subject: Subject) -> Exported:
             f"{python}, the Python of {prefix}, lies in {folder}, which other users can't enter",
             hint=f"`{again} --anew` takes one that they can run",
         )
+    safe = prefix.parent if closed_below(prefix, prefix.parent) else prefix
     notes = [
-        f"it is for {prefix} alone, by root: mount -o loop,ro,nosuid,nodev {name}.sqfs {shlex.quote(str(prefix))}",
-        f'users accept it by /etc/tenv/config.toml of root: safe-folders = ["{prefix.parent}"]',
+        f"it is for {prefix} alone, by root: mount -o loop,ro,nosuid,nodev {FILE} {shlex.quote(str(prefix))}",
+        f'users accept it by /etc/tenv/config.toml of root: safe-folders = ["{safe}"]',
     ]
     if site.python and not python.is_relative_to(prefix):
         notes.append(f"its Python is {python}, which each machine needs")

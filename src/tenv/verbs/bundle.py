@@ -19,16 +19,8 @@ from tenv.core.errors import (
     HostError,
     UsageError,
 )
-from tenv.core.files import (
-    digest,
-    digest_bytes,
-    exclusive,
-    open_regular,
-    read_regular,
-    replacing,
-    storage_errors,
-    write_atomic,
-)
+from tenv.core.files import digest, digest_bytes, exclusive, open_regular, read_regular, storage_errors, write_atomic
+from tenv.core.part_file import large_file
 from tenv.core.progress import Bytes, Transfer
 from tenv.core.versions import Version
 from tenv.host.machine import current_platform
@@ -100,6 +92,9 @@ class Bundled:
 
 def _require_outputs(target: str, path: Path, bill: Path | None) -> None:
     """Refuse to write a bundle or its bill of materials over a file of another kind, or to standard output."""
+    for file, what, option in ((path, "bundle", "-o"), (bill, "bill of materials", "--sbom")):
+        if str(file) == "-":  # one that is cut off would not be whole
+            raise UsageError(f"a {what} is written to a file, not to standard output", hint=f"`{option} FILE` names it")
     if bill:
         sbom.require_library()
         if bill.exists() and not sbom.is_bill(bill):
@@ -108,8 +103,6 @@ def _require_outputs(target: str, path: Path, bill: Path | None) -> None:
             )
     if bill and bill.resolve() == path.resolve():
         raise UsageError(f"`--sbom {bill}` names the file of the bundle", hint=f"`--sbom {target}.cdx.json`")
-    if str(path) == "-":  # a bundle that is cut off would be one that is not whole
-        raise UsageError("a bundle is written to a file, not to standard output", hint="`-o FILE` names it")
     if path.exists() and not is_bundle(path):
         raise FileExistsAlreadyError(f"{path} exists, and is no bundle", hint="`-o FILE` names another file")
 
@@ -277,13 +270,12 @@ def _write(context: "Context", path: Path, head: Head, texts: Sequence[bytes], s
         context.progress.transfers({path.name: Transfer(path.name, done, total)})
 
     with storage_errors(f"can't write {path}"):
-        path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with replacing(path) as file:
+            with large_file(path) as file:
                 return write_bundle(file, head, texts, lambda row: store.file(row.sha256), advance)
         except HashMismatchError as error:
             for row in head.files:
-                store.has(row.sha256)
+                store.has(row.sha256)  # drops a damaged one
             error.hint = "the store has dropped it: run the same command again"
             raise
 
@@ -336,7 +328,7 @@ def opened(context: "Context", request: BundleRequest) -> "Iterator[tuple[Contex
         context, carried = _taken(context, request, folder)
         python = carried.minor or None if request.python is None else request.python
         yield replace(context, offline=True, carried=carried), carried.target, python
-    if request.place.startswith(_WEB):
+    if _is_web(request.place):
         path = _download_path(request.place)
         with suppress(EnvironmentBusyError), exclusive(path, _READING, context.progress.say, 0):
             path.unlink(missing_ok=True)  # unless another command downloads it by now
@@ -348,7 +340,7 @@ def _taken(context: "Context", request: BundleRequest, folder: Path) -> "tuple[C
     A download that proves damaged is begun anew once.
     """
     place = request.place
-    if not place.startswith(_WEB):
+    if not _is_web(place):
         if "://" in place:
             raise UsageError(f"`--bundle {place}`: a bundle is a file, or at an address of http:// or https://")
         return _unpacked(context, Path(place), place, request, folder)
@@ -364,6 +356,10 @@ def _taken(context: "Context", request: BundleRequest, folder: Path) -> "tuple[C
                 if not again:
                     raise
                 again = False
+
+
+def _is_web(place: str) -> bool:
+    return place.lower().startswith(_WEB)
 
 
 def _download_path(url: str) -> Path:
@@ -382,7 +378,9 @@ def _unpacked(
     context: "Context", path: Path, shown: str, request: BundleRequest, folder: Path
 ) -> "tuple[Context, CarriedFiles]":
     if not path.is_file():
-        raise UsageError(f"there is no bundle {path}")
+        raise UsageError(
+            f"{shown} is no regular file, and a bundle is one" if path.exists() else f"there is no bundle {shown}"
+        )
     with storage_errors(f"can't read {path}"), open_regular(path) as file:
         reader = BundleReader(file, shown)
         found = reader.open()

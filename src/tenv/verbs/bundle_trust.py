@@ -1,6 +1,7 @@
 """Decide whether a bundle may be used here, and write the manifest and the lock of a new target."""
 
 import os
+import shlex
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -64,16 +65,24 @@ def require_trust(context: "Context", found: Bundle, reader: BundleReader, trust
     if known := _known(context, found.head.target):
         if _has_lock(known, found.lock):
             return ()
-        here = f"is not {known.lock_file}" if known.lock_file.is_file() else f"and there is no {known.lock_file}"
-        raise LockStaleError(
-            f"{shown}: its lock has the sha256 {lock_digest}, {here}",
-            hint=f"`tenv bundle {known.name}` makes a bundle of the lock here; or take its lock into this place first",
-        )
+        raise _other_lock(known, found, shown)
     new = _new_manifests(context, found, shown)
     _require_free(context, found, new, shown)
     manifest = _require_own(context, found, reader)
     _require_vouched(found, shown, trust, _uncovered(manifest, parse_lock(found.lock, shown, found.head.target)))
     return new
+
+
+def _other_lock(known: Target, found: Bundle, shown: str) -> LockStaleError:
+    """Return the error for a bundle of a target that has another lock here, or none."""
+    file, members = known.lock_file, (found.head.lock.name, *found.manifests)
+    here = "is not that of" if file.is_file() else "there is no"
+    hint = f"`tenv bundle {known.name}` makes a bundle of the lock here"
+    folder = file.parent.parent
+    if known.origin in (Origin.PROJECT, Origin.USER) and file == folder / found.head.lock.name and "://" not in shown:
+        take = shlex.join(["tar", "-xf", shown, "-C", str(folder), *members[:2]])
+        hint += f"; if you trust the bundle, `{take}` takes its lock and its manifest"
+    return LockStaleError(f"{shown}: its lock has the sha256 {found.head.lock.sha256}, and {here} {file}", hint=hint)
 
 
 def _known(context: "Context", name: str) -> Target | None:

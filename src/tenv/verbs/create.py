@@ -188,9 +188,8 @@ def _about_others(job: Creation, closed: Sequence[str]) -> Iterator[str]:
                 "`editable` in the manifest the environment gets a copy"
             )
     if not any(closed_below(job.prefix, Path(os.path.realpath(safe))) for safe in system_safe_folders()):
-        yield (
-            f'other users use it once {SYSTEM_FILE}, of root, has its folder: safe-folders = ["{job.prefix.parent}"]'
-        )
+        folder = job.prefix.parent if closed_below(job.prefix, job.prefix.parent) else job.prefix
+        yield f'other users use it once {SYSTEM_FILE}, of root, has its folder: safe-folders = ["{folder}"]'
 
 
 def _looked_at(job: Creation) -> None:

@@ -289,6 +289,7 @@ def _subject(
         raise UsageError(
             f"the lock of {target.name} does not serve Python {request.python}", hint=f"the lock serves {listed}"
         )
+    own = None if target.origin is Origin.BUILT_IN else target.file.parent.parent
     return Subject(
         target.manifest,
         take(lock),
@@ -299,6 +300,7 @@ def _subject(
         request.requests,
         request.md5,
         whole=lock,
+        own=own,
     )
 
 
@@ -313,6 +315,9 @@ def write(written: Written, folder: Path, *, force: bool) -> tuple[list[Path], l
         FormatError: An existing file can't be read.
     """
     paths = {folder / name: data for name, data in written.exported.files.items()}
+    for parent in dict.fromkeys(path.parent for path in paths):
+        if parent.exists() and not parent.is_dir():
+            raise FileExistsAlreadyError(f"{parent} is a file, no folder", hint="`-o FOLDER` names another place")
     kept: list[str] = []
     add = written.format.add
     if add is None:

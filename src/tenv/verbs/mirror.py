@@ -15,17 +15,9 @@ from tenv.checks.lock_verdict import judge_lock
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import ForeignFolderError, HashMismatchError, UsageError
 from tenv.core.file_content import read_text
-from tenv.core.files import (
-    digest,
-    digest_bytes,
-    exclusive,
-    open_regular,
-    refuse_link,
-    replacing,
-    storage_errors,
-    write_atomic,
-)
+from tenv.core.files import digest, digest_bytes, exclusive, open_regular, refuse_link, storage_errors, write_atomic
 from tenv.core.names import channel_of, is_sha256, is_wheel, normalize
+from tenv.core.part_file import large_file
 from tenv.core.untrusted import printable, without_login
 from tenv.locks.lock import Lock
 from tenv.sources.archives.store import Store
@@ -40,12 +32,12 @@ LIST = "tenv-mirror.json"
 """The list of the files of a mirror: it marks the folder, and holds the digest of each file."""
 
 _OF_LOCK = (".tenv.lock", ".tenv.owner")
-"""The files of `exclusive` in a folder whose parent the user can't write."""
+"""The files of `exclusive` inside of a folder."""
 _SCHEMA = 1
 _SIMPLE, _FLAT = "simple", "wheels.html"
 _CONDA, _WHEELS = "conda", "wheels"
 _THREADS = 8
-_CHUNK = 4 << 20
+_PIECE = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +148,8 @@ def mirror(
         path = _place(whole)
         if files.setdefault(path, whole).sha256 != row.sha256:
             raise UsageError(f"the lock has several files for {path}, so no mirror can have them")
-    with exclusive(folder, "tenv mirror", context.progress.say), storage_errors(f"can't write {folder}"):
+    held = exclusive(folder, "tenv mirror", lambda sentence: context.progress.say(f"waiting: {sentence}"), inside=True)
+    with held, storage_errors(f"can't write {folder}"):
         known = _read_list(folder)
         new = _put(context, folder, known, files, store)
         known |= {path: row.sha256 for path, row in files.items()}
@@ -309,10 +302,9 @@ def _copy(store: Store, row: CarriedFile, target: Path, folder: Path) -> None:
     A link would let `chown -R` or `chmod -R` of the mirror reach the store, and every environment made from it.
     """
     refuse_link(target, folder)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(target) as copy, open_regular(store.file(row.sha256)) as source:
+    with large_file(target) as copy, open_regular(store.file(row.sha256)) as source:
         hasher = hashlib.sha256()
-        while data := source.read(_CHUNK):
+        while data := source.read(_PIECE):
             hasher.update(data)
             copy.write(data)
         if hasher.hexdigest() != row.sha256:

@@ -1,9 +1,11 @@
 """Settings with their origins, written with their comments kept; the installation of tenv."""
 
+import os
 import platform
 import re
 import sys
 import tempfile
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,17 @@ from tenv.core.user_folders import user_home
 from tenv.host.machine import current_platform
 from tenv.project.context import Context, is_set
 from tenv.sources.interface import sources
-from tenv.targets.config import PROJECT_FILE, link_mode, read_project_settings, read_settings, unpack_limit
+from tenv.targets.config import (
+    PROJECT_FILE,
+    SAFE_FOLDERS,
+    SYSTEM_FILE,
+    Settings,
+    link_mode,
+    read_project_settings,
+    read_settings,
+    system_safe_folders,
+    unpack_limit,
+)
 from tenv.targets.search import Origin, settings_folder
 from tenv.verbs.remove import NOTES
 
@@ -36,6 +48,7 @@ _KEYS = {
     "default": (PROJECT_FILE,),
     "sync": (PROJECT_FILE, "config.toml"),
     "mirrors": ("config.toml",),
+    "safe-folders": ("config.toml",),
     "link-mode": ("config.toml",),
     "unpack-limit": ("config.toml",),
     "cache-storage": ("config.toml",),
@@ -83,6 +96,7 @@ def settings_in_use(context: Context) -> list[Setting]:
             str(own) if "mirrors" in given else "default",
         ),
     ]
+    found.append(_safe_folders(user, own, context))
     mode, mode_origin = link_mode(settings_folder(), context.environ)
     found.append(Setting("link-mode", mode.value, mode_origin))
     limit, limit_origin = unpack_limit(settings_folder(), context.environ)
@@ -97,6 +111,18 @@ def settings_in_use(context: Context) -> list[Setting]:
         for name in _VARIABLES
         for value in (is_set(name),)
     ]
+
+
+def _safe_folders(user: Settings, own: Path, context: Context) -> Setting:
+    """Return the folders that are trusted, whoever made their content, with each of their origins."""
+    of_root: tuple[Path, ...] = ()
+    with suppress(UsageError):  # a file that others can write, which the command that needs it names
+        of_root = system_safe_folders()
+    named = [name for name in context.environ.get(SAFE_FOLDERS, "").split(os.pathsep) if name]
+    rows = {str(own): user.safe_folders, "environment": named, str(SYSTEM_FILE): of_root}
+    folders = [str(folder) for found in rows.values() for folder in found]
+    origins = [origin for origin, found in rows.items() if found]
+    return Setting("safe-folders", folders or None, ", ".join(origins) or "default")
 
 
 def default_of(context: Context) -> tuple[str, str]:
@@ -126,8 +152,8 @@ def change_setting(context: Context, key: str, value: str | None, *, project: bo
     Args:
         context: The context of the verb.
         key: The setting; ``mirrors.URL`` for a mirror.
-        value: Its value, several mirrors separated by commas. None removes it.
-        project: Whether to write the project's file in place of the user's, if both can have the setting.
+        value: Its value, several mirrors or folders separated by commas. None removes it.
+        project: Whether to write the project's file in place of the user's.
 
     Raises:
         UsageError: The setting does not exist, or its value is not valid; the file is then unchanged.
@@ -138,6 +164,9 @@ def change_setting(context: Context, key: str, value: str | None, *, project: bo
     name, _, start = key.partition(".")
     if name not in _KEYS or (name == "mirrors") != bool(start):
         raise _unknown_setting(key, value)
+    if value is not None and not (value and value.isprintable()):
+        fault = "has unprintable characters" if value else "is empty"
+        raise UsageError(f"{key}: the value {fault}", hint=f"`tenv config {key} --unset` removes the setting")
     file = _file(context, name, project=project)
     if name == "default" and value is not None:
         context.places.find(value)
@@ -177,6 +206,9 @@ def _unknown_setting(key: str, value: str | None) -> UsageError:
 
 
 def _file(context: Context, name: str, *, project: bool) -> Path:
+    if project and PROJECT_FILE not in _KEYS[name]:
+        hint = "the same command without `--project` writes it there"
+        raise UsageError(f"{name} stands in your config.toml alone, not in {PROJECT_FILE} of a project", hint=hint)
     if PROJECT_FILE not in _KEYS[name] or (not project and len(_KEYS[name]) > 1):
         return settings_folder() / "config.toml"
     if context.places.project is None:
@@ -185,7 +217,7 @@ def _file(context: Context, name: str, *, project: bool) -> Path:
 
 
 def _value(name: str, text: str) -> Any:
-    if name == "mirrors":
+    if name in ("mirrors", "safe-folders"):
         return [part.strip() for part in text.split(",")]
     if name == "sync":
         if text not in ("true", "false"):

@@ -1,5 +1,6 @@
 """What tenv makes of uv's words, and which of an index's files it takes."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -93,7 +94,8 @@ WORDS: list[tuple[type[TenvError], str]] = [
 def test_uvs_words_become_the_error_that_they_stand_for(kind: type[TenvError], words: str) -> None:
     error = uv_error(words, "what was done", Authorities(), EnvironmentBrokenError)
     assert type(error) is kind
-    assert error.message.startswith("what was done:\n")
+    done = "uv can't use its cache" if "initialize cache" in words else "what was done"
+    assert error.message.startswith(f"{done}:\n")
 
 
 def test_a_proxy_that_is_down_is_named() -> None:
@@ -292,3 +294,11 @@ def test_only_what_uv_names_is_built() -> None:
     assert needed("a", start=("b",)) == (["a"], 3)
     assert needed("a", "c", named=False)[0] == ["a", "c"]
     assert needed("d")[0] == ["a", "b", "c"]
+
+
+def test_a_cache_that_can_t_be_written_is_no_fault_of_an_index(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    cache.write_text("a file")
+    uv = pypi.Uv({**os.environ, "UV_CACHE_DIR": str(cache)}, tmp_path)
+    with pytest.raises(StorageError, match="uv can't use its cache"):
+        uv.releases(["alpha==1.0"], "3.12")

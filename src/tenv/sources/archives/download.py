@@ -3,12 +3,13 @@
 No response of a server is trusted: a file is accepted if its digest is the requested one.
 """
 
+import contextlib
 import hashlib
 import itertools
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -262,7 +263,8 @@ class Fetcher:
             try:
                 with storage_errors(f"can't write {path}"):
                     path.parent.mkdir(parents=True, exist_ok=True)
-                    return self._file(wanted, address, path)
+                    with _no_empty(path):
+                        return self._file(wanted, address, path)
             except NetworkError as error:
                 errors.append(error)
         raise errors[-1]
@@ -352,6 +354,18 @@ class Fetcher:
             raise _silence(what, address, error) from error
         if self.stopped.wait(patience.pause * 2 ** (attempt - 1)):
             raise CancelledError("interrupted", hint="run the same command again to continue")
+
+
+@contextlib.contextmanager
+def _no_empty(path: Path) -> Iterator[None]:
+    """Remove a partial file without a byte if the body fails: there is nothing to go on with."""
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):
+            if not path.stat().st_size:
+                path.unlink()
+        raise
 
 
 def _silence(what: str, address: str, error: Interrupted | Unanswered) -> NetworkError:

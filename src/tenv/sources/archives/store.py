@@ -318,6 +318,9 @@ def unpacked_bundle() -> Iterator[Path]:
     folder = bundles_folder()
     with storage_errors(f"can't create {folder}"):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for left in folder.glob(f"{_UNPACKED}*/.{_USE}.lock"):  # of killed processes
+            if not _is_used(left.parent):
+                shutil.rmtree(left.parent, ignore_errors=True)
         made = tempfile.TemporaryDirectory(prefix=_UNPACKED, dir=folder, ignore_cleanup_errors=True)
     with made as name, exclusive(Path(name) / _USE, "tenv create --bundle", lambda _: None):
         yield Path(name)

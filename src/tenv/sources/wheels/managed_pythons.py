@@ -117,7 +117,8 @@ class ManagedPythons(UvProgram):
     def _failure(self, minor: str, output: str) -> TenvError:
         error = self.error(output, f"this machine has no Python {minor}, and uv can't download one", NetworkError)
         if self.carried:
-            error.hint = f"`tenv bundle --with-python --python {minor}` makes a bundle that has one; or {_MIRROR}"
+            again = f"tenv bundle {self.carried.target} --with-python --python {minor}"
+            error.hint = f"`{again}` makes a bundle that has one; or {_MIRROR}"
         elif error.hint in ("", CHECK_INDEX):
             error.hint = _MIRROR
         return error

@@ -15,7 +15,7 @@ from typing import Any
 import tomli
 
 from tenv.core import process
-from tenv.core.errors import EnvironmentBrokenError, NetworkError, NoSolutionError, StorageError
+from tenv.core.errors import EnvironmentBrokenError, NetworkError, NoSolutionError, StorageError, TenvError
 from tenv.core.files import empty_folder, storage_errors
 from tenv.core.names import entry_in_cache, is_wheel, normalize
 from tenv.core.progress import Progress
@@ -282,9 +282,9 @@ class Uv(ManagedPythons):
         shared = indexes_in_use(manifest, self.environment, self.users) if manifest else {}
         done = self._pinned(pins, python, "--format", "pylock.toml", platform=platform, indexes=indexes, shared=shared)
         if done.status:
-            error = self.error(done.stderr, "the indexes in use lack a locked release")
-            hint = "name an index that has it in UV_INDEX, UV_DEFAULT_INDEX or pip.conf"
-            raise NetworkError(error.message, hint=error.hint or hint)
+            error = _of_index(self.error(done.stderr, "the indexes in use lack a locked release"))
+            error.hint = error.hint or "name an index that has it in UV_INDEX, UV_DEFAULT_INDEX or pip.conf"
+            raise error
         found: list[dict[str, Any]] = tomli.loads(done.stdout).get("packages", [])
         return found
 
@@ -306,8 +306,7 @@ class Uv(ManagedPythons):
                 settings=known,
             )
             if done.status:
-                error = self.error(done.stderr, f"no index in use has {row.file}")
-                raise NetworkError(error.message, hint=error.hint)
+                raise _of_index(self.error(done.stderr, f"no index in use has {row.file}"))
             for package in tomli.loads(done.stdout).get("packages", []):
                 file = package.get("sdist", {})
                 if file.get("hashes", {}).get("sha256") == row.digest:
@@ -492,3 +491,8 @@ class Uv(ManagedPythons):
 
 def _is_of_cache(path: Path) -> bool:
     return _OF_CACHE.fullmatch(path.name) is not None
+
+
+def _of_index(error: TenvError) -> TenvError:
+    """Return an error of uv; where it finds no solution for a fixed version, an index lacks it."""
+    return NetworkError(error.message, hint=error.hint) if isinstance(error, NoSolutionError) else error

@@ -127,7 +127,9 @@ def uv_error(
     flat = " ".join(text.split())  # uv wraps its lines at the width of the terminal
     for pattern, kind, hint in _ERRORS:
         if pattern.search(flat):
-            return kind(f"{what}:\n{text}", hint=hint)
+            # The index and the release that the caller names are not at fault then.
+            failed = "uv can't use its cache" if "initialize cache" in flat else what
+            return kind(f"{failed}:\n{text}", hint=hint)
     return otherwise(f"{what}:\n{text}")
 
 
