@@ -313,6 +313,17 @@ def test_a_member_of_a_workspace_is_below_its_project() -> None:
         assert "`six`, a member of the workspace, which is not there" in said
 
 
+def test_an_index_that_only_the_environment_of_uv_names_is_no_error() -> None:
+    for name, text in (
+        ("pyproject.toml", PROJECT + 'dependencies = ["torch"]\n[tool.uv.sources]\ntorch = { index = "pytorch" }\n'),
+        ("pyproject.toml", '[tool.poetry.dependencies]\ntorch = { version = "*", source = "pytorch" }\n'),
+        ("Pipfile", '[packages]\ntorch = { version = "*", index = "pytorch" }\n'),
+    ):
+        found, said = imported(name, text)
+        assert found["pypi-dependencies"] == {"torch": "*"}, text
+        assert "the index `pytorch` of `torch`, which the file does not name" in said, text
+
+
 def test_the_pythons_of_poetry_do_not_vanish() -> None:
     for python, wanted, message in (
         ('"^2.7 || ^3.8"', ">=3.8,<3.15", "one of several ranges, `^2.7 || ^3.8`: it is `^3.8` now"),

@@ -5,7 +5,7 @@ every platform and Python; a lock of tenv names the one wheel of each.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 _VERSION = 1
 _NEWEST_GLIBC = Version("2.99")
 _EXTRA = re.compile(r"(\s*\band\b\s*)?\bextra\s*==\s*['\"][^'\"]*['\"]")
+_CONFLICT = re.compile(r"\bextra\s*([!=]=)\s*'((?:extra|group|project)-\d+-[^']*)'")
+"""A comparison that uv writes where extras, groups or projects exclude each other: whether this one is installed."""
 
 
 Offer = tuple[str, str, int | None]
@@ -205,11 +207,14 @@ class _Lock:
         """Yield the packages of an environment, without the project."""
         values = {**marker_values(platform, minor), "python_full_version": f"{minor}.99"}
         named = [*(self.root.get("dependencies") or []), *self._of_group(group)]
-        waiting = [(row, extra) for row in named if _holds(row, values) for extra in ("", *_extras(row))]
+        name = str(self.root.get("name", ""))
+        chosen = {_installed("project", name), _installed("extra", name, group), _installed("group", name, group)}
+        waiting = [(row, extra) for row in named if _holds(row, values, chosen) for extra in ("", *_extras(row))]
         seen: set[tuple[str, str, str]] = set()
         while waiting:
             asked, extra = waiting.pop()
-            package = self._package(asked, values)
+            chosen |= {_installed("extra", str(asked["name"]), extra)} if extra else set()
+            package = self._package(asked, values, chosen)
             key = (str(asked["name"]), str(package.get("version", "")), extra)
             if package is self.root or key in seen:
                 continue
@@ -219,37 +224,48 @@ class _Lock:
             rows = package.get("dependencies") or []
             if extra:
                 rows = (package.get("optional-dependencies") or {}).get(extra) or []
-            waiting += [(row, more) for row in rows if _holds(row, values) for more in ("", *_extras(row))]
+            waiting += [(row, more) for row in rows if _holds(row, values, chosen) for more in ("", *_extras(row))]
 
     def _of_group(self, group: str) -> list[Mapping[str, Any]]:
         tables = (self.root.get(key) or {} for key in ("optional-dependencies", "dev-dependencies"))
         return [row for table in tables for row in table.get(group) or []] if group else []
 
-    def _package(self, asked: Mapping[str, Any], values: Mapping[str, str]) -> Mapping[str, Any]:
+    def _package(
+        self, asked: Mapping[str, Any], values: Mapping[str, str], chosen: Collection[str]
+    ) -> Mapping[str, Any]:
         """Return the package that a dependency means: by its version and source, or by the markers of its fork."""
         rows: list[Mapping[str, Any]] = self.data["package"]
         found = [row for row in rows if row["name"] == asked["name"]]
         for key in ("version", "source"):
             if key in asked:
                 found = [row for row in found if row.get(key) == asked[key]]
-        forks = [row for row in found if _any(row.get("resolution-markers") or [], values)]
+        forks = [row for row in found if _any(row.get("resolution-markers") or [], values, chosen)]
         if not found:
             raise KeyError(str(asked["name"]))
         return (forks or found)[0]
 
 
-def _holds(row: Mapping[str, Any], values: Mapping[str, str]) -> bool:
+def _installed(kind: str, project: str, name: str = "") -> str:
+    """Return uv's word in markers for a project, or an extra or a group of one.
+
+    Source: `encode_package_extra` and its like in uv's `universal_marker.rs`.
+    """
+    return "-".join(filter(None, (kind, str(len(project)), project, name)))
+
+
+def _holds(row: Mapping[str, Any], values: Mapping[str, str], chosen: Collection[str]) -> bool:
+    text = str(row.get("marker", ""))
+    return not text or _any([text], values, chosen)
+
+
+def _any(markers: Iterable[str], values: Mapping[str, str], chosen: Collection[str]) -> bool:
     from packaging.markers import Marker  # late: 34 ms
 
-    text = str(row.get("marker", ""))
-    return not text or evaluated(Marker(text), {**values, "extra": ""})
+    def compared(found: re.Match[str]) -> str:  # a marker has one extra, and several are installed
+        return f"extra {found[1]} '{'chosen' if found[2] in chosen else 'other'}'"
 
-
-def _any(markers: Iterable[str], values: Mapping[str, str]) -> bool:
-    from packaging.markers import Marker
-
-    listed = [Marker(str(text)) for text in markers]
-    return not listed or any(evaluated(marker, values) for marker in listed)
+    listed = [Marker(_CONFLICT.sub(compared, str(text))) for text in markers]
+    return not listed or any(evaluated(marker, {**values, "extra": "chosen"}) for marker in listed)
 
 
 def _extras(row: Mapping[str, Any]) -> tuple[str, ...]:
