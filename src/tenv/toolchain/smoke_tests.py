@@ -342,7 +342,11 @@ int main() {
 _TWICE = "__global__ void twice(float *x) { x[threadIdx.x] *= 2.0f; }\n"
 
 _TORCH = """\
-import os, torch
+import importlib.util, os, shutil, sys
+lacking = ["setuptools"] * (not importlib.util.find_spec("setuptools")) + ["ninja"] * (not shutil.which("ninja"))
+if lacking:
+    sys.exit(print("note: an extension of torch is not tried: it takes %s, and no package here has it" % lacking[0]))
+import torch
 from torch.utils.cpp_extension import load_inline
 source = "torch::Tensor twice(torch::Tensor x) { return x + x; }"
 os.makedirs("build")
