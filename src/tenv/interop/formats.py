@@ -76,6 +76,9 @@ _OTHERS = {
 }
 """Files that people pass and that have no requests, each with a sentence about the way to go."""
 
+_LISTS = ("", ".txt", ".in", ".lst", ".list")
+"""The suffixes of files that may be lists of names."""
+
 _HEAD = 4096
 _MOST = 64 * 1024**2
 """The size of a file that is no request of anybody, such as an image of a disk."""
@@ -133,7 +136,7 @@ def recognize(source: GivenFile) -> Format:
 def _hint(source: GivenFile) -> str:
     from tenv.interop.pip_lines import are_names  # late: only for a file that is not recognized
 
-    if are_names(source.raw[:_HEAD]):
+    if source.path.suffix.lower() in _LISTS and are_names(source.raw[:_HEAD]):
         command = f"tenv import {shlex.quote(str(source.path))} --format requirements.txt"
         return f"its lines may be names of packages: `{command}` requests them"
     return f"pass its format with `--format`: {', '.join(name for name in FORMATS if find_format(name).read)}"
