@@ -345,7 +345,7 @@ _TORCH = """\
 import importlib.util, os, shutil, sys
 lacking = ["setuptools"] * (not importlib.util.find_spec("setuptools")) + ["ninja"] * (not shutil.which("ninja"))
 if lacking:
-    sys.exit(print("note: an extension of torch is not tried: it takes %s, and no package here has it" % lacking[0]))
+    sys.exit(print("note: an extension of torch is not tried: it takes %s, and nothing here has it" % lacking[0]))
 import torch
 from torch.utils.cpp_extension import load_inline
 source = "torch::Tensor twice(torch::Tensor x) { return x + x; }"

@@ -306,8 +306,12 @@ class Uv(ManagedPythons):
                 settings=known,
             )
             if done.status:
-                error = self.error(done.stderr, f"no index in use has {row.file}")
-                raise NetworkError(error.message, hint=error.hint)
+                silent = not self.offline and isinstance(self.error(done.stderr, ""), NetworkError)
+                what = "the cache has no" if self.offline else "no index in use has"
+                error = self.error(done.stderr, "an index in use gives no answer" if silent else f"{what} {row.file}")
+                raised = NetworkError(error.message, hint=error.hint)
+                raised.unanswered = silent
+                raise raised
             for package in tomli.loads(done.stdout).get("packages", []):
                 file = package.get("sdist", {})
                 if file.get("hashes", {}).get("sha256") == row.digest:
