@@ -86,8 +86,7 @@ async def _fetch(
     import asyncio  # late: 38 ms
 
     few, many = asyncio.Semaphore(_CONNECTIONS), asyncio.Semaphore(_SMALL_CONNECTIONS)
-    client = open_client(replace(network, retries=0))  # `_download` asks again: rattler does not report the cause
-    servers = _Servers(network.authorities)
+    client, servers = open_client(replace(network, retries=0)), _Servers(network.authorities)  # `_download` asks again
 
     async def bring(record: Record, path: Path, digest: Digest) -> None:
         if await asyncio.to_thread(_is_whole, path, digest):
