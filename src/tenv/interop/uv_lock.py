@@ -7,6 +7,7 @@ every platform and Python; a lock of tenv names the one wheel of each.
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
@@ -205,11 +206,8 @@ class _Lock:
 
     def walk(self, platform: str, minor: str, group: str) -> Iterator[Mapping[str, Any]]:
         """Yield the packages of an environment, without the project."""
-        values = {**marker_values(platform, minor), "python_full_version": f"{minor}.99"}
-        named = [*(self.root.get("dependencies") or []), *self._of_group(group)]
-        name = str(self.root.get("name", ""))
-        chosen = {_installed("project", name), _installed("extra", name, group), _installed("group", name, group)}
-        waiting = [(row, extra) for row in named if _holds(row, values, chosen) for extra in ("", *_extras(row))]
+        values, chosen = _values(platform, minor), self._chosen(group)
+        waiting = [(row, extra) for row in self._asked(platform, minor, group) for extra in ("", *_extras(row))]
         seen: set[tuple[str, str, str]] = set()
         while waiting:
             asked, extra = waiting.pop()
@@ -225,6 +223,29 @@ class _Lock:
             if extra:
                 rows = (package.get("optional-dependencies") or {}).get(extra) or []
             waiting += [(row, more) for row in rows if _holds(row, values, chosen) for more in ("", *_extras(row))]
+
+    def alike(self, platforms: Iterable[str], minors: Sequence[str], group: str) -> tuple[tuple[str, ...], list[str]]:
+        """Return the most Pythons in a row for which the project asks for the same packages, and the names of others.
+
+        A manifest has one set of requests for all Pythons. Of several such rows, the newest is taken.
+        """
+        asked = {
+            minor: frozenset((on, str(row["name"])) for on in platforms for row in self._asked(on, minor, group))
+            for minor in minors
+        }
+        rows = [tuple(row) for _, row in groupby(reversed(minors), asked.__getitem__)]
+        best = max(rows, key=len, default=())
+        names = {name for minor in best[:1] for other in asked.values() for _, name in asked[minor] ^ other}
+        return best[::-1], sorted(names)
+
+    def _asked(self, platform: str, minor: str, group: str) -> list[Mapping[str, Any]]:
+        named = [*(self.root.get("dependencies") or []), *self._of_group(group)]
+        values, chosen = _values(platform, minor), self._chosen(group)
+        return [row for row in named if _holds(row, values, chosen)]
+
+    def _chosen(self, group: str) -> set[str]:
+        name = str(self.root.get("name", ""))
+        return {_installed("project", name), _installed("extra", name, group), _installed("group", name, group)}
 
     def _of_group(self, group: str) -> list[Mapping[str, Any]]:
         tables = (self.root.get(key) or {} for key in ("optional-dependencies", "dev-dependencies"))
@@ -243,6 +264,10 @@ class _Lock:
         if not found:
             raise KeyError(str(asked["name"]))
         return (forks or found)[0]
+
+
+def _values(platform: str, minor: str) -> dict[str, str]:
+    return {**marker_values(platform, minor), "python_full_version": f"{minor}.99"}
 
 
 def _installed(kind: str, project: str, name: str = "") -> str:
@@ -293,7 +318,10 @@ def _imported(source: GivenFile, data: Mapping[str, Any]) -> Imported:
     platforms = beside.draft.platforms if beside else source.platforms or _platforms(source, data, notes)
     accepted = _accepted(data, platforms)
     lock, home = _Lock(data, root), source.path.parent
-    every = minors_of_range(accepted)
+    every, apart = lock.alike(platforms, minors_of_range(accepted), group)
+    if apart:
+        accepted = f">={every[0]},<3.{int(every[-1].partition('.')[2]) + 1}"
+        notes.append(f"`python` is set to {accepted}: other Pythons have other requests ({', '.join(apart)})")
     taken = take_files(
         {
             minor: {on: [_offered(row, home) for row in lock.walk(on, minor, group)] for on in platforms}
@@ -302,7 +330,8 @@ def _imported(source: GivenFile, data: Mapping[str, Any]) -> Imported:
     )
     minors = taken.minors
     python = python_of(minors, accepted, notes)
-    draft = beside.draft if beside else _draft(root, platforms, group, lost)
+    beside = beside and _beside(source, python)
+    draft = beside.draft if beside else _draft(root, platforms, minors or every, group, lost)
     draft = with_trees(with_glibc(draft, taken.glibc, notes), taken.part, home, notes)
     lost += beside.lost if beside else ()
     others = {normalize(name) for key in _GROUPS for name in root.get(key) or {}} - {group}
@@ -349,12 +378,15 @@ def _require_group(source: GivenFile, root: Mapping[str, Any], group: str) -> No
         raise FormatError(f"{source.path}: has no group or extra `{group}`", hint=hint)
 
 
-def _beside(source: GivenFile) -> Imported | None:
-    """Return the requests of the pyproject.toml beside the lock; its groups are features of a target without a lock."""
+def _beside(source: GivenFile, python: str = "") -> Imported | None:
+    """Return the requests of the pyproject.toml beside the lock, for a range of Pythons; empty for those of the file.
+
+    Its groups are features of a target without a lock.
+    """
     path = source.path.with_name("pyproject.toml")
     if not path.is_file():
         return None
-    found = read_pyproject(read_source(path, source.environment, source.platforms), locked=True)
+    found = read_pyproject(read_source(path, source.environment, source.platforms), locked=python)
     return replace(found, draft=replace(found.draft, features={}))
 
 
@@ -377,7 +409,9 @@ def _platforms(source: GivenFile, data: Mapping[str, Any], notes: list[str]) -> 
     return ("linux-64",)
 
 
-def _draft(root: Mapping[str, Any], platforms: tuple[str, ...], group: str, lost: list[str]) -> Draft:
+def _draft(
+    root: Mapping[str, Any], platforms: tuple[str, ...], minors: tuple[str, ...], group: str, lost: list[str]
+) -> Draft:
     """Return the requests that the lock has of its project."""
     metadata = root.get("metadata") or {}
     rows = [row for row in metadata.get("requires-dist") or [] if not _EXTRA.search(str(row.get("marker", "")))]
@@ -385,7 +419,7 @@ def _draft(root: Mapping[str, Any], platforms: tuple[str, ...], group: str, lost
     if group:
         extra = re.compile(rf"extra == ['\"]{re.escape(group)}['\"]")
         rows += [row for row in metadata.get("requires-dist") or [] if extra.search(str(row.get("marker", "")))]
-    lines = PipLines(platforms, Path(), lost)
+    lines = PipLines(platforms, Path(), lost, minors=minors)
     lines.tables |= {platform: {} for platform in platforms}
     for row in rows:
         marker = _EXTRA.sub("", str(row.get("marker", ""))).strip()

@@ -1,9 +1,10 @@
-"""A uv.lock whose extras and groups exclude each other, as uv itself writes it: each comes in with its own packages."""
+"""A uv.lock as uv itself writes it, whose extras exclude each other, or whose requests differ by Python."""
 
 import subprocess
 from pathlib import Path
 
 import pytest
+import tomli
 from uv import find_uv_bin
 
 from tenv.locks.lock_file import read_lock
@@ -82,3 +83,39 @@ def test_each_of_the_extras_that_exclude_each_other_has_its_own_packages(
             locked = read_lock(empty_project / "locks" / "made.lock", "made")
             assert {f"{row.name} {row.version}" for row in locked.wheels["linux-64"]} == expected, group
             assert call("lock", "made", "--check").status == 0, group
+
+
+PYTHONS = """\
+[project]
+name = "backports"
+version = "0.1"
+requires-python = ">=3.10,<3.15"
+dependencies = ["base", "low; python_version < '3.11'"]
+[project.optional-dependencies]
+mesh = ["high; python_version < '3.14'"]
+"""
+
+
+def test_requests_of_some_pythons_alone_narrow_the_pythons_of_a_lock(
+    empty_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("base", "low", "high"):
+        make_wheel(empty_project / "rest", name, "1.0")
+    with Index(empty_project / "rest") as index:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
+        for beside in (True, False):  # the requests of a lock alone are those that uv notes in it
+            (empty_project / "pyproject.toml").write_text(PYTHONS)
+            subprocess.run([find_uv_bin(), "lock", "-q"], cwd=empty_project, check=True)
+            if not beside:
+                (empty_project / "pyproject.toml").unlink()
+            for group, python, names, others in (
+                ("", ">=3.11,<3.15", {"base"}, "low"),  # most Pythons have no need of the backport
+                ("mesh", ">=3.11,<3.14", {"base", "high"}, "high, low"),
+            ):
+                chosen = ["--environment", group] if group else []
+                ended = call("import", "uv.lock", "--name", "made", "--force", *chosen)
+                assert ended.status == 0, (group, ended.err)
+                assert f"`python` is set to {python}: other Pythons have other requests ({others})" in ended.err
+                manifest = tomli.loads((empty_project / "manifests" / "made.toml").read_text())
+                assert (manifest["python"], set(manifest["pypi-dependencies"])) == (python, names)
+                assert call("lock", "made", "--check").status == 0, group
