@@ -119,3 +119,24 @@ def test_requests_of_some_pythons_alone_narrow_the_pythons_of_a_lock(
                 manifest = tomli.loads((empty_project / "manifests" / "made.toml").read_text())
                 assert (manifest["python"], set(manifest["pypi-dependencies"])) == (python, names)
                 assert call("lock", "made", "--check").status == 0, group
+
+
+def test_packages_of_some_pythons_alone_narrow_the_pythons_of_a_pylock(
+    empty_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("base", "low", "high"):
+        make_wheel(empty_project / "rest", name, "1.0")
+    with Index(empty_project / "rest") as index:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
+        (empty_project / "pyproject.toml").write_text(PYTHONS)
+        for more, python, names in (
+            ((), ">=3.11,<3.15", {"base"}),
+            (("--extra", "mesh"), ">=3.11,<3.14", {"base", "high"}),
+        ):
+            words = [find_uv_bin(), "export", "-q", "--format", "pylock.toml", "-o", "pylock.toml", "--no-emit-project"]
+            subprocess.run([*words, *more], cwd=empty_project, check=True)
+            ended = call("import", "pylock.toml", "--name", "made", "--force")
+            assert ended.status == 0, ended.err
+            manifest = tomli.loads((empty_project / "manifests" / "made.toml").read_text())
+            assert (manifest["python"], set(manifest["pypi-dependencies"])) == (python, names)
+            assert call("lock", "made", "--check").status == 0

@@ -19,6 +19,7 @@ from tenv.interop.pyproject import bounded_python, python_of
 from tenv.interop.requests import (
     PLATFORM_MARKERS,
     add_wheel,
+    alike,
     holds,
     left_out,
     minors_of_range,
@@ -152,20 +153,25 @@ def _read(source: GivenFile) -> Imported:
         notes.append(f"{', '.join(own)} itself is no request: `tenv add --editable .` adds it")
     accepted, home = bounded_python(str(pylock.requires_python or ""), []), source.path.parent
     accepted = python_within(accepted, list(pylock.environments or []), platforms)
-    every = minors_of_range(accepted)
-    taken = take_files({minor: _offered(packages, platforms, minor, home) for minor in every})
+    offered = {minor: _offered(packages, platforms, minor, home) for minor in minors_of_range(accepted)}
+    asked = {
+        minor: {(on, row.name) for on, rows in found.items() for row in rows if row.name not in needed}
+        for minor, found in offered.items()
+    }
+    every, accepted = alike(asked, accepted, notes)
+    taken = take_files({minor: offered[minor] for minor in every})
     minors = taken.minors
     python = python_of(minors, accepted, notes)
     indexes = _indexes(pylock.packages)
     requests = [(package, _request(source, package, indexes, lost, notes)) for package in packages]
     rows = [(package, request) for package, request in requests if request and package.name not in needed]
-    asked = _asked(rows, platforms, minors or every, lost, notes)
+    wheels = _asked(rows, platforms, minors or every, lost, notes)
     part = taken.part if minors else None
     if part is None:
         listed = "; ".join(f"{name}: {reason}" for name, reason in sorted(taken.left.items()))
         why = f"tenv can't lock each package ({listed})" if packages else "it has no package but the project itself"
         lost.append(f"its lock, since {why}: `tenv lock` writes one")
-    draft = Draft(platforms, python=python, wheels=asked, indexes=tuple(indexes.values()))
+    draft = Draft(platforms, python=python, wheels=wheels, indexes=tuple(indexes.values()))
     draft = with_trees(with_glibc(draft, taken.glibc, notes), taken.part, home, notes)
     return Imported("", draft, part, tuple(dict.fromkeys(lost)), tuple(notes))
 

@@ -7,7 +7,6 @@ every platform and Python; a lock of tenv names the one wheel of each.
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
@@ -23,6 +22,7 @@ from tenv.interop.interface import Draft, ForeignLock, Format, GivenFile, Import
 from tenv.interop.pip_lines import PipLines, of_torch
 from tenv.interop.pyproject import bounded_python, python_of, read_pyproject
 from tenv.interop.requests import (
+    alike,
     minors_of_range,
     newest_run,
     platforms_of,
@@ -224,19 +224,9 @@ class _Lock:
                 rows = (package.get("optional-dependencies") or {}).get(extra) or []
             waiting += [(row, more) for row in rows if _holds(row, values, chosen) for more in ("", *_extras(row))]
 
-    def alike(self, platforms: Iterable[str], minors: Sequence[str], group: str) -> tuple[tuple[str, ...], list[str]]:
-        """Return the most Pythons in a row for which the project asks for the same packages, and the names of others.
-
-        A manifest has one set of requests for all Pythons. Of several such rows, the newest is taken.
-        """
-        asked = {
-            minor: frozenset((on, str(row["name"])) for on in platforms for row in self._asked(on, minor, group))
-            for minor in minors
-        }
-        rows = [tuple(row) for _, row in groupby(reversed(minors), asked.__getitem__)]
-        best = max(rows, key=len, default=())
-        names = {name for minor in best[:1] for other in asked.values() for _, name in asked[minor] ^ other}
-        return best[::-1], sorted(names)
+    def asked(self, platform: str, minor: str, group: str) -> set[str]:
+        """Return the names of the packages that the project itself asks for."""
+        return {str(row["name"]) for row in self._asked(platform, minor, group)}
 
     def _asked(self, platform: str, minor: str, group: str) -> list[Mapping[str, Any]]:
         named = [*(self.root.get("dependencies") or []), *self._of_group(group)]
@@ -318,10 +308,11 @@ def _imported(source: GivenFile, data: Mapping[str, Any]) -> Imported:
     platforms = beside.draft.platforms if beside else source.platforms or _platforms(source, data, notes)
     accepted = _accepted(data, platforms)
     lock, home = _Lock(data, root), source.path.parent
-    every, apart = lock.alike(platforms, minors_of_range(accepted), group)
-    if apart:
-        accepted = f">={every[0]},<3.{int(every[-1].partition('.')[2]) + 1}"
-        notes.append(f"`python` is set to {accepted}: other Pythons have other requests ({', '.join(apart)})")
+    asked = {
+        one: {(on, name) for on in platforms for name in lock.asked(on, one, group)}
+        for one in minors_of_range(accepted)
+    }
+    every, accepted = alike(asked, accepted, notes)
     taken = take_files(
         {
             minor: {on: [_offered(row, home) for row in lock.walk(on, minor, group)] for on in platforms}
