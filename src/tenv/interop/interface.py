@@ -165,6 +165,10 @@ class Subject:
         rows = self.lock.trees_for(platform, minor) if minor else self.lock.trees.get(platform, ())
         return tuple(row for row in rows if row.isolated)
 
+    def archives(self, platform: str) -> tuple[LockedTree, ...]:
+        """Return the source archives of `trees` whose addresses are known."""
+        return tuple(row for row in self.trees(platform) if row.digest in self.located)
+
     def folder_of(self, platform: str, tree: LockedTree) -> Path | None:
         """Return the folder of a source tree; None for another one."""
         request = with_features(self.manifest).on(platform).wheels.get(tree.name) if tree.path else None

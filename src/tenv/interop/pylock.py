@@ -50,7 +50,9 @@ def _export(subject: Subject) -> Exported:
     found, every = releases(subject, "pylock.toml"), minors_of(subject)
     lost = left_out(subject, conda=False)
     trees = {
-        name: _tree_package(subject, every, rows) for name, rows in built_rows(subject).items() if not rows[0][1].file
+        name: _tree_package(subject, every, rows)
+        for name, rows in built_rows(subject).items()
+        if all(not row.file or row.digest in subject.located for _, row in rows)
     }
     if folders := [name for name, package in trees.items() if package.directory]:
         lost.append(f"folders are not copied, and stand as paths of this machine: {', '.join(folders)}")
@@ -106,9 +108,9 @@ def _package(
 
 
 def _tree_package(subject: Subject, every: Mapping[str, set[str]], rows: Sequence[tuple[str, LockedTree]]) -> "Package":
-    """Return the package of a git repository or of a folder."""
+    """Return the package of a git repository, of a folder or of a source archive."""
     from packaging.markers import Marker
-    from packaging.pylock import Package, PackageDirectory, PackageVcs
+    from packaging.pylock import Package, PackageDirectory, PackageSdist, PackageVcs
     from packaging.utils import canonicalize_name
     from packaging.version import Version  # late: 11 ms
 
@@ -116,13 +118,16 @@ def _tree_package(subject: Subject, every: Mapping[str, set[str]], rows: Sequenc
     marker, folder = marker_of(every, rows), subject.folder_of(platform, tree)
     below = tree.subdirectory or None
     asked = tree.rev or tree.branch or tree.tag or None
+    url = subject.located[tree.digest].url if tree.file else ""
+    archive = PackageSdist(name=tree.file, url=url, size=tree.length, hashes={"sha256": tree.digest})
     vcs = PackageVcs(type="git", url=tree.git, requested_revision=asked, commit_id=tree.commit, subdirectory=below)
     return Package(
         name=canonicalize_name(tree.name),
         version=None if tree.dynamic else Version(tree.version),
         marker=Marker(marker) if marker else None,
-        vcs=None if folder else vcs,
+        vcs=vcs if tree.git else None,
         directory=PackageDirectory(path=folder.as_posix(), editable=tree.editable) if folder else None,
+        sdist=archive if tree.file else None,
     )
 
 
