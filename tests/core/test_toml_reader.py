@@ -24,6 +24,19 @@ c = 1
 
 [[rows]]
 g = 3
+
+[[rows]]
+g = 4
+[rows.in]
+h = 5
+[[rows.more]]
+[[rows.more]]
+i = 6
+
+[z]
+list = [
+    { k = 1 },
+]
 """
 
 
@@ -36,6 +49,14 @@ g = 3
         (("a", "b", "d e", "f"), 5),
         (("a", "b", "missing"), 3),
         (("nowhere",), None),
+        (("rows",), 7),
+        (("rows[0]", "g"), 8),
+        (("rows[1]", "g"), 11),
+        (("rows[1]", "missing"), 10),
+        (("rows[1]", "in", "h"), 13),
+        (("rows[1]", "more[1]", "i"), 16),
+        (("rows[1]", "more[0]", "i"), 14),
+        (("z", "list[0]", "k"), 19),
     ],
 )
 def test_a_key_is_found_on_its_line_or_on_that_of_its_table(path: tuple[str, ...], line: int | None) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop.test_other_projects import imported
+from tests.support.fakes import Fault, Index
 from tests.support.projects import call
 
 pytestmark = pytest.mark.usefixtures("empty_project")
@@ -262,4 +263,24 @@ def test_a_source_archive_of_an_explicit_list_is_a_row() -> None:
     assert any(
         "the line `# pip bare @" in line and "it is no wheel or source archive" in line for line in ended.data["lost"]
     )
-    assert any("ours 1.0 in the lock: no index in use has ours-1.0.tar.gz" in line for line in ended.data["lost"])
+    assert any("ours 1.0 in the lock: the cache has no ours-1.0.tar.gz" in line for line in ended.data["lost"])
+
+
+def test_an_index_that_gives_no_answer_is_asked_for_one_source_archive_and_the_import_says_what_it_does(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+    Path("all.lock").write_text(
+        "# platform: linux-64\n@EXPLICIT\n"
+        f"https://conda.anaconda.org/conda-forge/linux-64/python-3.12.1-0.conda#{'a' * 32}\n"
+        + "".join(f"# pip p{n} @ https://f.example.org/p{n}-1.0.tar.gz#sha256={n * 64}\n" for n in "bcde")
+    )
+    with Index(tmp_path) as index:
+        index.fail(Fault.ERROR, "/p.")
+        monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
+        ended = call("import", "all.lock", "--name", "made")
+    assert ended.status == 0, ended.err
+    assert ended.err.count("in the lock: an index in use gives no answer") == 4
+    assert ended.err.count("querying the indexes for p") == 1
+    assert "querying the indexes for pb-1.0.tar.gz" in ended.err

@@ -20,11 +20,12 @@ from tenv.interop.formats import FORMATS, find_format
 from tenv.interop.pixi import lock_text
 from tenv.locks.lock import Archive, CondaPackage, LockedTree, Wheel, from_manifest
 from tenv.locks.lock_features import divide
-from tenv.locks.lock_file import render_lock
+from tenv.locks.lock_file import read_lock, render_lock
 from tenv.targets.manifest_file import read_manifest
 from tests.interop.records import HOME
 from tests.support.fakes import Index, make_wheel
 from tests.support.projects import call
+from tests.support.source_trees import pack_sdist, write_tree
 
 PAGE = Path(__file__).parents[2] / "docs" / "interop.md"
 BEGIN, END = "<!-- exported:begin -->\n", "<!-- exported:end -->"
@@ -69,7 +70,7 @@ TREES = f"""
 alpha = ">=1"
 tree = {{ git = "{GIT}", rev = "{COMMIT}" }}
 folder = {{ path = "../folder" }}
-packed-source = {{ version = "*", build = true }}
+vision = {{ version = "*", build = true }}
 """
 
 
@@ -106,7 +107,7 @@ PARTS = (
     Part("a wheel in a folder", "whole", ("NEAR",), "nearby"),
     Part("a git repository", "trees", (GIT,), f"tree, which {BUILT}"),
     Part("a folder", "trees", ("/folder",), f"folder, which {BUILT}"),
-    Part("a source archive", "trees", ("packed-source", "packed_source"), f"packed-source, which {BUILT}"),
+    Part("a source archive", "trees", ("vision",), f"vision, which {BUILT}"),
     Part("archives", "whole", ("packed-1.0.tar.gz",), r"\[archives\]"),
     Part("parts of the system", "whole", ("cuda-toolkit",), r"\[system\]"),
     Part("variables", "whole", ("PLAIN",), "PLAIN"),
@@ -174,10 +175,11 @@ def write_targets(first: Index, other: Index) -> dict[str, str]:
     write_target("whole", text, {"wheels": rows, "archives": (packed,)})
     Path("folder").mkdir()
     Path("folder/pyproject.toml").write_text('[project]\nname = "folder"\nversion = "1.0"\n')
+    archive = pack_sdist(write_tree(Path("packed")), first.folder)
     trees = (
         LockedTree("tree", "1.0", (PYTHON,), (), COMMIT, git=GIT, rev=COMMIT, dynamic=True),
         LockedTree("folder", "1.0", (PYTHON,), (), path="../folder"),
-        LockedTree("packed-source", "1.0", (PYTHON,), (), file="packed_source-1.0.tar.gz", digest=sha("packed-source")),
+        LockedTree("vision", "1.0", (PYTHON,), ("alpha>=1",), file=archive.name, digest=digest(archive)),
     )
     write_target("trees", TREES, {"trees": trees, "wheels": tuple(row for row in rows if row.name == "alpha")})
     values = {"ADDRESS": address, "OTHER": other.url, "HASH": digest(wheels["alpha"])}
@@ -243,15 +245,45 @@ def test_a_git_repository_a_folder_and_a_source_archive_stand_as_other_tools_rea
         folder = Path("folder").absolute().as_posix()
         pylock = Pylock.from_dict(tomli.loads(text))
         back = call("import", "out/pylock.toml", "--name", "back", "--offline", "--no-lock")
+        packed = digest(next(first.folder.glob("*.tar.gz")))
     assert back.status == 0, back.err
-    assert f"packed-source==1.0 \\\n    --hash=sha256:{sha('packed-source')}\n" in lines
+    assert f"vision==1.0 \\\n    --hash=sha256:{packed}\n" in lines
     assert f"- tree @ git+{GIT}@{COMMIT}\n" in environment
     assert f"- folder @ file://{folder}\n" in environment
-    assert "- packed-source==1.0\n" in environment
+    assert "- vision==1.0\n" in environment
     packages = {str(package.name): package for package in pylock.packages}
     assert (packages["tree"].vcs.url, packages["tree"].vcs.commit_id) == (GIT, COMMIT)  # type: ignore[union-attr]
     assert packages["folder"].directory.path == folder  # type: ignore[union-attr]
+    assert packages["vision"].sdist.hashes == {"sha256": packed}  # type: ignore[union-attr]
     assert "folders are not copied, and stand as paths of this machine: folder" in lost
     asked = tomli.loads(Path("manifests/back.toml").read_text())["pypi-dependencies"]
     assert asked["tree"] == {"git": GIT, "rev": COMMIT}
     assert asked["folder"] == {"path": "../folder"}
+    assert asked["vision"] == {"version": "1.0", "build": True}
+
+
+@pytest.mark.usefixtures("empty_project")
+@pytest.mark.parametrize(
+    "form", [name for name in WRITTEN if name in ("pixi", "conda-lock", "explicit", "pylock.toml")]
+)
+def test_a_source_archive_comes_back_as_the_row_that_it_was(form: str) -> None:
+    with Index(Path("first")) as first, Index(Path("other")) as other, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UV_DEFAULT_INDEX", first.url)
+        write_targets(first, other)
+        before = read_lock(Path("locks/trees.lock"), "trees")
+        (row,) = (tree for tree in before.trees["linux-64"] if tree.file)
+        alone = {"trees": (row,), "wheels": before.wheels["linux-64"]}
+        write_target("packed", '[pypi-dependencies]\nvision = { version = "*", build = true }\n', alone)
+        written, lost = exported(form, "packed")
+        assert not any("is built from" in line for line in lost), written
+        (main,) = (path for path in Path("out").iterdir() if path.name != "pixi.toml")
+        back = call("import", str(main), "--name", "back")
+        first.folder.joinpath(row.file).unlink()
+        assert any(
+            "vision, which is built from vision-1.0.tar.gz" in line or "pixi.lock is not written" in line
+            for line in exported(form, "packed")[1]
+        )  # the index has it no more
+    assert back.status == 0, back.err
+    (found,) = read_lock(Path("locks/back.lock"), "back").trees["linux-64"]
+    assert (found.name, found.file, found.digest, found.python) == (row.name, row.file, row.digest, row.python)
+    assert found.requires == row.requires

@@ -203,6 +203,34 @@ def test_lines_of_pip_are_recognized_under_any_name() -> None:
     assert imported("cuda.txt", "torch==2.7.0\n")[0]["pypi-dependencies"] == {"torch": "2.7.0"}
 
 
+def test_a_list_of_names_alone_is_recognized_by_its_name_or_the_error_has_the_command() -> None:
+    for text in ("numpy\nscipy\n", "\ufeffnumpy\n\n# more\nscipy # for all\n"):
+        for name, more in (("requirements.txt", []), ("base.in", []), ("r2.txt", ["--format", "requirements.txt"])):
+            assert imported(name, text, *more)[0]["pypi-dependencies"] == {"numpy": "*", "scipy": "*"}, name
+        ended = call("import", "r2.txt")
+        assert ended.status == 2
+        assert "hint: its lines may be names of packages: `tenv import r2.txt --format requirements.txt`" in ended.err
+    Path("notes.txt").write_text("numpy and\nscipy\n")
+    assert "its lines may be names" not in call("import", "notes.txt").err
+
+
+def test_a_file_in_utf_16_as_powershell_writes_it_is_read() -> None:
+    for encoding in ("utf-16-le", "utf-16-be"):
+        Path("more.txt").write_bytes("\ufeffscipy\r\n".encode(encoding))
+        for name, text in (
+            ("requirements.txt", "-r more.txt\r\nnumpy==2.3.0\r\n"),
+            ("cuda.txt", "-r more.txt\r\nnumpy==2.3.0\r\n"),
+            ("environment.yml", "dependencies:\r\n- pip:\r\n  - numpy==2.3.0\r\n  - scipy\r\n"),
+        ):
+            Path(name).write_bytes(f"\ufeff{text}".encode(encoding))
+            assert call("import", name, "--name", "made", "--force", "--offline").status == 0, name
+            found = tomli.loads(Path("manifests/made.toml").read_text())
+            assert found["pypi-dependencies"] == {"numpy": "2.3.0", "scipy": "*"}, name
+            Path(name).unlink()
+    Path("requirements.txt").write_bytes(b"\xff\xfe\x00\xd8\n")
+    assert "not UTF-8 text" in call("import", "requirements.txt").err
+
+
 def test_the_address_of_a_conda_package_has_a_plain_file_name() -> None:
     home = "https://conda.anaconda.org/conda-forge/linux-64/x264-1"
     assert conda_address(f"{home}%21164.3095-h166bdaf_2.tar.bz2") == f"{home}!164.3095-h166bdaf_2.tar.bz2"
@@ -311,6 +339,17 @@ def test_a_member_of_a_workspace_is_below_its_project() -> None:
         found, said = imported("pyproject.toml", text + f'[tool.uv.workspace]\nmembers = ["{pattern}"]\n')
         assert found["pypi-dependencies"] == {"one": "*"}  # no index is asked for a package of the project
         assert "`six`, a member of the workspace, which is not there" in said
+
+
+def test_an_index_that_only_the_environment_of_uv_names_is_no_error() -> None:
+    for name, text in (
+        ("pyproject.toml", PROJECT + 'dependencies = ["torch"]\n[tool.uv.sources]\ntorch = { index = "pytorch" }\n'),
+        ("pyproject.toml", '[tool.poetry.dependencies]\ntorch = { version = "*", source = "pytorch" }\n'),
+        ("Pipfile", '[packages]\ntorch = { version = "*", index = "pytorch" }\n'),
+    ):
+        found, said = imported(name, text)
+        assert found["pypi-dependencies"] == {"torch": "*"}, text
+        assert "the index `pytorch` of `torch`, which the file does not name" in said, text
 
 
 def test_the_pythons_of_poetry_do_not_vanish() -> None:

@@ -63,7 +63,9 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     nvcc = prefix / "bin" / "nvcc"
     nvcc.write_text('#!/bin/sh\ncase "$*" in *sm_90a*) echo "ptxas fatal: no sm_90a" >&2; exit 1;; esac\n')
     nvcc.chmod(0o755)
+    shutil.copy(nvcc, prefix / "bin" / "ninja")
     site = prefix / "site"
+    (site / "setuptools.py").write_text("")
     (site / "torch" / "__init__.py").write_text(
         "class Tensor(list):\n    def tolist(self): return list(self)\ndef ones(n): return Tensor([1.0] * n)\n"
     )
@@ -93,7 +95,8 @@ def probes(toolchain: Toolchain, **environ: str) -> dict[str, Probe]:
 
 
 def tried(toolchain: Toolchain, name: str, **environ: str) -> Outcome:
-    around = {**os.environ, "PYTHONPATH": str(toolchain.site_packages), **environ}
+    path = f"{toolchain.prefix / 'bin'}:{os.environ['PATH']}"
+    around = {**os.environ, "PYTHONPATH": str(toolchain.site_packages), "PATH": path, **environ}
     return run(probes(toolchain, **environ)[name], around)
 
 
@@ -180,6 +183,12 @@ def test_an_extension_that_computes_something_else(whole: Toolchain) -> None:
     assert "torch-extension" not in probes(whole)
     (whole.site_packages / "torch-2.9.0.dist-info").mkdir()  # of an editable install
     assert "torch-extension" in probes(whole)
+
+
+def test_an_extension_is_not_tried_where_torch_has_no_tools_for_one(whole: Toolchain) -> None:
+    outcome = tried(whole, "torch-extension", PATH="/nowhere", BROKEN="1")
+    assert outcome.ok
+    assert outcome.notes == ("an extension of torch is not tried: it takes ninja, and nothing here has it",)
 
 
 def test_each_architecture_is_a_probe(whole: Toolchain) -> None:

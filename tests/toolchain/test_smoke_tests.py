@@ -96,9 +96,15 @@ def test_it_ends_with_the_first_command_that_fails() -> None:
 
 
 def test_a_command_that_hangs_is_ended() -> None:
-    outcome = run(Probe("p", {}, (("sleep", "60"),)), os.environ, limit=0.2)
+    outcome = run(Probe("p", {}, (("sleep", "60"),), seconds=0.2), os.environ)
     assert (outcome.ok, outcome.log) == (False, "$ sleep 60\nsleep gave no answer within 0.2 s")
     assert (outcome.late, outcome.seconds < 30) == (True, True)
+
+
+def test_the_imports_of_many_modules_have_the_time_of_each(bare: Toolchain) -> None:
+    few, many = (next(plan(bare, CXX, [f"m{n}" for n in range(count)], gpu=False)) for count in (1, 137))
+    assert (few.name, many.name) == ("python", "python")
+    assert many.seconds > 10 * few.seconds > 1800
 
 
 def test_a_program_that_is_not_there_is_told() -> None:

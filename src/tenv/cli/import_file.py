@@ -7,6 +7,7 @@ import click
 from tenv.cli.command import command, offline_option
 from tenv.cli.lock import user_option
 from tenv.cli.output import Result, Voice, count
+from tenv.cli.progress_bar import Terminal
 
 
 @command("import", short_help="Make a target from another tool's file.")
@@ -20,7 +21,7 @@ from tenv.cli.output import Result, Voice, count
 @offline_option
 @click.option("--force", is_flag=True, help="Overwrite an existing manifest and lock.")
 def import_file(
-    voice: Voice,  # noqa: ARG001 (every command has a voice)
+    voice: Voice,
     *,
     file: Path,
     name: str | None,
@@ -47,8 +48,9 @@ def import_file(
     from tenv.verbs.lock_place import LockHome, place_of
 
     request = workflow.ImportRequest(file, format_, name, environment, platforms, force, not no_lock)
-    context = place_of(Context(offline=offline), LockHome.USER if user else LockHome.NEAREST)
-    made = workflow.import_file(context, request, user=user)
+    with Terminal(voice) as progress:
+        context = place_of(Context(progress=progress, offline=offline), LockHome.USER if user else LockHome.NEAREST)
+        made = workflow.import_file(context, request, user=user)
     data = {
         "target": made.target,
         "format": made.format,

@@ -164,11 +164,13 @@ class NetworkError(TenvError):
 
     Attributes:
         untouched: Whether the environment is unchanged.
+        unanswered: Whether the server gave no answer, so that the next request takes as long and ends like this one.
     """
 
     code = "network"
     status = Exit.NETWORK
     untouched = False
+    unanswered = False
 
 
 class CertificateError(NetworkError):

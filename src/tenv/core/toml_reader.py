@@ -31,6 +31,7 @@ _REQUIRED: Any = object()
 
 _CONFLICT = r"^<{7} .*^={7}\r?$.*^>{7} "
 _HEADER = r"\s*\[\[?\s*(?P<keys>[^\]]+?)\s*\]\]?\s*(#.*)?"
+_ROW = re.compile(r"\[\d+\]$")
 _KEY = r"""\s*(?P<keys>(?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*="""
 
 
@@ -59,13 +60,32 @@ def locate(text: str, path: tuple[str, ...]) -> int | None:
     """Return the line (from 1) of the key at `path` in a TOML text.
 
     If the key itself is not found (it is missing or inside an inline table), the line of the nearest table or key
-    above it is returned; None if there is none.
+    above it is returned; None if there is none. ``name[1]`` is the second row of an array of tables.
     """
     standing, above = _places(text)
     if (line := above.get(path)) is not None:
         return line
-    shorter = (path[:length] for length in range(len(path) - 1, -1, -1))
-    return next((standing[keys] for keys in shorter if keys in standing), None)
+    shorter = [path[:length] for length in range(len(path) - 1, -1, -1)]
+    bare = [(*keys[:-1], _ROW.sub("", keys[-1])) for keys in (path, *shorter) if keys]  # an inline array
+    found = sorted((keys for keys in (*bare, *shorter) if keys in standing), key=len)
+    return standing[found[-1]] if found else None
+
+
+def _in_rows(keys: tuple[str, ...], rows: dict[tuple[str, ...], int], *, new: bool) -> tuple[str, ...]:
+    """Return the keys of a header with the row of each array of tables, which is the newest one.
+
+    Args:
+        keys: The keys.
+        rows: The number of the newest row of each array; it is changed.
+        new: Whether the header begins a row of the last key.
+    """
+    full: tuple[str, ...] = ()
+    for place, key in enumerate(keys, 1):
+        array = (*full, key)
+        if new and place == len(keys):
+            rows[array] = rows.get(array, -1) + 1
+        full = (*full, f"{key}[{rows[array]}]") if array in rows else array
+    return full
 
 
 @lru_cache(maxsize=64)
@@ -77,9 +97,12 @@ def _places(text: str) -> tuple[dict[tuple[str, ...], int], dict[tuple[str, ...]
     standing: dict[tuple[str, ...], int] = {}
     above: dict[tuple[str, ...], int] = {}
     table: tuple[str, ...] = ()
+    rows: dict[tuple[str, ...], int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if header := re.fullmatch(_HEADER, line):
-            full = table = _parts(header["keys"])
+            full = _in_rows(_parts(header["keys"]), rows, new=line.lstrip().startswith("[["))
+            standing.setdefault((*full[:-1], *(_ROW.sub("", key) for key in full[-1:])), number)  # also without a row
+            table = full
         elif key := re.match(_KEY, line):
             full = table + _parts(key["keys"])
         else:

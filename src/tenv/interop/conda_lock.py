@@ -22,7 +22,6 @@ from tenv.interop.interface import (
     Format,
     GivenFile,
     Imported,
-    Located,
     Subject,
     load_yaml,
     minor_of,
@@ -69,11 +68,14 @@ def _export(subject: Subject) -> Exported:
             f"{subject.lock.target} has wheels but no Python from conda, which a conda-lock.yml must have",
             hint=f"`tenv export pylock.toml {subject.lock.target}` writes its wheels",
         )
-    packages = []
+    packages, built = [], set[str]()
     for platform in subject.platforms:
         packages += [_conda(package, platform) for package in subject.lock.conda.get(platform, ())]
         minor = subject.minor(platform)
-        packages += [_pip(wheel, subject.located[wheel.sha256], platform, minor) for wheel in subject.wheels(platform)]
+        archives = subject.archives(platform)
+        packages += [_pip(row, row.sha256, subject, platform, minor) for row in subject.wheels(platform)]
+        packages += [_pip(row, row.digest, subject, platform, minor) for row in archives]
+        built |= {row.name for row in archives}
     metadata = LockMeta(
         content_hash=dict.fromkeys(subject.platforms, subject.manifest.digest()),
         channels=[Channel.from_string(word) for word in channel_words(subject)],
@@ -86,7 +88,8 @@ def _export(subject: Subject) -> Exported:
         path = Path(folder) / "conda-lock.yml"
         write_conda_lock_file(Lockfile(package=packages, metadata=metadata), path, None, include_help_text=False)
         head = f"# {subject.lock.target}, written by tenv; `conda-lock install` and `micromamba create -f` take it.\n"
-        return Exported({"conda-lock.yml": head.encode() + path.read_bytes()}, tuple(lost))
+        files = {"conda-lock.yml": head.encode() + path.read_bytes()}
+        return Exported(files, tuple(lost), built=frozenset(built))
 
 
 def _conda(package: CondaPackage, platform: str) -> "LockedDependency":
@@ -123,11 +126,11 @@ def _one_of(rows: list[list[str]]) -> str:
     return f"{version} {builds[-1]}" if builds else version
 
 
-def _pip(wheel: Wheel, found: Located, platform: str, minor: str) -> "LockedDependency":
+def _pip(file: Wheel | LockedTree, sha256: str, subject: Subject, platform: str, minor: str) -> "LockedDependency":
     from conda_lock.lockfile.v2prelim.models import HashModel, LockedDependency
     from packaging.requirements import InvalidRequirement, Requirement  # late: 34 ms
 
-    needs = {}
+    found, needs = subject.located[sha256], {}
     for line in found.requires_dist:
         try:
             need = Requirement(line)
@@ -136,13 +139,13 @@ def _pip(wheel: Wheel, found: Located, platform: str, minor: str) -> "LockedDepe
         if holds(need.marker, platform, minor) is not False:
             needs[normalize(need.name)] = str(need.specifier) or "*"
     return LockedDependency(
-        name=wheel.name,
-        version=wheel.version,
+        name=file.name,
+        version=file.version,
         manager="pip",
         platform=platform,
         dependencies=needs,
         url=found.url,
-        hash=HashModel(sha256=wheel.sha256),
+        hash=HashModel(sha256=sha256),
         categories={"main"},
     )
 

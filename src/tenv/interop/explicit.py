@@ -39,7 +39,8 @@ def _export(subject: Subject) -> Exported:
             hint=f"`tenv export requirements.txt {subject.lock.target}` writes its wheels",
         )
     lost.append("an explicit list has no requests and no channel order")
-    return Exported(files, tuple(lost))
+    built = {row.name for platform in subject.platforms for row in subject.archives(platform)}
+    return Exported(files, tuple(lost), built=frozenset(built if subject.has_conda_python() else ()))
 
 
 def _line(package: CondaPackage, md5: bool) -> str:
@@ -51,8 +52,9 @@ def _line(package: CondaPackage, md5: bool) -> str:
 def _pip_lines(subject: Subject, platform: str) -> list[str]:
     if not subject.has_conda_python():
         return []
-    rows = [(wheel, subject.located[wheel.sha256].url) for wheel in subject.wheels(platform)]
-    return [f"# pip {wheel.name} @ {url}#sha256={wheel.sha256}" for wheel, url in rows]
+    rows = [(wheel.name, wheel.sha256) for wheel in subject.wheels(platform)]
+    rows += [(row.name, row.digest) for row in subject.archives(platform)]
+    return [f"# pip {name} @ {subject.located[sha256].url}#sha256={sha256}" for name, sha256 in rows]
 
 
 def _read(source: GivenFile) -> Imported:

@@ -2,12 +2,13 @@
 
 import importlib
 import os
+import shlex
 from collections.abc import Collection
 from pathlib import Path
 
 from tenv.core.errors import FormatError
 from tenv.core.toml_reader import nearest
-from tenv.interop.interface import Format, GivenFile
+from tenv.interop.interface import Format, GivenFile, in_utf8
 
 FORMATS = {
     "pixi": "pixi",
@@ -75,6 +76,9 @@ _OTHERS = {
 }
 """Files that people pass and that have no requests, each with a sentence about the way to go."""
 
+_LISTS = ("", ".txt", ".in", ".lst", ".list")
+"""The suffixes of files that may be lists of names."""
+
 _HEAD = 4096
 _MOST = 64 * 1024**2
 """The size of a file that is no request of anybody, such as an image of a disk."""
@@ -107,7 +111,7 @@ def importable(folder: Path) -> list[str]:
         for entry in entries:
             if entry.is_file() and entry.stat().st_size < _MOST:
                 with Path(entry.path).open("rb") as file:
-                    head = file.read(_HEAD)
+                    head = in_utf8(file.read(_HEAD))
                 place = next((n for n, reader in enumerate(readers) if reader.recognize(entry.name, head)), None)
                 found += [] if place is None else [(place, entry.name)]
     return [name for _, name in sorted(found)]
@@ -126,8 +130,13 @@ def recognize(source: GivenFile) -> Format:
     for name, hint in _OTHERS.items():
         if source.path.name == name or source.path.name.startswith(f"{name}."):
             raise FormatError(f"{source.path}: is not read", hint=hint)
-    readable = [name for name in FORMATS if find_format(name).read]
-    raise FormatError(
-        f"{source.path}: unknown format, by its name and its first bytes",
-        hint=f"pass its format with `--format`: {', '.join(readable)}",
-    )
+    raise FormatError(f"{source.path}: unknown format, by its name and its first bytes", hint=_hint(source))
+
+
+def _hint(source: GivenFile) -> str:
+    from tenv.interop.pip_lines import are_names  # late: only for a file that is not recognized
+
+    if source.path.suffix.lower() in _LISTS and are_names(source.raw[:_HEAD]):
+        command = f"tenv import {shlex.quote(str(source.path))} --format requirements.txt"
+        return f"its lines may be names of packages: `{command}` requests them"
+    return f"pass its format with `--format`: {', '.join(name for name in FORMATS if find_format(name).read)}"

@@ -4,6 +4,8 @@ A format is a module with one `Format`. Elsewhere, it has only a name in `tenv.i
 of another tool leads to at most one error. Of a file of the user, tenv replaces the block between two lines.
 """
 
+import codecs
+import contextlib
 import json
 import os
 import shlex
@@ -164,6 +166,10 @@ class Subject:
         minor = self.minor(platform)
         rows = self.lock.trees_for(platform, minor) if minor else self.lock.trees.get(platform, ())
         return tuple(row for row in rows if row.isolated)
+
+    def archives(self, platform: str) -> tuple[LockedTree, ...]:
+        """Return the source archives of `trees` whose addresses are known."""
+        return tuple(row for row in self.trees(platform) if row.digest in self.located)
 
     def folder_of(self, platform: str, tree: LockedTree) -> Path | None:
         """Return the folder of a source tree; None for another one."""
@@ -425,7 +431,14 @@ def read_source(path: Path, environment: str = "", platforms: tuple[str, ...] = 
         raise FormatError(f"{path}: no such file", hint=_hint(path)) from None
     except OSError as error:
         raise FormatError(f"{path}: can't be read: {error.strerror}") from error
-    return GivenFile(path, raw, environment, platforms)
+    return GivenFile(path, in_utf8(raw), environment, platforms)
+
+
+def in_utf8(raw: bytes) -> bytes:
+    """Return the bytes of a text in UTF-8; ``pip freeze > requirements.txt`` in PowerShell writes UTF-16."""
+    with contextlib.suppress(UnicodeDecodeError):  # no text, which its reader reports
+        return raw.decode("utf-16").encode() if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else raw
+    return raw
 
 
 def _hint(path: Path) -> str:

@@ -16,6 +16,7 @@ from tenv.core.names import WheelFile, file_at, is_wheel, normalize
 from tenv.core.toml_reader import read_toml
 from tenv.core.untrusted import login_fault, without_login
 from tenv.core.versions import Range, Version
+from tenv.interop.interface import in_utf8
 from tenv.interop.requests import WheelLine, add_wheel, holds, wheel_request
 from tenv.targets.manifest import PLATFORMS, WheelRequest
 from tenv.targets.tree_request import TreeRequest, git_line
@@ -69,11 +70,20 @@ def repository_of(address: str) -> tuple[str, str, str] | None:
 
 def are_pip_lines(head: bytes) -> bool:
     """Return whether a file begins with lines of pip, one of them with a version, a marker, an address or an option."""
+    found = _matches(head)
+    return all(found) and any(one["more"] or one[0].startswith("-") or ":" in one[0] for one in found if one)
+
+
+def are_names(head: bytes) -> bool:
+    """Return whether a file begins with lines of pip, such as the name of a package alone, which any word may be."""
+    return bool(found := _matches(head)) and all(found)
+
+
+def _matches(head: bytes) -> list[re.Match[str] | None]:
     text = head.decode("utf-8-sig", "replace")
     lines = [re.sub(r"(^|\s)#.*", "", line).strip().rstrip("\\").strip() for line in text.splitlines()]
     whole = lines if len(head) < _HEAD else lines[:-1]
-    found = [_PIP_LINE.fullmatch(line) for line in whole if line]
-    return all(found) and any(one["more"] or one[0].startswith("-") or ":" in one[0] for one in found if one)
+    return [_PIP_LINE.fullmatch(line) for line in whole if line]
 
 
 def project_name(folder: Path) -> str:
@@ -301,7 +311,7 @@ class PipLines:
         elif path.resolve() not in self._seen:
             self._seen.add(path.resolve())
             try:
-                self.read(path.read_text(encoding="utf-8-sig"), path.parent, bounds)
+                self.read(in_utf8(path.read_bytes()).decode("utf-8-sig"), path.parent, bounds)
             except ValueError as error:  # UnicodeDecodeError is one
                 raise ValueError(f"{name}: {error}") from error
 

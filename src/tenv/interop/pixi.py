@@ -139,7 +139,8 @@ def _export(subject: Subject) -> Exported:
             "lock` writes one from pixi.toml"
         )
         return Exported(files, tuple(lost))
-    if any((subject.whole or subject.lock).trees.values()):
+    trees = [row for rows in (subject.whole or subject.lock).trees.values() for row in rows]
+    if not all(row.digest in subject.located for row in trees):
         lost.append("pixi.lock is not written, since packages are built from source trees: `pixi lock` writes one")
         return Exported(files, tuple(lost))
     try:
@@ -175,7 +176,8 @@ def _rows(subject: Subject, data: Mapping[str, Any], platform: str) -> tuple[Map
     """Return the rows of an environment: the packages of the target, and those of its feature if it has one."""
     there = {package.url for package in subject.lock.conda.get(platform, ())}
     conda = (row for row in conda_rows(data, subject.lock.target, platform) if row["conda"] in there)
-    return (*conda, *(_pypi_row(subject, platform, wheel) for wheel in subject.wheels(platform)))
+    wheels = [_pypi_row(subject, platform, wheel) for wheel in subject.wheels(platform)]
+    return (*conda, *wheels, *(_archive_row(subject, platform, row) for row in subject.archives(platform)))
 
 
 def _own(subject: Subject) -> dict[str, Any]:
@@ -193,13 +195,17 @@ def conda_rows(data: Mapping[str, Any], environment: str, platform: str) -> tupl
 def _pypi_row(subject: Subject, platform: str, wheel: Wheel) -> dict[str, Any]:
     found, local = subject.located[wheel.sha256], subject.file_of(platform, wheel)
     address = local.as_posix() if local else f"{_DIRECT}{found.url}" if wheel.url else found.url
-    row: dict[str, Any] = {
-        "pypi": address,
-        "name": wheel.name,
-        "version": wheel.version,
-        "sha256": wheel.sha256,
-    }
-    if wheel.index and (index := with_features(subject.manifest).on(platform).index(wheel.index.key)):
+    return {"pypi": address, **_of_index(subject, platform, wheel, wheel.sha256)}
+
+
+def _archive_row(subject: Subject, platform: str, row: LockedTree) -> dict[str, Any]:
+    return {"pypi": subject.located[row.digest].url, **_of_index(subject, platform, row, row.digest)}
+
+
+def _of_index(subject: Subject, platform: str, file: Wheel | LockedTree, sha256: str) -> dict[str, Any]:
+    found = subject.located[sha256]
+    row: dict[str, Any] = {"name": file.name, "version": file.version, "sha256": sha256}
+    if file.index and (index := with_features(subject.manifest).on(platform).index(file.index.key)):
         row["index"] = index.address  # a row without one is of the first index of the environment
     if found.requires_dist:
         row["requires_dist"] = list(found.requires_dist)

@@ -19,6 +19,7 @@ from tenv.interop.pyproject import bounded_python, python_of
 from tenv.interop.requests import (
     PLATFORM_MARKERS,
     add_wheel,
+    alike,
     holds,
     left_out,
     minors_of_range,
@@ -49,7 +50,9 @@ def _export(subject: Subject) -> Exported:
     found, every = releases(subject, "pylock.toml"), minors_of(subject)
     lost = left_out(subject, conda=False)
     trees = {
-        name: _tree_package(subject, every, rows) for name, rows in built_rows(subject).items() if not rows[0][1].file
+        name: _tree_package(subject, every, rows)
+        for name, rows in built_rows(subject).items()
+        if all(not row.file or row.digest in subject.located for _, row in rows)
     }
     if folders := [name for name, package in trees.items() if package.directory]:
         lost.append(f"folders are not copied, and stand as paths of this machine: {', '.join(folders)}")
@@ -105,9 +108,9 @@ def _package(
 
 
 def _tree_package(subject: Subject, every: Mapping[str, set[str]], rows: Sequence[tuple[str, LockedTree]]) -> "Package":
-    """Return the package of a git repository or of a folder."""
+    """Return the package of a git repository, of a folder or of a source archive."""
     from packaging.markers import Marker
-    from packaging.pylock import Package, PackageDirectory, PackageVcs
+    from packaging.pylock import Package, PackageDirectory, PackageSdist, PackageVcs
     from packaging.utils import canonicalize_name
     from packaging.version import Version  # late: 11 ms
 
@@ -115,13 +118,16 @@ def _tree_package(subject: Subject, every: Mapping[str, set[str]], rows: Sequenc
     marker, folder = marker_of(every, rows), subject.folder_of(platform, tree)
     below = tree.subdirectory or None
     asked = tree.rev or tree.branch or tree.tag or None
+    url = subject.located[tree.digest].url if tree.file else ""
+    archive = PackageSdist(name=tree.file, url=url, size=tree.length, hashes={"sha256": tree.digest})
     vcs = PackageVcs(type="git", url=tree.git, requested_revision=asked, commit_id=tree.commit, subdirectory=below)
     return Package(
         name=canonicalize_name(tree.name),
         version=None if tree.dynamic else Version(tree.version),
         marker=Marker(marker) if marker else None,
-        vcs=None if folder else vcs,
+        vcs=vcs if tree.git else None,
         directory=PackageDirectory(path=folder.as_posix(), editable=tree.editable) if folder else None,
+        sdist=archive if tree.file else None,
     )
 
 
@@ -152,20 +158,25 @@ def _read(source: GivenFile) -> Imported:
         notes.append(f"{', '.join(own)} itself is no request: `tenv add --editable .` adds it")
     accepted, home = bounded_python(str(pylock.requires_python or ""), []), source.path.parent
     accepted = python_within(accepted, list(pylock.environments or []), platforms)
-    every = minors_of_range(accepted)
-    taken = take_files({minor: _offered(packages, platforms, minor, home) for minor in every})
+    offered = {minor: _offered(packages, platforms, minor, home) for minor in minors_of_range(accepted)}
+    asked = {
+        minor: {(on, row.name) for on, rows in found.items() for row in rows if row.name not in needed}
+        for minor, found in offered.items()
+    }
+    every, accepted = alike(asked, accepted, notes)
+    taken = take_files({minor: offered[minor] for minor in every})
     minors = taken.minors
     python = python_of(minors, accepted, notes)
     indexes = _indexes(pylock.packages)
     requests = [(package, _request(source, package, indexes, lost, notes)) for package in packages]
     rows = [(package, request) for package, request in requests if request and package.name not in needed]
-    asked = _asked(rows, platforms, minors or every, lost, notes)
+    wheels = _asked(rows, platforms, minors or every, lost, notes)
     part = taken.part if minors else None
     if part is None:
         listed = "; ".join(f"{name}: {reason}" for name, reason in sorted(taken.left.items()))
         why = f"tenv can't lock each package ({listed})" if packages else "it has no package but the project itself"
         lost.append(f"its lock, since {why}: `tenv lock` writes one")
-    draft = Draft(platforms, python=python, wheels=asked, indexes=tuple(indexes.values()))
+    draft = Draft(platforms, python=python, wheels=wheels, indexes=tuple(indexes.values()))
     draft = with_trees(with_glibc(draft, taken.glibc, notes), taken.part, home, notes)
     return Imported("", draft, part, tuple(dict.fromkeys(lost)), tuple(notes))
 

@@ -65,12 +65,12 @@ def bounded_python(text: str, notes: list[str]) -> str:
     return bounded
 
 
-def read_pyproject(source: GivenFile, *, locked: bool = False) -> Imported:
+def read_pyproject(source: GivenFile, *, locked: str = "") -> Imported:
     """Read a ``pyproject.toml``.
 
     Args:
         source: The file.
-        locked: Whether a lock has its Pythons, so that they are not narrowed.
+        locked: The range of the Pythons of its lock, which is not narrowed; empty without a lock.
 
     Raises:
         ManifestError: It is invalid, or has no requests.
@@ -94,7 +94,7 @@ def read_project(
     lost: Sequence[str] = (),
     notes: Sequence[str] = (),
     *,
-    locked: bool = False,
+    locked: str = "",
 ) -> Imported:
     """Read the tables of a project that uv reads.
 
@@ -104,7 +104,7 @@ def read_project(
         what: The file's format, with an article.
         lost: The losses that are known.
         notes: The notes that are known.
-        locked: Whether a lock has its Pythons, so that they are not narrowed.
+        locked: The range of the Pythons of its lock, which is not narrowed; empty without a lock.
 
     Raises:
         ManifestError: They are invalid, or have no requests.
@@ -159,7 +159,7 @@ class _Project:
     def _name(self) -> str:
         return normalize(str(self._project.get("name", "")))
 
-    def imported(self, *, locked: bool) -> Imported:
+    def imported(self, *, locked: str) -> Imported:
         """Return the requests: the groups and extras as features, those of `--environment` in the target itself."""
         extras = self._extras()
         groups = dict(extras)
@@ -176,6 +176,7 @@ class _Project:
         if accepted and not self.python:
             self.lost.append(f"its Python `{accepted}`, which is not a range")
         self._bound_python(platforms)
+        self.python = locked or self.python
         if not locked:
             self.lost += losses_of(self._uv)
             self._narrow(platforms, [*self._own(), *(row for rows in groups.values() for row in rows)])

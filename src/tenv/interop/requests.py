@@ -2,8 +2,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -253,6 +254,31 @@ def newest_run(minors: Iterable[str]) -> tuple[str, ...]:
         if not found or int(found[-1].partition(".")[2]) == int(minor.partition(".")[2]) + 1:
             found.append(minor)
     return tuple(reversed(found))
+
+
+def alike(
+    asked: Mapping[str, Collection[tuple[str, str]]], accepted: str, notes: list[str]
+) -> tuple[tuple[str, ...], str]:
+    """Return the most Pythons in a row with the same requests, since a manifest has one set of requests for all.
+
+    Of several such rows, the newest is taken.
+
+    Args:
+        asked: The platforms and names of the requests of each minor, oldest first.
+        accepted: The range of all these Pythons.
+        notes: Receives a note if there are fewer of them.
+
+    Returns:
+        The minors, and their range.
+    """
+    rows = [tuple(row) for _, row in groupby(reversed(list(asked)), lambda minor: frozenset(asked[minor]))]
+    minors = max(rows, key=len, default=())[::-1]
+    if len(minors) == len(asked):
+        return minors, accepted
+    names = {name for other in asked.values() for _, name in set(asked[minors[0]]) ^ set(other)}
+    found = f">={minors[0]},<3.{int(minors[-1].partition('.')[2]) + 1}"
+    notes.append(f"`python` is set to {found}: other Pythons have other requests ({', '.join(sorted(names))})")
+    return minors, found
 
 
 def platforms_of(markers: "list[Marker]") -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from tenv.core.errors import FormatError, ManifestError
 from tenv.core.versions import Version
 from tenv.interop.drafts import DEFAULT_MINORS
 from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject, text_of
-from tenv.interop.pip_lines import PipLines, are_pip_lines
+from tenv.interop.pip_lines import PipLines, are_names, are_pip_lines
 from tenv.interop.requests import PLATFORM_MARKERS, left_out, minors_of_range
 from tenv.locks.lock import LockedTree, Wheel
 
@@ -172,6 +172,10 @@ FORMAT = Format(
     read=_read,
     recognize=lambda name, head: (
         name.lower().endswith((".txt", ".in", ".lock"))
-        and (("requirements" in name.lower() and not name.endswith(".lock")) or are_pip_lines(head))
+        and (
+            ("requirements" in name.lower() and not name.endswith(".lock"))
+            or (name.endswith(".in") and are_names(head))  # of pip-compile
+            or are_pip_lines(head)
+        )
     ),
 )

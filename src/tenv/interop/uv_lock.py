@@ -5,7 +5,7 @@ every platform and Python; a lock of tenv names the one wheel of each.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from tenv.interop.interface import Draft, ForeignLock, Format, GivenFile, Import
 from tenv.interop.pip_lines import PipLines, of_torch
 from tenv.interop.pyproject import bounded_python, python_of, read_pyproject
 from tenv.interop.requests import (
+    alike,
     minors_of_range,
     newest_run,
     platforms_of,
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 _VERSION = 1
 _NEWEST_GLIBC = Version("2.99")
 _EXTRA = re.compile(r"(\s*\band\b\s*)?\bextra\s*==\s*['\"][^'\"]*['\"]")
+_CONFLICT = re.compile(r"\bextra\s*([!=]=)\s*'((?:extra|group|project)-\d+-[^']*)'")
+"""A comparison that uv writes where extras, groups or projects exclude each other: whether this one is installed."""
 
 
 Offer = tuple[str, str, int | None]
@@ -203,13 +206,13 @@ class _Lock:
 
     def walk(self, platform: str, minor: str, group: str) -> Iterator[Mapping[str, Any]]:
         """Yield the packages of an environment, without the project."""
-        values = {**marker_values(platform, minor), "python_full_version": f"{minor}.99"}
-        named = [*(self.root.get("dependencies") or []), *self._of_group(group)]
-        waiting = [(row, extra) for row in named if _holds(row, values) for extra in ("", *_extras(row))]
+        values, chosen = _values(platform, minor), self._chosen(group)
+        waiting = [(row, extra) for row in self._asked(platform, minor, group) for extra in ("", *_extras(row))]
         seen: set[tuple[str, str, str]] = set()
         while waiting:
             asked, extra = waiting.pop()
-            package = self._package(asked, values)
+            chosen |= {_installed("extra", str(asked["name"]), extra)} if extra else set()
+            package = self._package(asked, values, chosen)
             key = (str(asked["name"]), str(package.get("version", "")), extra)
             if package is self.root or key in seen:
                 continue
@@ -219,37 +222,65 @@ class _Lock:
             rows = package.get("dependencies") or []
             if extra:
                 rows = (package.get("optional-dependencies") or {}).get(extra) or []
-            waiting += [(row, more) for row in rows if _holds(row, values) for more in ("", *_extras(row))]
+            waiting += [(row, more) for row in rows if _holds(row, values, chosen) for more in ("", *_extras(row))]
+
+    def asked(self, platform: str, minor: str, group: str) -> set[str]:
+        """Return the names of the packages that the project itself asks for."""
+        return {str(row["name"]) for row in self._asked(platform, minor, group)}
+
+    def _asked(self, platform: str, minor: str, group: str) -> list[Mapping[str, Any]]:
+        named = [*(self.root.get("dependencies") or []), *self._of_group(group)]
+        values, chosen = _values(platform, minor), self._chosen(group)
+        return [row for row in named if _holds(row, values, chosen)]
+
+    def _chosen(self, group: str) -> set[str]:
+        name = str(self.root.get("name", ""))
+        return {_installed("project", name), _installed("extra", name, group), _installed("group", name, group)}
 
     def _of_group(self, group: str) -> list[Mapping[str, Any]]:
         tables = (self.root.get(key) or {} for key in ("optional-dependencies", "dev-dependencies"))
         return [row for table in tables for row in table.get(group) or []] if group else []
 
-    def _package(self, asked: Mapping[str, Any], values: Mapping[str, str]) -> Mapping[str, Any]:
+    def _package(
+        self, asked: Mapping[str, Any], values: Mapping[str, str], chosen: Collection[str]
+    ) -> Mapping[str, Any]:
         """Return the package that a dependency means: by its version and source, or by the markers of its fork."""
         rows: list[Mapping[str, Any]] = self.data["package"]
         found = [row for row in rows if row["name"] == asked["name"]]
         for key in ("version", "source"):
             if key in asked:
                 found = [row for row in found if row.get(key) == asked[key]]
-        forks = [row for row in found if _any(row.get("resolution-markers") or [], values)]
+        forks = [row for row in found if _any(row.get("resolution-markers") or [], values, chosen)]
         if not found:
             raise KeyError(str(asked["name"]))
         return (forks or found)[0]
 
 
-def _holds(row: Mapping[str, Any], values: Mapping[str, str]) -> bool:
+def _values(platform: str, minor: str) -> dict[str, str]:
+    return {**marker_values(platform, minor), "python_full_version": f"{minor}.99"}
+
+
+def _installed(kind: str, project: str, name: str = "") -> str:
+    """Return uv's word in markers for a project, or an extra or a group of one.
+
+    Source: `encode_package_extra` and its like in uv's `universal_marker.rs`.
+    """
+    return "-".join(filter(None, (kind, str(len(project)), project, name)))
+
+
+def _holds(row: Mapping[str, Any], values: Mapping[str, str], chosen: Collection[str]) -> bool:
+    text = str(row.get("marker", ""))
+    return not text or _any([text], values, chosen)
+
+
+def _any(markers: Iterable[str], values: Mapping[str, str], chosen: Collection[str]) -> bool:
     from packaging.markers import Marker  # late: 34 ms
 
-    text = str(row.get("marker", ""))
-    return not text or evaluated(Marker(text), {**values, "extra": ""})
+    def compared(found: re.Match[str]) -> str:  # a marker has one extra, and several are installed
+        return f"extra {found[1]} '{'chosen' if found[2] in chosen else 'other'}'"
 
-
-def _any(markers: Iterable[str], values: Mapping[str, str]) -> bool:
-    from packaging.markers import Marker
-
-    listed = [Marker(str(text)) for text in markers]
-    return not listed or any(evaluated(marker, values) for marker in listed)
+    listed = [Marker(_CONFLICT.sub(compared, str(text))) for text in markers]
+    return not listed or any(evaluated(marker, {**values, "extra": "chosen"}) for marker in listed)
 
 
 def _extras(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -277,7 +308,11 @@ def _imported(source: GivenFile, data: Mapping[str, Any]) -> Imported:
     platforms = beside.draft.platforms if beside else source.platforms or _platforms(source, data, notes)
     accepted = _accepted(data, platforms)
     lock, home = _Lock(data, root), source.path.parent
-    every = minors_of_range(accepted)
+    asked = {
+        one: {(on, name) for on in platforms for name in lock.asked(on, one, group)}
+        for one in minors_of_range(accepted)
+    }
+    every, accepted = alike(asked, accepted, notes)
     taken = take_files(
         {
             minor: {on: [_offered(row, home) for row in lock.walk(on, minor, group)] for on in platforms}
@@ -286,7 +321,8 @@ def _imported(source: GivenFile, data: Mapping[str, Any]) -> Imported:
     )
     minors = taken.minors
     python = python_of(minors, accepted, notes)
-    draft = beside.draft if beside else _draft(root, platforms, group, lost)
+    beside = beside and _beside(source, python)
+    draft = beside.draft if beside else _draft(root, platforms, minors or every, group, lost)
     draft = with_trees(with_glibc(draft, taken.glibc, notes), taken.part, home, notes)
     lost += beside.lost if beside else ()
     others = {normalize(name) for key in _GROUPS for name in root.get(key) or {}} - {group}
@@ -333,12 +369,15 @@ def _require_group(source: GivenFile, root: Mapping[str, Any], group: str) -> No
         raise FormatError(f"{source.path}: has no group or extra `{group}`", hint=hint)
 
 
-def _beside(source: GivenFile) -> Imported | None:
-    """Return the requests of the pyproject.toml beside the lock; its groups are features of a target without a lock."""
+def _beside(source: GivenFile, python: str = "") -> Imported | None:
+    """Return the requests of the pyproject.toml beside the lock, for a range of Pythons; empty for those of the file.
+
+    Its groups are features of a target without a lock.
+    """
     path = source.path.with_name("pyproject.toml")
     if not path.is_file():
         return None
-    found = read_pyproject(read_source(path, source.environment, source.platforms), locked=True)
+    found = read_pyproject(read_source(path, source.environment, source.platforms), locked=python)
     return replace(found, draft=replace(found.draft, features={}))
 
 
@@ -361,7 +400,9 @@ def _platforms(source: GivenFile, data: Mapping[str, Any], notes: list[str]) -> 
     return ("linux-64",)
 
 
-def _draft(root: Mapping[str, Any], platforms: tuple[str, ...], group: str, lost: list[str]) -> Draft:
+def _draft(
+    root: Mapping[str, Any], platforms: tuple[str, ...], minors: tuple[str, ...], group: str, lost: list[str]
+) -> Draft:
     """Return the requests that the lock has of its project."""
     metadata = root.get("metadata") or {}
     rows = [row for row in metadata.get("requires-dist") or [] if not _EXTRA.search(str(row.get("marker", "")))]
@@ -369,7 +410,7 @@ def _draft(root: Mapping[str, Any], platforms: tuple[str, ...], group: str, lost
     if group:
         extra = re.compile(rf"extra == ['\"]{re.escape(group)}['\"]")
         rows += [row for row in metadata.get("requires-dist") or [] if extra.search(str(row.get("marker", "")))]
-    lines = PipLines(platforms, Path(), lost)
+    lines = PipLines(platforms, Path(), lost, minors=minors)
     lines.tables |= {platform: {} for platform in platforms}
     for row in rows:
         marker = _EXTRA.sub("", str(row.get("marker", ""))).strip()

@@ -199,7 +199,7 @@ class UvTables:
 
     def _from(self, name: str, request: WheelRequest, row: Mapping[str, Any]) -> WheelRequest | None:
         if row.get("index"):
-            return replace(request, index=str(row["index"]))
+            return self._of_index(name, request, str(row["index"]))
         if row.get("git") and not git_fault(str(row["git"])):
             given: dict[str, Any] = {key: str(row[key]) for key in (*REVISIONS, "subdirectory") if row.get(key)}
             return replace(request, version=Range("*"), tree=TreeRequest(git=str(row["git"]), **given))
@@ -218,6 +218,12 @@ class UvTables:
             self.lost.append(f"`{name}`, a member of the workspace, which is not there")
             return None
         self.lost.append(f"the source of `{name}`, {without_login(str(dict(row)))}: it is requested from the indexes")
+        return request
+
+    def _of_index(self, name: str, request: WheelRequest, index: str) -> WheelRequest:
+        if any(row.get("name") == index for row in self.uv.get("index") or []):
+            return replace(request, index=index)
+        self.lost.append(f"the index `{index}` of `{name}`, which the file does not name: the indexes in use serve it")
         return request
 
     def _member(self, name: str) -> str:

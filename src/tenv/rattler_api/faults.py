@@ -33,17 +33,29 @@ def storage_error(error: OSError, what: str) -> StorageError:
 
 
 def refused_certificate(output: str, authorities: Authorities) -> CertificateError | None:
-    """Return the error about a certificate that rattler rejected; None for other errors.
+    """Return the error about a certificate that rattler rejected; None for other errors."""
+    fault = connection_fault(output, authorities)
+    return fault if isinstance(fault, CertificateError) else None
 
-    If a download could not start, rattler reports the address but not the cause, so the address is requested again.
+
+def unsent_server(output: str) -> str:
+    """Return the scheme and the host of a request of HTTPS that rattler could not send; empty for other errors."""
+    match = _UNSENT.search(output)
+    return "/".join(match[1].split("/")[:3]) if match else ""
+
+
+def connection_fault(output: str, authorities: Authorities) -> CertificateError | NetworkError | None:
+    """Return the reason why a request could not be sent; None for other errors.
+
+    rattler reports the address but not the cause, so the address is requested again.
     """
     if refusal := authorities.refusal(output):
         return refusal
     if match := _UNSENT.search(output):
         try:
             Http(HttpSettings(authorities, Patience(attempts=1))).head(match[1])
-        except CertificateError as error:
+        except (CertificateError, NetworkError) as error:
             return error
-        except (NetworkError, Unanswered):
-            return None
+        except Unanswered as error:
+            return NetworkError(f"{match[1]}: {error}")
     return None

@@ -12,15 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenv.core.certificates import Authorities
-from tenv.core.errors import HashMismatchError, NetworkError
+from tenv.core.errors import CertificateError, HashMismatchError, NetworkError
 from tenv.core.http_settings import Patience
 from tenv.core.names import CondaFile, Digest
 from tenv.rattler_api.cache import cache_folder, downloads_folder
-from tenv.rattler_api.faults import one_line, refused_certificate, storage_error
+from tenv.rattler_api.faults import connection_fault, one_line, storage_error, unsent_server
 from tenv.rattler_api.network import Network, open_client
 from tenv.rattler_api.records import Record
 
 if TYPE_CHECKING:
+    import asyncio
+
     from rattler import Client
 
 _CONNECTIONS = 8
@@ -84,7 +86,7 @@ async def _fetch(
     import asyncio  # late: 38 ms
 
     few, many = asyncio.Semaphore(_CONNECTIONS), asyncio.Semaphore(_SMALL_CONNECTIONS)
-    client = open_client(replace(network, retries=0))  # `_download` asks again: rattler does not report the cause
+    client, servers = open_client(replace(network, retries=0)), _Servers(network.authorities)  # `_download` asks again
 
     async def bring(record: Record, path: Path, digest: Digest) -> None:
         if await asyncio.to_thread(_is_whole, path, digest):
@@ -94,7 +96,7 @@ async def _fetch(
             if carried := _carried(record, network):
                 await asyncio.to_thread(_copy, carried, part, digest)
             else:
-                await _download(record, part, client, network.authorities, on_bytes)
+                await _download(record, part, client, servers, on_bytes)
             part.replace(path)
         finally:  # a partial package is useless to the next command, and the disk may be full
             part.unlink(missing_ok=True)
@@ -194,14 +196,33 @@ async def _watched(work: "Awaitable[object]", sink: _Sink) -> None:
         task.cancel()
 
 
+class _Servers:
+    """Why requests could not be sent, asked once for each server: an unknown name may take half a minute."""
+
+    def __init__(self, authorities: Authorities) -> None:
+        self._authorities = authorities
+        self._asked: dict[str, asyncio.Task[CertificateError | NetworkError | None]] = {}
+
+    async def fault(self, output: str) -> CertificateError | NetworkError | None:
+        """Return the reason of an error of rattler, as `connection_fault`."""
+        import asyncio  # late: 38 ms
+
+        if not (server := unsent_server(output)):
+            return self._authorities.refusal(output)
+        if server not in self._asked:
+            work = asyncio.to_thread(connection_fault, output, self._authorities)
+            self._asked[server] = asyncio.create_task(work)
+        return await asyncio.shield(self._asked[server])
+
+
 async def _download(
     record: Record,
     part: Path,
     client: "Client",
-    authorities: Authorities,
+    servers: "_Servers",
     on_bytes: Callable[[str, int, int], None],
 ) -> None:
-    """Download one package to `part`; broken connections and wrong bytes are retried."""
+    """Download one package to `part`; broken connections and wrong bytes are retried, a dead server once."""
     import asyncio  # late: 38 ms
 
     from rattler.package_streaming import download_to_writer
@@ -216,12 +237,11 @@ async def _download(
         except Exception as error:  # rattler's errors have no common base below Exception
             if isinstance(error, OSError) and error.errno:  # raised by tenv: the disk is full
                 raise
-            if refusal := await asyncio.to_thread(refused_certificate, str(error), authorities):
-                raise refusal from error
-            problem = NetworkError(
-                f"{record.url}: {one_line(error)}", hint="check the network and the mirrors, then try again"
-            )
-            if _LASTING.search(problem.message):
+            if isinstance(fault := await servers.fault(str(error)), CertificateError):
+                raise fault from error
+            reason = fault.message if fault else f"{record.url}: {one_line(error)}"
+            problem = NetworkError(reason, hint="check the network and the mirrors, then try again")
+            if _LASTING.search(problem.message) or (fault and number):
                 break
             continue
         finally:

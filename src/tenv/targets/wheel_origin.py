@@ -5,7 +5,6 @@ https://docs.astral.sh/uv/concepts/indexes/, https://pixi.prefix.dev/latest/refe
 """
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import field
 from pathlib import Path
@@ -181,8 +180,10 @@ def read_indexes(table: Table) -> tuple[Index, ...]:
     """
     found = tuple(_index(row) for row in table.rows("index"))
     found += tuple(_options(table.table("pypi-options")))
-    if twice := [key for key, count in Counter(index.key for index in found).items() if count > 1]:
-        raise table.fail("index", f"`{twice[0]}` is there twice")
+    keys = [index.key for index in found]
+    if twice := [place for place, key in enumerate(keys) if key in keys[:place]]:
+        named = twice[0] < len(table.data.get("index") or ())
+        raise table.fail(f"index[{twice[0]}]" if named else "pypi-options", f"`{keys[twice[0]]}` is there twice")
     if sum(index.default for index in found) > 1:
         raise table.fail("index", "only one index can be the default")
     return found

@@ -20,6 +20,9 @@ from tenv.core.missing import ReasonKind
 from tenv.core.names import infos_of
 from tenv.toolchain.discover import Toolchain
 
+_SECONDS = 180.0
+"""Seconds for one command; nvcc takes some seconds on a slow disk."""
+
 
 @dataclass(frozen=True, slots=True)
 class Probe:
@@ -30,16 +33,18 @@ class Probe:
         files: Its files.
         commands: The commands to run in the folder of the files, in order; each must succeed.
         lacks: The missing requirement of the program, or an empty text.
+        seconds: The seconds for one command.
     """
 
     name: str
     files: Mapping[str, str] = field(default_factory=dict)
     commands: tuple[tuple[str, ...], ...] = ()
     lacks: str = ""
+    seconds: float = _SECONDS
 
 
-_SECONDS = 180.0
-"""Seconds for one command; nvcc takes some seconds on a slow disk."""
+_IMPORT_SECONDS = 20.0
+"""More seconds for each imported module: one that imports torch takes ten on a busy machine."""
 
 _HELLO = (
     '#include <iostream>\n#include <vector>\nint main() { std::vector<int> v(3, 14); std::cout << v[2] << "\\n"; }\n'
@@ -193,7 +198,8 @@ def plan(
     """
     python = str(toolchain.python)
     if toolchain.python.exists():
-        yield Probe("python", {"imports.py": _IMPORTS}, ((python, "imports.py", *modules),))
+        seconds = _SECONDS + _IMPORT_SECONDS * len(modules)
+        yield Probe("python", {"imports.py": _IMPORTS}, ((python, "imports.py", *modules),), seconds=seconds)
     if sys.platform == "win32":  # its compilers need a developer prompt
         return
     compiler = _compiler(environ)
@@ -262,8 +268,8 @@ def _mkl(root: Path, compiler: tuple[str, ...]) -> Probe:
     return Probe("mkl", {"probe.cpp": _DGEMM}, (build, ("./probe",)))
 
 
-def run(probe: Probe, environ: Mapping[str, str], limit: float = _SECONDS, *, bound: bool = True) -> Outcome:
-    """Run a probe in a new folder with a time limit for each command; `bound` is passed to `process.run`."""
+def run(probe: Probe, environ: Mapping[str, str], *, bound: bool = True) -> Outcome:
+    """Run a probe in a new folder with its time limit for each command; `bound` is passed to `process.run`."""
     start = time.monotonic()
     log = [probe.lacks] if probe.lacks else []
     ok, late = not probe.lacks, False
@@ -272,7 +278,7 @@ def run(probe: Probe, environ: Mapping[str, str], limit: float = _SECONDS, *, bo
         for file, text in probe.files.items():
             (folder / file).write_text(text)
         for command in probe.commands:
-            ok, output, late = _step(command, environ, folder, limit, bound=bound)
+            ok, output, late = _step(command, environ, folder, probe.seconds, bound=bound)
             log.append(output)
             if not ok:
                 break
@@ -336,7 +342,11 @@ int main() {
 _TWICE = "__global__ void twice(float *x) { x[threadIdx.x] *= 2.0f; }\n"
 
 _TORCH = """\
-import os, torch
+import importlib.util, os, shutil, sys
+lacking = ["setuptools"] * (not importlib.util.find_spec("setuptools")) + ["ninja"] * (not shutil.which("ninja"))
+if lacking:
+    sys.exit(print("note: an extension of torch is not tried: it takes %s, and nothing here has it" % lacking[0]))
+import torch
 from torch.utils.cpp_extension import load_inline
 source = "torch::Tensor twice(torch::Tensor x) { return x + x; }"
 os.makedirs("build")

@@ -1,5 +1,6 @@
 """Write the lock of a target in the format of another tool."""
 
+import contextlib
 import os
 import shlex
 from collections.abc import Iterator, Sequence
@@ -8,7 +9,15 @@ from pathlib import Path
 
 from tenv.checks.checkout_state import find_checkout
 from tenv.core.dataclass import dataclass
-from tenv.core.errors import FileExistsAlreadyError, FormatError, LockStaleError, ManifestError, TenvError, UsageError
+from tenv.core.errors import (
+    FileExistsAlreadyError,
+    FormatError,
+    LockStaleError,
+    ManifestError,
+    NetworkError,
+    TenvError,
+    UsageError,
+)
 from tenv.core.files import make_folder, read_regular, write_atomic
 from tenv.core.toml_reader import read_toml
 from tenv.interop.formats import ONLY_READ, find_format
@@ -19,8 +28,9 @@ from tenv.locks.lock_file import read_lock
 from tenv.project.context import Context
 from tenv.sources.interface import differences
 from tenv.sources.wheels.index_requests import located as located_wheels
+from tenv.sources.wheels.index_requests import located_sdist
 from tenv.sources.wheels.urls import find_wheels
-from tenv.targets.manifest import with_features
+from tenv.targets.manifest import Manifest, with_features
 from tenv.targets.search import Origin, Target, sister_hint
 from tenv.targets.sections import SECTIONS
 from tenv.toolchain.discover import Toolchain, discover
@@ -102,6 +112,7 @@ def export(context: Context, request: ExportRequest) -> Written:
         glibc = target.manifest.requirements.glibc
         found, indexes = find_wheels(context.uv(), wheels, glibc, context.progress, metadata=chosen.needs_metadata)
         located = {key: Located(w.url, w.requires_dist, w.requires_python, w.known) for key, w in found.items()}
+        located |= _archives(context, subject, whole)
         subject = _subject(target, request, located, indexes)
     exported = chosen.export(replace(subject, here=_python_here(context, target, request)))
     if chosen.carries:
@@ -166,6 +177,22 @@ def _wheels_of(subject: Subject, chosen: Format, platform: str) -> tuple[Wheel, 
     features = subject.manifest.features if chosen.features else ()
     rows = [row for one in (subject, *map(subject.with_feature, features)) for row in one.wheels(platform)]
     return tuple({row.sha256: row for row in rows}.values())
+
+
+def _archives(context: Context, subject: Subject, manifest: Manifest) -> dict[str, Located]:
+    """Return the source archives of a target that the indexes in use have, by their digests."""
+    every = (subject.whole or subject.lock).trees
+    rows = {
+        row.digest: located_sdist(row, manifest.on(platform))
+        for platform in subject.platforms
+        for row in every.get(platform, ())
+        if row.file and row.isolated
+    }
+    found = dict[str, Located]()
+    for digest, row in rows.items():
+        with contextlib.suppress(NetworkError):  # the export names the package
+            found[digest] = Located(context.uv().sdist_urls([row])[digest], tuple(row.requires or ()))
+    return found
 
 
 def _with_lost(exported: Exported, subject: Subject, chosen: Format) -> Exported:

@@ -17,6 +17,7 @@ from tenv.core.errors import (
     LockCorruptError,
     LockStaleError,
     ManifestError,
+    NetworkError,
     NoSolutionError,
     TenvError,
     UsageError,
@@ -310,14 +311,17 @@ def _completed(context: Context, asked: Manifest, part: ForeignLock, lost: list[
     """
     problem = Problem(context, asked, None, (), SolveOptions(ask_backends=False, explain=False))
     trees: dict[str, tuple[LockedTree, ...]] = {}
-    left, read = dict(part.left), Trees(problem)
+    left, read, silent = dict(part.left), Trees(problem), ""
     for platform, rows in part.trees.items():
         found = list[LockedTree]()
         for row in rows:
             try:
+                if silent and row.file:  # the index of the next archive is seldom another one
+                    raise NetworkError(silent)
                 found += _read_row(problem, read, platform, row, known=row.name not in part.unread)
             except TenvError as error:
                 left[row.name] = error.message.splitlines()[0].rstrip(":")
+                silent = left[row.name] if isinstance(error, NetworkError) and error.unanswered else silent
                 version = f" {row.version}" * (row.version != "0")  # of a tree whose version the file lacks
                 lost.append(f"{row.name}{version} in the lock: {left[row.name]}")
         trees[platform] = tuple(found)
@@ -402,7 +406,10 @@ def _refuse(file: Path, faults: list[str]) -> NoReturn:
 
 def _counts(manifest: Manifest, part: ForeignLock) -> dict[str, dict[str, int]]:
     return {
-        platform: {"conda": len(part.conda.get(platform, ())), "wheels": len(part.wheels.get(platform, ()))}
+        platform: {
+            "conda": len(part.conda.get(platform, ())),
+            "wheels": len(part.wheels.get(platform, ())) + len(part.trees.get(platform, ())),
+        }
         for platform in manifest.platforms
     }
 

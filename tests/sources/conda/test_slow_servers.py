@@ -7,16 +7,21 @@ import json
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from rattler import Client, package_streaming
+from rattler.package_streaming import download_to_writer
 
 from tenv.core.carried_files import CarriedFiles
-from tenv.core.errors import NetworkError
+from tenv.core.certificates import Authorities
+from tenv.core.errors import CertificateError, NetworkError
 from tenv.core.names import Digest
 from tenv.rattler_api import fetch as downloads
+from tenv.rattler_api.faults import connection_fault
 from tenv.rattler_api.fetch import fetch
 from tenv.rattler_api.network import Network
 from tenv.rattler_api.records import Record
@@ -25,9 +30,9 @@ from tests.support.rarely import first_fast
 DATA = b"a package" * 1000
 
 
-def record(port: int) -> Record:
+def record(port: int, scheme: str = "http", number: int = 1) -> Record:
     class One:
-        url = f"http://127.0.0.1:{port}/linux-64/a-1-0.conda"
+        url = f"{scheme}://127.0.0.1:{port}/linux-64/a-{number}-0.conda"
         sha256 = hashlib.sha256(DATA).hexdigest()
         md5 = ""
         name = "a"
@@ -52,6 +57,27 @@ def _talk(connection: socket.socket, *, drips: bool) -> None:
             time.sleep(0.1)
             connection.sendall(b"x")
         connection.recv(4096)  # until the client hangs up
+
+
+def test_the_reason_why_no_request_is_sent_is_asked_once_for_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, tried = list[str](), list[str]()
+
+    def find(text: str, trusted: Authorities) -> CertificateError | NetworkError | None:
+        asked.append(text)
+        return connection_fault(text, trusted)
+
+    async def bring(client: Client, url: str, sink: object) -> None:
+        tried.append(url)
+        await download_to_writer(client, url, sink)
+
+    monkeypatch.setattr(downloads, "connection_fault", find)
+    monkeypatch.setattr(package_streaming, "download_to_writer", bring)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(NetworkError, match="Connection refused"):  # the words that rattler does not report
+        fetch([record(port, "https", number) for number in range(20)], Network(), lambda *_: None)
+    assert len(asked) == 1
+    assert max(Counter(tried).values()) == 2  # and not the four of a server that answers now and then
 
 
 @pytest.mark.timeout(120)

@@ -16,6 +16,7 @@ from tenv.sources.wheels.sdist_builds import (
     keep_built,
     kept_build,
     key_of_build,
+    last_lines,
     member,
     pinned_wheels,
     wheel_in,
@@ -131,3 +132,12 @@ def test_the_hint_of_a_bundle_names_its_target() -> None:
     with pytest.raises(UsageError) as caught:
         list(carried_wheels(lock, "linux-64", ""))
     assert "`tenv drop ext vision`" in caught.value.hint
+
+
+def test_the_first_errors_of_compilers_stand_above_the_last_lines_of_a_failed_build() -> None:
+    errors = ["a.c:3:5: error: `x` undeclared", "a.cu(7): error: no such kernel", "ld: undefined reference to `f'"]
+    noise = [f"b.c:{number}:1: warning: unused" for number in range(30)]
+    found = last_lines("\n".join([*errors, *noise, "error: command gcc failed"])).split("\n  ")[1:]
+    assert found[:3] == errors
+    assert found[3:] == [*noise[-8:], "error: command gcc failed"]
+    assert last_lines("one\n\ntwo") == "\n  one\n  two"

@@ -54,8 +54,11 @@ _VARIABLES = ("CC", "CXX", "FC", "CFLAGS", "CXXFLAGS", "CPPFLAGS", "FFLAGS", "LD
 _PLACES = ("HOME", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT")
 FIXED = {"LANG": "C.UTF-8", "SOURCE_DATE_EPOCH": "315532800", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
 """The variables with which two builds of the same sources become the same files."""
-_LINES = 12
-"""How many of its last lines a failure quotes."""
+_LINES, _FIRST = 12, 4
+"""How many of its last lines a failure quotes, and how many errors of compilers above them."""
+_OF_COMPILER = re.compile(
+    r":\d+: (fatal )?error: |\(\d+\): error[: ]|: error: |undefined reference to|: cannot find -l|^\s*CMake Error"
+)
 
 _NO_NETWORK = re.compile(
     r"urlopen error|Errno 1\] Operation not permitted|name resolution|Network is unreachable|dns error"
@@ -264,13 +267,18 @@ def keep_built(built: Path, place: Path, row: LockedTree) -> Wheel:
 
 
 def _failure(row: LockedTree, output: str, so: str) -> EnvironmentBrokenError:
-    return EnvironmentBrokenError(f"{row.file} can't be built{so}:{last_lines(output)}", hint=hint_of_failure(output))
+    said = f"{row.file} can't be built{so}:{last_lines(output)}"
+    return EnvironmentBrokenError(said, hint=hint_of_failure(output), detail=output)
 
 
 def last_lines(output: str) -> str:
-    """Return the last lines of a failed build, each on a line of its own with two blanks before it."""
+    """Return the last lines of a failed build, each on a line of its own with two blanks before it.
+
+    The first errors of compilers stand above them, which warnings of other files may follow.
+    """
     lines = [line for line in output.splitlines() if line.strip() and not line.startswith("tenv-sandbox")]
-    return "".join(f"\n  {line}" for line in lines[-_LINES:])
+    first = [line for line in lines[:-_LINES] if _OF_COMPILER.search(line)][:_FIRST]
+    return "".join(f"\n  {line}" for line in (*first, *lines[-_LINES:][len(first) :]))
 
 
 def wants_network(output: str) -> bool:

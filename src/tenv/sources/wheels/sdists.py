@@ -50,6 +50,7 @@ def read_sdist(problem: Problem, platform: str, row: LockedTree, *, known: bool)
         NoSolutionError: The archive can't be read, or its build requirements have no solution.
         NetworkError: No index in use has it.
     """
+    problem.access.progress.step(f"querying the indexes for {row.file}")
     url = problem.access.uv().sdist_urls([row])[row.digest]
     archive = Wheel(row.name, row.version, row.file, row.digest, row.length, row.python, index=row.index)
     choices = [{row.name: (replace(archive, python=(minor,)), url)} for minor in row.python]

@@ -306,7 +306,15 @@ class Uv(ManagedPythons):
                 settings=known,
             )
             if done.status:
-                raise _of_index(self.error(done.stderr, f"no index in use has {row.file}"))
+                error = self.error(
+                    done.stderr, f"{'the cache has no' if self.offline else 'no index in use has'} {row.file}"
+                )
+                if isinstance(error, NetworkError) and not self.offline:
+                    error = NetworkError(
+                        self.error(done.stderr, "an index in use gives no answer").message, hint=error.hint
+                    )
+                    error.unanswered = True
+                raise _of_index(error)
             for package in tomli.loads(done.stdout).get("packages", []):
                 file = package.get("sdist", {})
                 if file.get("hashes", {}).get("sha256") == row.digest:

@@ -1,0 +1,142 @@
+"""A uv.lock as uv itself writes it, whose extras exclude each other, or whose requests differ by Python."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import tomli
+from uv import find_uv_bin
+
+from tenv.locks.lock_file import read_lock
+from tests.support.fakes import Index, make_wheel
+from tests.support.projects import HERE, call
+
+PROJECT = """\
+[project]
+name = "two-words"
+version = "0.1"
+requires-python = "=={python}.*"
+dependencies = ["shared"]
+[project.optional-dependencies]
+cpu = ["torch", "part", "low"]
+gpu = ["torch", "part", "high", "router; sys_platform == 'linux'"]
+[dependency-groups]
+old = ["part", "low"]
+[tool.uv]
+conflicts = [[{{ extra = "cpu" }}, {{ extra = "gpu" }}, {{ group = "old" }}]]
+[tool.uv.sources]
+torch = [{{ index = "c", extra = "cpu" }}, {{ index = "g", extra = "gpu" }}]
+router = [
+    {{ index = "g", marker = "platform_machine == 'x86_64'" }},
+    {{ index = "c", marker = "platform_machine != 'x86_64'" }},
+]
+[[tool.uv.index]]
+name = "c"
+url = "{cpu}"
+explicit = true
+[[tool.uv.index]]
+name = "g"
+url = "{gpu}"
+explicit = true
+[[tool.uv.index]]
+name = "d"
+url = "{rest}"
+default = true
+"""
+EXPECTED = {
+    "": {"shared 1.0"},
+    "cpu": {"shared 1.0", "torch 1.0+cpu", "base 1.0", "part 1.0", "low 1.0"},
+    "gpu": {"shared 1.0", "torch 1.0+gpu", "base 2.0", "part 1.0", "high 1.0", "router 1.0+gpu"},
+    "old": {"shared 1.0", "base 1.0", "part 1.0", "low 1.0"},
+}
+
+
+def test_each_of_the_extras_that_exclude_each_other_has_its_own_packages(
+    empty_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for kind in ("cpu", "gpu"):
+        make_wheel(empty_project / kind, "torch", f"1.0+{kind}")
+        make_wheel(empty_project / kind, "router", f"1.0+{kind}")
+    for name, version, requires in (
+        ("shared", "1.0", ()),
+        ("base", "1.0", ()),
+        ("base", "2.0", ()),
+        ("low", "1.0", ("base<2",)),
+        ("high", "1.0", ("base>=2",)),
+        ("part", "1.0", ("base",)),
+    ):
+        make_wheel(empty_project / "rest", name, version, requires=requires)
+    with (
+        Index(empty_project / "cpu") as cpu,
+        Index(empty_project / "gpu") as gpu,
+        Index(empty_project / "rest") as rest,
+    ):
+        monkeypatch.setenv("UV_DEFAULT_INDEX", rest.url)
+        text = PROJECT.format(python=HERE, cpu=cpu.url, gpu=gpu.url, rest=rest.url)
+        (empty_project / "pyproject.toml").write_text(text)
+        subprocess.run([find_uv_bin(), "lock", "-q"], cwd=empty_project, check=True)
+        assert "extra-9-two-words-gpu" in (empty_project / "uv.lock").read_text()
+        for group, expected in EXPECTED.items():
+            chosen = ["--environment", group] if group else []
+            ended = call("import", "uv.lock", "--name", "made", "--force", "--platform", "linux-64", *chosen)
+            assert ended.status == 0, (group, ended.err)
+            locked = read_lock(empty_project / "locks" / "made.lock", "made")
+            assert {f"{row.name} {row.version}" for row in locked.wheels["linux-64"]} == expected, group
+            assert call("lock", "made", "--check").status == 0, group
+
+
+PYTHONS = """\
+[project]
+name = "backports"
+version = "0.1"
+requires-python = ">=3.10,<3.15"
+dependencies = ["base", "low; python_version < '3.11'"]
+[project.optional-dependencies]
+mesh = ["high; python_version < '3.14'"]
+"""
+
+
+def test_requests_of_some_pythons_alone_narrow_the_pythons_of_a_lock(
+    empty_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("base", "low", "high"):
+        make_wheel(empty_project / "rest", name, "1.0")
+    with Index(empty_project / "rest") as index:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
+        for beside in (True, False):  # the requests of a lock alone are those that uv notes in it
+            (empty_project / "pyproject.toml").write_text(PYTHONS)
+            subprocess.run([find_uv_bin(), "lock", "-q"], cwd=empty_project, check=True)
+            if not beside:
+                (empty_project / "pyproject.toml").unlink()
+            for group, python, names, others in (
+                ("", ">=3.11,<3.15", {"base"}, "low"),  # most Pythons have no need of the backport
+                ("mesh", ">=3.11,<3.14", {"base", "high"}, "high, low"),
+            ):
+                chosen = ["--environment", group] if group else []
+                ended = call("import", "uv.lock", "--name", "made", "--force", *chosen)
+                assert ended.status == 0, (group, ended.err)
+                assert f"`python` is set to {python}: other Pythons have other requests ({others})" in ended.err
+                manifest = tomli.loads((empty_project / "manifests" / "made.toml").read_text())
+                assert (manifest["python"], set(manifest["pypi-dependencies"])) == (python, names)
+                assert call("lock", "made", "--check").status == 0, group
+
+
+def test_packages_of_some_pythons_alone_narrow_the_pythons_of_a_pylock(
+    empty_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("base", "low", "high"):
+        make_wheel(empty_project / "rest", name, "1.0")
+    with Index(empty_project / "rest") as index:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
+        (empty_project / "pyproject.toml").write_text(PYTHONS)
+        for more, python, names in (
+            ((), ">=3.11,<3.15", {"base"}),
+            (("--extra", "mesh"), ">=3.11,<3.14", {"base", "high"}),
+        ):
+            words = [find_uv_bin(), "export", "-q", "--format", "pylock.toml", "-o", "pylock.toml", "--no-emit-project"]
+            subprocess.run([*words, *more], cwd=empty_project, check=True)
+            ended = call("import", "pylock.toml", "--name", "made", "--force")
+            assert ended.status == 0, ended.err
+            manifest = tomli.loads((empty_project / "manifests" / "made.toml").read_text())
+            assert (manifest["python"], set(manifest["pypi-dependencies"])) == (python, names)
+            assert call("lock", "made", "--check").status == 0
