@@ -21,7 +21,7 @@ from tenv.builds.build_job import BuildJob, BuildWay, DebugKind, Done, Products,
 from tenv.builds.compile_cache import STORED_BY_CCACHE, CacheChoice, CacheUse, stores
 from tenv.builds.configure_step import backend_settings, package_command
 from tenv.builds.estimate_step import build_targets, duration
-from tenv.builds.extension_plan import sharing
+from tenv.builds.extension_record import sharing
 from tenv.builds.extension_steps import PACKAGE, begin, end, forced, installed_package
 from tenv.builds.logged_run import look_up, run_step
 from tenv.builds.ninja_plan import CompileWatch

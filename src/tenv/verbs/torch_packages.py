@@ -31,15 +31,14 @@ from tenv.builds.extension_plan import (
     no_gpu_code,
     package_variables,
     plan_words,
-    recorded,
     refusals,
     refuse,
     units_compiled_before,
-    units_of,
     waits_for,
     with_archs,
     with_standard,
 )
+from tenv.builds.extension_record import recorded, units_of, with_ninja
 from tenv.builds.logged_run import look_up, run_logged
 from tenv.core import process
 from tenv.core.dataclass import dataclass
@@ -415,15 +414,9 @@ class _Build:
         limits.parent.mkdir(parents=True, exist_ok=True)
         held = "".join(f"{name}=={version}\n" for name, version in there.versions().items() if "+" not in version)
         write_atomic(limits, held)
-        words = ("pip", "install", "--only-binary", ":all:", "--python", str(self._python), "--requirement", "-")
-        done = uv.run(
-            *words,
-            "--constraints",
-            str(limits),
-            *uv.indexes(),
-            text="".join(f"{line}\n" for line in lines),
-            settings={},
-        )
+        words = ["pip", "install", "--only-binary", ":all:", "--python", str(self._python), "--requirement", "-"]
+        words += ["--constraints", str(limits), *uv.indexes()]
+        done = uv.run(*words, text="".join(f"{line}\n" for line in lines), settings={})
         if done.status:
             raise uv.error(done.stderr, f"the build requirements of {self._name} can't be installed")
 
@@ -432,9 +425,10 @@ class _Build:
         file = source / "pyproject.toml"
         _, backend, _ = build_system(file.read_bytes() if file.is_file() else None, self._name)
         runs = (source / "setup.py").is_file() and backend.startswith("setuptools.")
-        record = recorded(self._python, self._environ, source) if runs else {}
+        record = recorded(self._python, self._environ, source, self._facts) if runs else {}
         if waits_for(record, self._row.requires, before):
             return []
+        self._environ |= with_ninja(record, self._work)
         self._is_planned, subject = True, f"{self._name} is not compiled{self._so}"
         table = self._job.context.facts().cuda_gpu_arch
         request = self.package.request
@@ -453,9 +447,9 @@ class _Build:
             reason, hint = no_gpu_code(self._row.name, (source / "setup.py").read_text(errors="replace"))
             return [(f"{subject}: {reason}", hint)]
         jobs = int(self._environ["MAX_JOBS"])
-        had = units_compiled_before(record, self._facts, source)
+        had = units_compiled_before(record, source)
         self._units -= had
-        if words := plan_words(record, self._facts, self.package.archs, jobs, forced=asked.forced, before=had):
+        if words := plan_words(record, self.package.archs, jobs, forced=asked.forced, before=had):
             self._job.context.progress.say(f"{self._name}: {words}; log: {self._log}")
         return []
 
