@@ -59,13 +59,11 @@ from tenv.locks.wheel_answers import python_packages
 from tenv.locks.wheel_requirement import requirement_of
 from tenv.project.user_facts import user_facts
 from tenv.sources.archives.answers import kind_of
-from tenv.sources.archives.download import Fetcher, RemoteFile
 from tenv.sources.archives.unpack import unpack
 from tenv.sources.interface import owned_by_lock
 from tenv.sources.system.taken import take_from_machine
 from tenv.sources.wheels.compiled import needs_of_build
 from tenv.sources.wheels.git_trees import clone
-from tenv.sources.wheels.index_requests import located_sdist
 from tenv.sources.wheels.installed import Wheels
 from tenv.sources.wheels.project_metadata import build_system
 from tenv.sources.wheels.sdist_builds import (
@@ -76,6 +74,7 @@ from tenv.sources.wheels.sdist_builds import (
     keep_built,
     kept_build,
     key_of_build,
+    locked_sdist,
     pinned_wheels,
     require_pins,
     wants_network,
@@ -361,13 +360,7 @@ class _Build:
         folder = self._work / "source"
         if row.file:
             if not folder.is_dir():
-                archive = self._work / row.file
-                archive.parent.mkdir(parents=True, exist_ok=True)
-                here = with_features(self._job.target.manifest).on(self._job.platform)
-                url = self._job.uv.sdist_urls([located_sdist(row, here)])[row.digest]
-                fetcher = Fetcher(context.settings(), self._job.uv.http, offline=context.offline)
-                fetcher.file(RemoteFile(row.file, url, row.digest, row.length), archive)
-                unpack(archive, kind_of(row.file), folder, strip=1, limits=context.unpack_limits())
+                unpack(self._archive(), kind_of(row.file), folder, strip=1, limits=context.unpack_limits())
             yield folder
         elif row.path:
             shutil.rmtree(folder, ignore_errors=True)
@@ -388,6 +381,10 @@ class _Build:
             ):
                 yield tree
 
+    def _archive(self) -> Path:
+        here = with_features(self._job.target.manifest).on(self._job.platform)
+        return locked_sdist(self._job.context, self._job.uv, self._row, here)
+
     def _install_needs(self, source: Path) -> None:
         """Install the further requirements of the build: of an archive by the lock, else from the index."""
         row, uv, progress = self._row, self._job.uv, self._job.context.progress
@@ -399,7 +396,7 @@ class _Build:
             own, conda = self._job.lock.wheels_for(self._job.platform, self._job.plan.minor), self._job.lock.conda
             had = {"torch", *(wheel.name for wheel in own)}
             had |= python_packages(conda.get(self._job.platform, ())).keys()
-            asked = needs_of_build(asked_by_build((self._work / row.file).read_bytes(), row.file, values), self._facts)
+            asked = needs_of_build(asked_by_build(self._archive().read_bytes(), row.file, values), self._facts)
             elsewhere = {"torch": "", **there.versions()}
             require_pins(self._job.context, uv, self._python, row, asked, elsewhere, values, self._job.target.name)
             if wheels := [wheel for wheel in pinned_wheels(row) if wheel.name not in had]:
