@@ -257,6 +257,30 @@ def exclusive(
         held.release()
 
 
+@contextlib.contextmanager
+def first_free(parent: Path, stem: str, purpose: str, on_wait: Callable[[str], None]) -> Iterator[Path]:
+    """Lock the first of the folders STEM, STEM-2 and so on that no process has, and yield it while the body runs.
+
+    One that is there, of a process that ended, comes before a new one. Where all have a process, it waits for STEM.
+
+    Args:
+        parent: The folder that they are in.
+        stem: The name of the first.
+        purpose: The work of this process on it, shown to waiting processes.
+        on_wait: Called once with a sentence that names the process to wait for.
+    """
+    folders = [parent / stem, *(parent / f"{stem}-{number}" for number in range(2, _MOST))]
+    with contextlib.ExitStack() as held:
+        for folder in sorted(folders, key=lambda one: not one.exists()):
+            with contextlib.suppress(EnvironmentBusyError):
+                held.enter_context(exclusive(folder, purpose, on_wait, timeout=0))
+                break
+        else:
+            held.enter_context(exclusive(folder := folders[0], purpose, on_wait))
+        yield folder
+
+
+_MOST = 10
 _LOCKLESS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 """What `flock` reports where a network file system offers no locks: NFS without a lock service, Lustre and other
 parallel file systems without the mount option `flock` (flock(2), mount.lustre(8))."""

@@ -43,7 +43,7 @@ from tenv.builds.logged_run import look_up, run_logged
 from tenv.core import process
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBrokenError, LockStaleError
-from tenv.core.files import digest, exclusive, remove_tree, storage_errors, write_atomic
+from tenv.core.files import digest, exclusive, first_free, remove_tree, storage_errors, write_atomic
 from tenv.core.names import WheelFile
 from tenv.core.prefix import MARKER
 from tenv.core.wheel_platforms import marker_values
@@ -218,18 +218,21 @@ def _second(job: Creation) -> Iterator[Creation]:
     """Yield a second environment with the files of a job, but for the packages to compile.
 
     Its folder is the same for the same torch and toolkit, so that a compile cache knows its paths, and a build that was
-    killed goes on. It is removed once all packages are compiled.
+    killed goes on. A build that runs in it, of another project, leaves the next number. It is removed once all
+    packages are compiled.
     """
     trees = [row for row in job.lock.trees_for(job.platform, job.plan.minor) if row.isolated and not row.path]
     lock = replace(job.lock, trees={**job.lock.trees, job.platform: tuple(trees)})
-    prefix = built_folder() / f".environment-{job.target.name}-{job.compiled[0].against[:16]}"
+    purpose, stem = f"tenv create {job.target.name}", f".environment-{job.target.name}-{job.compiled[0].against[:16]}"
     python = str(job.plan.python.path) if job.plan.python and not job.plan.own_python else None
-    request = CreateRequest(job.target.name, prefix, LockMode.FROZEN, python=python, check=False, features=job.features)
-    other = Creation(job.context, request, job.target, Environment(prefix), job.platform, lambda _: None)
-    if "around" in job.__dict__:
-        other.around = job.around
-    other.lock = lock
-    with exclusive(prefix, f"tenv create {job.target.name}", job.context.progress.say):
+    with first_free(built_folder(), stem, purpose, job.context.progress.say) as prefix:
+        request = CreateRequest(
+            job.target.name, prefix, LockMode.FROZEN, python=python, check=False, features=job.features
+        )
+        other = Creation(job.context, request, job.target, Environment(prefix), job.platform, lambda _: None)
+        if "around" in job.__dict__:
+            other.around = job.around
+        other.lock = lock
         state = other.look()
         wanted = owned_by_lock(lock, job.platform, job.plan.minor)
         ready = state if state and state.status is Status.READY else None
