@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from tenv.builds import editable_wheel
 from tenv.builds.build_job import BuildWay
 from tenv.builds.extension_plan import (
     Asked,
@@ -26,7 +25,7 @@ from tenv.builds.extension_plan import (
     with_archs,
     with_standard,
 )
-from tenv.builds.extension_record import is_record, recorded, sharing, with_ninja
+from tenv.builds.extension_record import is_record, recorded, sharing, with_ninja, with_parts
 from tenv.builds.extension_steps import extension_tasks
 from tenv.core.versions import Version
 from tenv.core.wheel_platforms import marker_values
@@ -346,13 +345,14 @@ def test_a_source_of_two_extensions_has_an_object_for_each(tmp_path: Path) -> No
         "rows = {'it._a': ['a.c', 'common.c'], 'it._b': ['./common.c', 'b.c'], 'it._own': ['own.c']}\n"
         "setup(name='it', ext_modules=[Extension(name, files) for name, files in rows.items()])\n"
     )
-    words = [sys.executable, editable_wheel.__file__, "setup.py", "build_ext", "--build-temp", "temp"]
-    subprocess.run([*words, "--build-lib", "lib"], cwd=tmp_path, check=True, capture_output=True)
-    made = sorted(str(file.relative_to(tmp_path / "temp")) for file in (tmp_path / "temp").rglob("*.o"))
-    assert made == ["it._a/a.o", "it._a/common.o", "it._b/b.o", "it._b/common.o", "own.o"]
     rows = {"it._a": ["a.c", "common.c"], "it._b": ["./common.c", "b.c"], "it._own": ["own.c"]}
     found = {"extensions": [{"name": name, "sources": sources} for name, sources in rows.items()]}
     assert sharing(found) == {"it._a", "it._b"}
+    words = [sys.executable, "setup.py", "build_ext", "--build-temp", "temp", "--build-lib", "lib"]
+    environ = {**os.environ, **with_parts(found, {}, tmp_path / "apart")}
+    subprocess.run(words, cwd=tmp_path, env=environ, check=True, capture_output=True)
+    made = sorted(str(file.relative_to(tmp_path / "temp")) for file in (tmp_path / "temp").rglob("*.o"))
+    assert made == ["it._a/a.o", "it._a/common.o", "it._b/b.o", "it._b/common.o", "own.o"]
     job: Any = SimpleNamespace(
         found=SimpleNamespace(way=BuildWay.EXTENSION),
         folder=tmp_path / "temp",

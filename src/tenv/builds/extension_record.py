@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tenv.activation import sandbox
-from tenv.builds import record_extensions
+from tenv.builds import objects_apart, record_extensions
 from tenv.core import process
 from tenv.facts.torch_packages import TorchPackage
 from tenv.sources.wheels.sdist_builds import wants_network
@@ -21,6 +22,7 @@ NINJA = "use_ninja = 1\n"
 """The line of ``[build_ext]`` there with which torch's command takes ninja, whatever the ``setup.py`` chose."""
 _UNITS = (".cu", ".cpp", ".cc", ".cxx", ".c")
 _SECONDS = 600.0
+_HOOKS = "setuptools.finalize_distribution_options"
 
 
 def is_record(found: Any) -> bool:
@@ -87,6 +89,24 @@ def with_ninja(record: Mapping[str, Any], folder: Path) -> dict[str, str]:
     folder.mkdir(parents=True, exist_ok=True)
     (file := folder / "setup.cfg").write_text(f"[build_ext]\n{NINJA}")
     return {CONFIG: str(file)}
+
+
+def with_parts(record: Mapping[str, Any], environ: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Return the variable by which setuptools keeps the objects of extensions that share a source apart.
+
+    Args:
+        record: The record of the package.
+        environ: The variables of the build.
+        folder: Where the entry point is written.
+    """
+    if not sharing(record):
+        return {}
+    info = folder / "tenv_objects-1.dist-info"
+    info.mkdir(parents=True, exist_ok=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tenv-objects\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(f"[{_HOOKS}]\ntenv = tenv_objects_apart:apart\n")
+    shutil.copyfile(objects_apart.__file__, folder / "tenv_objects_apart.py")
+    return {"PYTHONPATH": os.pathsep.join(filter(None, (str(folder), environ.get("PYTHONPATH"))))}
 
 
 def units_of(record: Mapping[str, Any]) -> list[str]:

@@ -23,7 +23,7 @@ from tenv.builds.extension_plan import (
     package_variables,
     refusals,
 )
-from tenv.builds.extension_record import CONFIG, NINJA, recorded, sharing, units_of
+from tenv.builds.extension_record import CONFIG, NINJA, recorded, sharing, units_of, with_parts
 from tenv.builds.ninja_plan import compile_commands, kind_of_object, remaining
 from tenv.builds.switches import DECIDING, is_off
 from tenv.builds.task_costs import Task
@@ -173,6 +173,7 @@ def prepare(job: BuildJob) -> str:
         text = f"[build_ext]\nbuild_temp = {job.folder}\nbuild_lib = {job.folder / 'lib'}\n"
         text += NINJA if job.record.get("idle") else ""
         write_atomic(job.notes / "setup.cfg", text)
+        job.environ = {**job.environ, **with_parts(job.record, job.environ, job.notes / "apart")}
         write_atomic(job.stamp_file, json.dumps({"target": job.target.name, "switches": job.switches}) + "\n")
     write_atomic(stamp, json.dumps(now) + "\n")
     return why

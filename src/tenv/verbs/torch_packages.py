@@ -38,7 +38,7 @@ from tenv.builds.extension_plan import (
     with_archs,
     with_standard,
 )
-from tenv.builds.extension_record import recorded, units_of, with_ninja
+from tenv.builds.extension_record import recorded, units_of, with_ninja, with_parts
 from tenv.builds.logged_run import look_up, run_logged
 from tenv.core import process
 from tenv.core.dataclass import dataclass
@@ -428,7 +428,7 @@ class _Build:
         record = recorded(self._python, self._environ, source, self._facts) if runs else {}
         if waits_for(record, self._row.requires, before):
             return []
-        self._environ |= with_ninja(record, self._work)
+        self._environ |= with_ninja(record, self._work) | with_parts(record, self._environ, self._work / "apart")
         self._is_planned, subject = True, f"{self._name} is not compiled{self._so}"
         table = self._job.context.facts().cuda_gpu_arch
         request = self.package.request
