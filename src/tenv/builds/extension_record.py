@@ -13,6 +13,7 @@ from typing import Any
 from tenv.activation import sandbox
 from tenv.builds import objects_apart, record_extensions
 from tenv.core import process
+from tenv.core.names import info_of
 from tenv.facts.torch_packages import TorchPackage
 from tenv.sources.wheels.sdist_builds import wants_network
 
@@ -101,7 +102,7 @@ def with_parts(record: Mapping[str, Any], environ: Mapping[str, str], folder: Pa
     """
     if not sharing(record):
         return {}
-    info = folder / "tenv_objects-1.dist-info"
+    info = folder / info_of("tenv_objects", "1")
     info.mkdir(parents=True, exist_ok=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tenv-objects\nVersion: 1\n")
     (info / "entry_points.txt").write_text(f"[{_HOOKS}]\ntenv = tenv_objects_apart:apart\n")
