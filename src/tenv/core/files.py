@@ -6,7 +6,7 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -258,29 +258,24 @@ def exclusive(
 
 
 @contextlib.contextmanager
-def first_free(parent: Path, stem: str, purpose: str, on_wait: Callable[[str], None]) -> Iterator[Path]:
-    """Lock the first of the folders STEM, STEM-2 and so on that no process has, and yield it while the body runs.
-
-    One that is there, of a process that ended, comes before a new one. Where all have a process, it waits for STEM.
+def first_free(folders: Sequence[Path], purpose: str, on_wait: Callable[[str], None]) -> Iterator[Path]:
+    """Lock the first of some folders that no process has, or wait for the last, and yield it while the body runs.
 
     Args:
-        parent: The folder that they are in.
-        stem: The name of the first.
+        folders: The folders, best first; at least one.
         purpose: The work of this process on it, shown to waiting processes.
         on_wait: Called once with a sentence that names the process to wait for.
     """
-    folders = [parent / stem, *(parent / f"{stem}-{number}" for number in range(2, _MOST))]
     with contextlib.ExitStack() as held:
-        for folder in sorted(folders, key=lambda one: not one.exists()):
+        for folder in folders[:-1]:
             with contextlib.suppress(EnvironmentBusyError):
                 held.enter_context(exclusive(folder, purpose, on_wait, timeout=0))
                 break
         else:
-            held.enter_context(exclusive(folder := folders[0], purpose, on_wait))
+            held.enter_context(exclusive(folder := folders[-1], purpose, on_wait))
         yield folder
 
 
-_MOST = 10
 _LOCKLESS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 """What `flock` reports where a network file system offers no locks: NFS without a lock service, Lustre and other
 parallel file systems without the mount option `flock` (flock(2), mount.lustre(8))."""

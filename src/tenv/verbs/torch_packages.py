@@ -5,6 +5,7 @@ network, audited and imported, and its wheel is kept by a digest of all that wen
 """
 
 import contextlib
+import hashlib
 import os
 import re
 import shutil
@@ -218,14 +219,17 @@ def _second(job: Creation) -> Iterator[Creation]:
     """Yield a second environment with the files of a job, but for the packages to compile.
 
     Its folder is the same for the same torch and toolkit, so that a compile cache knows its paths, and a build that was
-    killed goes on. A build that runs in it, of another project, leaves the next number. It is removed once all
-    packages are compiled.
+    killed goes on. While a build of another project runs in it, this one has a folder of its own, and keeps to it
+    where it is killed. It is removed once all packages are compiled.
     """
     trees = [row for row in job.lock.trees_for(job.platform, job.plan.minor) if row.isolated and not row.path]
     lock = replace(job.lock, trees={**job.lock.trees, job.platform: tuple(trees)})
-    purpose, stem = f"tenv create {job.target.name}", f".environment-{job.target.name}-{job.compiled[0].against[:16]}"
+    shared = built_folder() / f".environment-{job.target.name}-{job.compiled[0].against[:16]}"
+    project = hashlib.sha256(os.fsencode(job.target.lock_file.resolve())).hexdigest()
+    own = shared.with_name(f"{shared.name}-{project[:8]}")
     python = str(job.plan.python.path) if job.plan.python and not job.plan.own_python else None
-    with first_free(built_folder(), stem, purpose, job.context.progress.say) as prefix:
+    places = sorted((shared, own), key=lambda place: place == shared and own.exists())
+    with first_free(places, f"tenv create {job.target.name}", job.context.progress.say) as prefix:
         request = CreateRequest(
             job.target.name, prefix, LockMode.FROZEN, python=python, check=False, features=job.features
         )
