@@ -11,24 +11,21 @@ from typing import Any
 
 import pytest
 
-from tenv.builds import editable_wheel
 from tenv.builds.build_job import BuildWay
 from tenv.builds.extension_plan import (
     Asked,
     compilers,
     in_order,
-    is_record,
     no_gpu_code,
     package_variables,
     plan_words,
-    recorded,
     refusals,
-    sharing,
     units_compiled_before,
     waits_for,
     with_archs,
     with_standard,
 )
+from tenv.builds.extension_record import is_record, recorded, sharing, with_ninja, with_parts
 from tenv.builds.extension_steps import extension_tasks
 from tenv.core.versions import Version
 from tenv.core.wheel_platforms import marker_values
@@ -155,9 +152,9 @@ def test_the_hint_names_the_variables_that_a_setup_py_reads(monkeypatch: pytest.
 
 def test_the_jobs_of_a_plan_are_those_of_one_extension() -> None:
     rows = [{**record()["extensions"][0], "name": name, "sources": [f"{name}.cu"]} for name in "abc"]
-    assert plan_words({"extensions": rows}, None, "9.0", 4) == "3 units for 9.0, 1 at a time"
+    assert plan_words({"extensions": rows}, "9.0", 4) == "3 units for 9.0, 1 at a time"
     rows[0]["sources"] = ["a.cu", "b.cu"]
-    assert plan_words({"extensions": rows}, None, "9.0", 4) == "4 units for 9.0, 2 at a time"
+    assert plan_words({"extensions": rows}, "9.0", 4) == "4 units for 9.0, 2 at a time"
 
 
 def test_gpu_code_is_asked_for_beside_a_torch_that_has_cuda() -> None:
@@ -250,30 +247,77 @@ def test_the_named_standard_is_the_last_option_of_each_compiler(tmp_path: Path) 
 
 def test_the_plan_counts_the_units_that_an_ended_build_left(tmp_path: Path) -> None:
     rows = [{**record()["extensions"][0], "sources": ["a.cu", "b.cu", "c.cpp"]}]
-    assert units_compiled_before({"extensions": rows}, None, tmp_path) == 0
+    assert units_compiled_before({"extensions": rows}, tmp_path) == 0
     (folder := tmp_path / "build" / "temp.linux-x86_64-cpython-312" / "csrc").mkdir(parents=True)
     (folder / "a.o").touch()
     (folder / "a.o.d").touch()
-    before = units_compiled_before({"extensions": rows}, None, tmp_path)
-    words = plan_words({"extensions": rows}, None, "9.0", 2, before=before)
+    before = units_compiled_before({"extensions": rows}, tmp_path)
+    words = plan_words({"extensions": rows}, "9.0", 2, before=before)
     assert words == "3 units, 2 of them for 9.0, 1 compiled before, 2 at a time"
-    assert units_compiled_before({"extensions": rows, "ninja": False}, None, tmp_path) == 0
+    assert units_compiled_before({"extensions": rows, "ninja": False}, tmp_path) == 0
 
 
 def test_the_plan_counts_the_units_and_names_their_architectures() -> None:
-    scatter = FACTS.torch_packages.find("torch-scatter")
-
-    def words(sources: list[str], facts: Any = None, **more: Any) -> str:
+    def words(sources: list[str], **more: Any) -> str:
         row = {"name": "it", "sources": sources, "missing": [], "flags": more.pop("flags", {})}
-        return plan_words({"extensions": [row], **more}, facts, "9.0", 4)
+        return plan_words({"extensions": [row], **more}, "9.0", 4)
 
     assert words(["a.cu"]) == "1 unit for 9.0"
     assert words(["a.cu", "b.cpp", "c.h"]) == "2 units, 1 of them for 9.0, 2 at a time"
     assert words(["a.cpp", "b.cpp"], ninja=False) == "2 units, none for a GPU, 1 at a time"
-    assert words(["a.cu", "b.cu"], scatter, ninja=True) == "2 units for 9.0, 1 at a time"
+    assert words(["a.cu", "b.cu"], ninja=True) == "2 units for 9.0, 2 at a time"
     own = {"nvcc": ["-gencode", "arch=compute_80,code=sm_80"]}
     assert words([*"abcdef"], flags=own) == ""
     assert words(["a.cu"] * 5, flags=own) == "5 units for the GPUs that its setup.py names, 4 at a time"
+
+
+_HELPER = """\
+from setuptools import Extension as CppExtension
+from setuptools.command.build_ext import build_ext
+
+def is_ninja_available():
+    return {there}
+
+class BuildExtension(build_ext):
+    def __init__(self, *words, use_ninja=True, **more):
+        super().__init__(*words, **more)
+        self.use_ninja = use_ninja and is_ninja_available()
+
+    def build_extensions(self):
+        print("by ninja" if self.use_ninja else "one after another")
+"""
+_IDLE = """\
+from setuptools import setup
+from torch.utils.cpp_extension import BuildExtension, CppExtension
+
+class Plain(BuildExtension):
+    def __init__(self, *words, **more):
+        super().__init__(*words, use_ninja=False, **more)
+
+setup(name="it", cmdclass={"build_ext": Plain}, ext_modules=[CppExtension("it._C", ["a.cpp", "b.cpp"])])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="setup.py runs in the sandbox of Linux")
+def test_ninja_compiles_though_the_setup_py_turns_it_off(tmp_path: Path) -> None:
+    helper = tmp_path / "torch" / "utils" / "cpp_extension.py"
+    helper.parent.mkdir(parents=True)
+    (tmp_path / "setup.py").write_text(_IDLE)
+    scatter = FACTS.torch_packages.find("torch-scatter")
+    assert scatter is not None
+
+    def ran(facts: Any = None, *, there: bool = True) -> tuple[str, str]:
+        helper.write_text(_HELPER.replace("{there}", str(there)))
+        environ = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
+        record = recorded(Path(sys.executable), environ, tmp_path, facts)
+        environ |= with_ninja(record, tmp_path / "work")
+        words = [sys.executable, "setup.py", "-q", "build_ext"]
+        done = subprocess.run(words, cwd=tmp_path, env=environ, capture_output=True, text=True, check=True)
+        return plan_words(record, "", 4).rpartition(", ")[2], done.stdout.strip()
+
+    assert ran() == ran(scatter) == ("2 at a time", "by ninja")
+    assert ran(replace(scatter, ninja=False)) == ("1 at a time", "one after another")
+    assert ran(there=False) == ("1 at a time", "one after another")
 
 
 def test_a_package_waits_for_the_packages_that_its_setup_py_imports() -> None:
@@ -301,13 +345,14 @@ def test_a_source_of_two_extensions_has_an_object_for_each(tmp_path: Path) -> No
         "rows = {'it._a': ['a.c', 'common.c'], 'it._b': ['./common.c', 'b.c'], 'it._own': ['own.c']}\n"
         "setup(name='it', ext_modules=[Extension(name, files) for name, files in rows.items()])\n"
     )
-    words = [sys.executable, editable_wheel.__file__, "setup.py", "build_ext", "--build-temp", "temp"]
-    subprocess.run([*words, "--build-lib", "lib"], cwd=tmp_path, check=True, capture_output=True)
-    made = sorted(str(file.relative_to(tmp_path / "temp")) for file in (tmp_path / "temp").rglob("*.o"))
-    assert made == ["it._a/a.o", "it._a/common.o", "it._b/b.o", "it._b/common.o", "own.o"]
     rows = {"it._a": ["a.c", "common.c"], "it._b": ["./common.c", "b.c"], "it._own": ["own.c"]}
     found = {"extensions": [{"name": name, "sources": sources} for name, sources in rows.items()]}
     assert sharing(found) == {"it._a", "it._b"}
+    words = [sys.executable, "setup.py", "build_ext", "--build-temp", "temp", "--build-lib", "lib"]
+    environ = {**os.environ, **with_parts(found, {}, tmp_path / "apart")}
+    subprocess.run(words, cwd=tmp_path, env=environ, check=True, capture_output=True)
+    made = sorted(str(file.relative_to(tmp_path / "temp")) for file in (tmp_path / "temp").rglob("*.o"))
+    assert made == ["it._a/a.o", "it._a/common.o", "it._b/b.o", "it._b/common.o", "own.o"]
     job: Any = SimpleNamespace(
         found=SimpleNamespace(way=BuildWay.EXTENSION),
         folder=tmp_path / "temp",

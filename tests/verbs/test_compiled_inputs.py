@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tenv.builds.extension_plan import job_limits, recorded
+from tenv.builds.extension_plan import job_limits
+from tenv.builds.extension_record import recorded
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.core.versions import Range
 from tenv.facts.tables import load_facts

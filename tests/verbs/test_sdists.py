@@ -46,6 +46,13 @@ class Sdist:
         """How often it was built."""
         return len(self.seen.read_text().splitlines()) if self.seen.is_file() else 0
 
+    @property
+    def requests(self) -> int:
+        """How often tenv asked the index for it."""
+        index = self.project.index
+        asked = zip(index.asked, index.askers, strict=True)
+        return sum(".tar.gz" in path and not asker.startswith("uv/") for path, asker in asked)
+
 
 @pytest.fixture
 def sdist(project: Project, tmp_path: Path) -> Sdist:
@@ -79,6 +86,7 @@ def test_a_permitted_archive_is_locked_built_once_and_kept(project: Project, sdi
     assert project.lock.read_bytes() == raw
     project.ok("create", "tiny", "--locked")
     assert (value(project.prefix), sdist.builds) == ("one", 1)
+    assert sdist.requests == 1  # for its bytes, at the first lock
     project.ok("create", "tiny", "--frozen")
     project.ok("create", "tiny", "--offline", "--prefix", str(tmp_path / "second"))
     assert (value(tmp_path / "second"), sdist.builds) == ("one", 1)

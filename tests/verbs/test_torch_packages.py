@@ -17,7 +17,8 @@ import pytest
 import tomli
 import yaml
 
-from tenv.builds.extension_plan import Asked, recorded, refusals
+from tenv.builds.extension_plan import Asked, refusals
+from tenv.builds.extension_record import recorded
 from tenv.builds.record_extensions import __file__ as recorder
 from tenv.core.versions import Version
 from tenv.core.wheel_platforms import marker_values
@@ -434,7 +435,7 @@ def test_a_setup_py_is_recorded_and_compiles_nothing(tmp_path: Path, every: bool
     row = {"name": "it._C", "sources": ["a.cpp", "b.cu"], "missing": ["b.cu"], "flags": flags, "others": OTHERS}
     loud = "import atexit, os\natexit.register(print, 'bye')\nos.system('echo of a program')\nprint('of python')\n"
     found = record(loud + setup.replace("ARGS", repr(flags)))
-    rest = {"ninja": False, "archs": "", "absent": [], "gone": [], "requires": []}
+    rest = {"ninja": False, "idle": False, "archs": "", "absent": [], "gone": [], "requires": []}
     assert found == {**rest, "extensions": [row]}
     assert record("raise NotImplementedError('Cuda is not available')") == {
         "error": "NotImplementedError: Cuda is not available"

@@ -12,7 +12,7 @@ from unittest import mock
 import pytest
 
 from tenv.sources.wheels.sdist_builds import built_folder
-from tests.support.projects import Project, finish, until
+from tests.support.projects import Project, call, finish, until
 from tests.support.rarely import first_fast
 from tests.support.torch_extension import REQUEST, Extension, value
 
@@ -89,6 +89,25 @@ def test_a_signal_ends_the_compiler_and_the_next_create_goes_on(
     assert "Traceback" not in ended.err
     assert os.path.lexists(project.prefix)
     check_goes_on(project, fault)
+
+
+def test_projects_with_targets_of_one_name_compile_beside_each_other(
+    project: Project, fault: Path, tmp_path: Path
+) -> None:
+    running = fault.with_name("running")
+    lines = ("import time", f"open({str(running)!r}, 'w').close()", "time.sleep(600)")
+    fault.write_text("\n".join(lines) + "\n")
+    child = project.start("create", "tiny")
+    until(running.exists)
+    fault.write_text("")
+    shutil.copytree(project.folder, other := tmp_path / "other", ignore=shutil.ignore_patterns(".tenv"))
+    manifest = other / project.manifest.relative_to(project.folder)
+    manifest.write_text(manifest.read_text().replace("isolation", "cxx = 20, isolation"))
+    ended = call("-C", str(other), "create", "tiny")
+    child.send_signal(signal.SIGINT)
+    assert finish(child).status == 130
+    assert (ended.status, "waiting" in ended.err) == (0, False), ended.err
+    assert value(other / ".tenv" / "envs" / "tiny") == "2.1"
 
 
 def pack_beside(project: Project, extension: Extension, name: str, files: dict[str, str]) -> None:

@@ -21,8 +21,7 @@ from tenv.builds.build_job import BuildJob, BuildWay, DebugKind, Done, Products,
 from tenv.builds.compile_cache import STORED_BY_CCACHE, CacheChoice, CacheUse, stores
 from tenv.builds.configure_step import backend_settings, package_command
 from tenv.builds.estimate_step import build_targets, duration
-from tenv.builds.extension_plan import sharing
-from tenv.builds.extension_steps import PACKAGE, begin, end, forced, installed_package
+from tenv.builds.extension_steps import PACKAGE, begin, end, extension_tasks, forced, installed_package
 from tenv.builds.logged_run import look_up, run_step
 from tenv.builds.ninja_plan import CompileWatch
 from tenv.builds.portable import make_portable
@@ -56,8 +55,7 @@ def build_commands(job: BuildJob) -> list[tuple[str, list[str]]]:
     if job.found.way is BuildWay.EXTENSION and not job.request.wheel:
         assert job.toolchain is not None  # noqa: S101 (the environment is there)
         again = ["--force"] if forced(job) else []
-        apart = [editable_wheel.__file__] if sharing(job.record) else []
-        words = [str(job.toolchain.python), *apart, "setup.py", "build_ext", "--inplace", *again]
+        words = [str(job.toolchain.python), "setup.py", "build_ext", "--inplace", *again]
         commands.append(("compiling", words))
     if job.found.configures or job.request.only:
         names = [word for name in build_targets(job) for word in ("--target", name)]
@@ -108,6 +106,7 @@ def run_build(job: BuildJob) -> Done:
     watch, lines = CompileWatch(job), list[str]()
     spent: dict[str, float] = {}
     commands = build_commands(job)
+    units = len(extension_tasks(job) or ()) if job.found.way is BuildWay.EXTENSION else 0  # each has a Ninja of its own
     begin(job)
     for index, (title, command) in enumerate(commands):
         if title == "packaging" and _is_packaged(job):
@@ -120,6 +119,7 @@ def run_build(job: BuildJob) -> Done:
             title,
             ninja=job.cmake_cache().get("CMAKE_MAKE_PROGRAM", "") if title == "compiling" else "",
             again=index > 0,
+            units=0 if index else units,
         )
         spent[title] = round(ran.seconds, 1)
         if ran.status:

@@ -237,8 +237,7 @@ def _with_servers(job: BuildJob, plan: MemoryPlan, cores: int) -> tuple[MemoryPl
 
 def _is_serial(job: BuildJob) -> bool:
     """Return whether setuptools compiles the files of an extension, one after another."""
-    without = bool(job.extension and job.extension.facts and not job.extension.facts.ninja)
-    return job.found.way is BuildWay.EXTENSION and (without or not job.record.get("ninja"))
+    return job.found.way is BuildWay.EXTENSION and not job.record.get("ninja")
 
 
 def _of_extension(job: BuildJob) -> MemoryPlan:

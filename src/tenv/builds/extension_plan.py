@@ -1,21 +1,15 @@
 """The plan of a package that is compiled against a torch: its units, its variables, and the reasons against a build."""
 
-import contextlib
-import json
-import os
 import re
 import shlex
-import sys
 import zipfile
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
-from tenv.activation import sandbox
 from tenv.activation.changes import is_own
-from tenv.builds import record_extensions
+from tenv.builds.extension_record import units_of
 from tenv.core import process
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBrokenError
@@ -32,11 +26,9 @@ from tenv.locks.wheel_requirement import requirement_of
 from tenv.sources.wheels.sdist_builds import wants_network
 
 ARCHS = "TORCH_CUDA_ARCH_LIST"
-_UNITS = (".cu", ".cpp", ".cc", ".cxx", ".c")
 _FOR_GPU = "_CUDA"
 """A part of a switch that asks for GPU code, such as FORCE_CUDA. It needs a torch with CUDA; the user's value wins."""
 _GIB = 1 << 30
-_SECONDS = 600.0
 
 STANDARD = re.compile(r"[-/]std[=:](?:c|gnu)\+\+(\d\d)")
 _NO_GPU = re.compile(
@@ -72,27 +64,6 @@ class Asked:
     cxx: int
     archs: str
     forced: bool = False
-
-
-def is_record(found: Any) -> bool:
-    """Return whether a value is the output of `tenv.builds.record_extensions`; a ``setup.py`` may print another."""
-
-    def texts(value: Any) -> bool:
-        return isinstance(value, list) and all(isinstance(one, str) for one in value)
-
-    def row(value: Any) -> bool:
-        lists = ("sources", "missing", "others")
-        fits = isinstance(value, dict) and all(texts(value.get(name, [])) for name in lists)
-        fits = fits and {"sources", "missing"} <= {*value}
-        return fits and isinstance(value.get("flags"), dict) and all(map(texts, value["flags"].values()))
-
-    if not isinstance(found, dict):
-        return False
-    rows = found.get("extensions")
-    lists = ("absent", "gone", "requires")
-    if not (texts([found.get("archs", "")]) and all(texts(found.get(name) or []) for name in lists)):
-        return False
-    return (isinstance(rows, list) and all(map(row, rows))) or isinstance(found.get("error"), str)
 
 
 def refusals(
@@ -386,29 +357,6 @@ def package_variables(
     return found
 
 
-def recorded(python: Path, environ: Mapping[str, str], folder: Path) -> dict[str, Any]:
-    """Return the extensions that the ``setup.py`` of a folder would compile, or its error; it runs without a network.
-
-    Args:
-        python: The Python with the torch.
-        environ: The variables of the build.
-        folder: The folder of ``setup.py``.
-    """
-    words = [sys.executable, "-I", sandbox.__file__, "", str(python), record_extensions.__file__]
-    done = process.run(words, environment=environ, folder=folder, timeout=_SECONDS, family=True)
-    if isinstance(done, process.Missing):
-        return {"error": done.reason}
-    with contextlib.suppress(ValueError, IndexError):
-        found = json.loads(done.stdout.splitlines()[-1])
-        if is_record(found):
-            error = found.get("error", "")
-            if error and not wants_network(error):  # of a program that it started
-                found["error"] = next((line for line in done.stderr.splitlines() if wants_network(line)), error)
-            return dict(found)
-    said = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith(sandbox.SAYS)]
-    return {"error": said[-1].strip() if said else f"it ended with status {done.status}"}
-
-
 def compilers(environ: Mapping[str, str]) -> list[list[str | int]]:
     """Return the compilers that variables name, each with its path, its size in bytes and its time in nanoseconds."""
     found: list[list[str | int]] = []
@@ -425,19 +373,6 @@ def file_stamp(name: str, file: Path) -> list[str | int]:
     return [name, str(path), path.stat().st_size, path.stat().st_mtime_ns]
 
 
-def units_of(record: Mapping[str, Any]) -> list[str]:
-    """Return the sources that a ``setup.py`` hands to a compiler."""
-    return [one for row in record.get("extensions", []) for one in row["sources"] if one.endswith(_UNITS)]
-
-
-def sharing(record: Mapping[str, Any]) -> frozenset[str]:
-    """Return the names of the extensions that compile a source which another one compiles, too."""
-    rows = record.get("extensions", [])
-    counts = Counter(os.path.normpath(source) for row in rows for source in {*row["sources"]})
-    shared = {source for source, count in counts.items() if count > 1}
-    return frozenset(row["name"] for row in rows if shared & {os.path.normpath(source) for source in row["sources"]})
-
-
 def modules_of(wheel: Path) -> list[str]:
     """Return the modules at the top of a wheel, but for tests."""
     with zipfile.ZipFile(wheel) as opened:
@@ -445,19 +380,14 @@ def modules_of(wheel: Path) -> list[str]:
     return sorted(name for name in tops if name.isidentifier() and not name.startswith("test"))
 
 
-def units_compiled_before(record: Mapping[str, Any], facts: TorchPackage | None, source: Path) -> int:
+def units_compiled_before(record: Mapping[str, Any], source: Path) -> int:
     """Return how many units of a folder an ended build left; setuptools without Ninja compiles all again."""
     objects = sum(file.suffix in (".o", ".obj") for file in (source / "build").rglob("*"))
-    return 0 if _is_serial(record, facts) else min(objects, len(units_of(record)))
-
-
-def _is_serial(record: Mapping[str, Any], facts: TorchPackage | None) -> bool:
-    return (facts is not None and not facts.ninja) or not record.get("ninja", True)
+    return min(objects, len(units_of(record))) if record.get("ninja", True) else 0
 
 
 def plan_words(
     record: Mapping[str, Any],
-    facts: TorchPackage | None,
     archs: str,
     jobs: int,
     *,
@@ -467,8 +397,7 @@ def plan_words(
     """Return the plan of a build in words; empty where nothing is compiled.
 
     Args:
-        record: The output of `tenv.builds.record_extensions`.
-        facts: The row of the package; None without one.
+        record: The output of `tenv.builds.extension_record.recorded`.
         archs: The architectures asked for; empty to leave them to torch.
         jobs: The number of jobs.
         forced: Whether nvcc takes the architectures whatever the package names.
@@ -482,6 +411,6 @@ def plan_words(
     named = "the GPUs that its setup.py names" if has_own else archs or "the GPUs that torch detects"
     part = f" for {named}" if cuda == len(units) else f", {cuda} of them for {named}" if cuda else ", none for a GPU"
     most = max(len(units_of({"extensions": [row]})) for row in record["extensions"])  # one extension follows another
-    at_once = f", {1 if _is_serial(record, facts) else min(jobs, most)} at a time" if units[1:] else ""
+    at_once = f", {min(jobs, most) if record.get('ninja', True) else 1} at a time" if units[1:] else ""
     had = f", {before} compiled before" if before else ""
     return f"{len(units)} unit{'s'[: len(units) != 1]}{part}{had}{at_once}"

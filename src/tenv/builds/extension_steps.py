@@ -21,11 +21,9 @@ from tenv.builds.extension_plan import (
     compilers,
     job_limits,
     package_variables,
-    recorded,
     refusals,
-    sharing,
-    units_of,
 )
+from tenv.builds.extension_record import CONFIG, NINJA, recorded, sharing, units_of, with_parts
 from tenv.builds.ninja_plan import compile_commands, kind_of_object, remaining
 from tenv.builds.switches import DECIDING, is_off
 from tenv.builds.task_costs import Task
@@ -46,8 +44,6 @@ PACKAGE = "package"
 """The folder of the editable wheel, below tenv's notes on a build."""
 MARK = "tenv-import:"
 """The start of the line in which a script names the modules that it has imported."""
-_CONFIG = "DIST_EXTRA_CONFIG"
-"""The variable by which setuptools reads one more ``setup.cfg``: the objects then stay in a folder of the target."""
 _AUDIT = "TE981"
 _FILES = "the files of torch"
 _HEADERS = (".h", ".hpp", ".cuh", ".hh", ".hxx")
@@ -80,7 +76,8 @@ def look_at_torch(job: BuildJob) -> None:
     job.installed = None if isinstance(found, Missing) else found
     job.environ = _extension_environ(job, job.environ)
     if job.found.way is BuildWay.EXTENSION:
-        job.record = recorded(job.toolchain.python, job.environ, job.checkout)
+        facts = job.extension.facts if job.extension else None
+        job.record = recorded(job.toolchain.python, job.environ, job.checkout, facts)
 
 
 def _extension_environ(job: BuildJob, environ: Mapping[str, str]) -> dict[str, str]:
@@ -92,7 +89,7 @@ def _extension_environ(job: BuildJob, environ: Mapping[str, str]) -> dict[str, s
     found = package_variables(facts, archs, environ, job_limits(facts, probe(), environ, own), gpu=gpu)
     found[_JOBS] = found["MAX_JOBS"]
     if job.found.way is BuildWay.EXTENSION:
-        found |= {_CONFIG: str(job.notes / "setup.cfg"), **job.request.debug.variables()}
+        found |= {CONFIG: str(job.notes / "setup.cfg"), **job.request.debug.variables()}
     return found
 
 
@@ -174,7 +171,9 @@ def prepare(job: BuildJob) -> str:
     make_folder(job.folder)
     if job.found.way is BuildWay.EXTENSION:
         text = f"[build_ext]\nbuild_temp = {job.folder}\nbuild_lib = {job.folder / 'lib'}\n"
+        text += NINJA if job.record.get("idle") else ""
         write_atomic(job.notes / "setup.cfg", text)
+        job.environ = {**job.environ, **with_parts(job.record, job.environ, job.notes / "apart")}
         write_atomic(job.stamp_file, json.dumps({"target": job.target.name, "switches": job.switches}) + "\n")
     write_atomic(stamp, json.dumps(now) + "\n")
     return why

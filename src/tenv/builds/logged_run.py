@@ -162,12 +162,26 @@ def run_logged(
 
 
 def run_step(
-    job: BuildJob, command: Sequence[str], log: Path, title: str, *, ninja: str = "", again: bool = False
+    job: BuildJob,
+    command: Sequence[str],
+    log: Path,
+    title: str,
+    *,
+    ninja: str = "",
+    again: bool = False,
+    units: int = 0,
 ) -> Ran:
     """Run a program of a step in the checkout of a job, as `run_logged` does."""
-    progress = job.context.progress
     return run_logged(
-        command, log, environ=job.environ, folder=job.checkout, progress=progress, title=title, ninja=ninja, again=again
+        command,
+        log,
+        environ=job.environ,
+        folder=job.checkout,
+        progress=job.context.progress,
+        title=title,
+        ninja=ninja,
+        again=again,
+        units=units,
     )
 
 

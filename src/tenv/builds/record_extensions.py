@@ -3,10 +3,10 @@
 It runs ``setup.py`` to the call of ``setup`` and compiles nothing. The file imports nothing from tenv, since the Python
 of another environment runs it by path. Its last line is one JSON object: ``extensions``, each with ``name``,
 ``sources``, ``missing``, ``flags`` by compiler and ``others``, its further options; ``ninja``, whether ninja compiles
-them; ``archs``, the ``TORCH_CUDA_ARCH_LIST`` that the file leaves; ``absent``, the needed packages of
-``setup_requires`` that are not installed; ``gone``, the uses of torch in sources that its headers no longer have; and
-``requires``, the requirements of the package where no other file has them; or ``error`` with the type and the words of
-an exception.
+them; ``idle``, whether the file turns off a ninja that torch finds; ``archs``, the ``TORCH_CUDA_ARCH_LIST`` that the
+file leaves; ``absent``, the needed packages of ``setup_requires`` that are not installed; ``gone``, the uses of torch
+in sources that its headers no longer have; and ``requires``, the requirements of the package where no other file has
+them; or ``error`` with the type and the words of an exception.
 """
 
 import contextlib
@@ -26,6 +26,7 @@ _CONDITION = re.compile(r"[ \t]*#[ \t]*(if|endif)")
 _INCLUDE = re.compile(r"[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)[>\"]")
 _BY_TYPE = re.compile(r"\bAT_DISPATCH_\w+\s*\(\s*[\w.>-]+?(?:\.|->)(type\(\))\s*,")
 """A dispatch on a value that stood for a scalar type; 2.6 dropped the conversion of ATen/Dispatch.h."""
+_HELPER = "torch.utils.cpp_extension"
 _OTHERS = ("define_macros", "undef_macros", "include_dirs", "libraries", "library_dirs", "extra_link_args", "language")
 
 
@@ -38,13 +39,15 @@ def _flags(given: Any) -> dict[str, list[str]]:
     return {str(name): [str(flag) for flag in rows] for name, rows in flags.items()}
 
 
-def _ninja(words: dict[str, Any]) -> bool:
-    """Return whether the ``build_ext`` of a call of ``setup`` lets ninja compile."""
+def _ninja(words: dict[str, Any]) -> dict[str, bool]:
+    """Return whether the ``build_ext`` of a call of ``setup`` lets ninja compile, and whether it leaves one idle."""
     command: Any = (words.get("cmdclass") or {}).get("build_ext")
     try:
-        return bool(getattr(command(importlib.import_module("setuptools").Distribution()), "use_ninja", False))
+        used = getattr(command(importlib.import_module("setuptools").Distribution()), "use_ninja", None)
+        there = used or (used is not None and importlib.import_module(_HELPER).is_ninja_available())
+        return {"ninja": bool(used), "idle": bool(there and not used)}
     except Exception:  # noqa: BLE001 (a class of others)
-        return False
+        return {"ninja": False, "idle": False}
 
 
 def _absent(words: dict[str, Any]) -> list[str]:
@@ -116,10 +119,9 @@ def _gone(extension: Any) -> list[str]:
     return found
 
 
-def _record(found: list[dict[str, Any]], ninja: list[bool], others: dict[str, Any], gone: list[str]) -> Any:
+def _record(found: list[dict[str, Any]], others: dict[str, Any], gone: list[str]) -> Any:
     def setup(**words: Any) -> None:
-        ninja.append(_ninja(words))
-        others.update(absent=_absent(words), requires=_requires(words))
+        others.update(_ninja(words), absent=_absent(words), requires=_requires(words))
         for extension in words.get("ext_modules") or ():
             sources = [os.fspath(source) for source in extension.sources]
             gone.extend(_gone(extension))
@@ -139,10 +141,9 @@ def _record(found: list[dict[str, Any]], ninja: list[bool], others: dict[str, An
 
 def _main() -> dict[str, Any]:
     found: list[dict[str, Any]] = []
-    ninja: list[bool] = []
     others: dict[str, Any] = {}
     gone: list[str] = []
-    setup = _record(found, ninja, others, gone)
+    setup = _record(found, others, gone)
     importlib.import_module("setuptools").setup = setup  # type: ignore[attr-defined]
     # Python 3.12 has no distutils of its own; where setuptools brings none, a setup.py that imports one fails itself.
     with contextlib.suppress(ModuleNotFoundError):
@@ -153,7 +154,7 @@ def _main() -> dict[str, Any]:
         runpy.run_path("setup.py", run_name="__main__")
     except _RecordedError:
         archs = os.environ.get("TORCH_CUDA_ARCH_LIST", "")
-        return {"extensions": found, "ninja": any(ninja), "archs": archs, "gone": gone, **others}
+        return {"extensions": found, "archs": archs, "gone": gone, **others}
     except BaseException as error:  # noqa: BLE001 (a `setup.py` may raise anything)
         return {"error": f"{type(error).__name__}: {error}"}
     return {"error": "it does not call setup"}

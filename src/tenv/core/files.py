@@ -6,7 +6,7 @@ import json
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from io import BufferedReader
 from pathlib import Path
@@ -257,6 +257,25 @@ def exclusive(
         with contextlib.suppress(OSError):
             owner.unlink(missing_ok=True)
         held.release()
+
+
+@contextlib.contextmanager
+def first_free(folders: Sequence[Path], purpose: str, on_wait: Callable[[str], None]) -> Iterator[Path]:
+    """Lock the first of some folders that no process has, or wait for the last, and yield it while the body runs.
+
+    Args:
+        folders: The folders, best first; at least one.
+        purpose: The work of this process on it, shown to waiting processes.
+        on_wait: Called once with a sentence that names the process to wait for.
+    """
+    with contextlib.ExitStack() as held:
+        for folder in folders[:-1]:
+            with contextlib.suppress(EnvironmentBusyError):
+                held.enter_context(exclusive(folder, purpose, on_wait, timeout=0))
+                break
+        else:
+            held.enter_context(exclusive(folder := folders[-1], purpose, on_wait))
+        yield folder
 
 
 _LOCKLESS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)

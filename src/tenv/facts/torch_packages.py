@@ -21,7 +21,7 @@ class TorchPackage:
         arch: The variable with its GPU architectures; empty for ``TORCH_CUDA_ARCH_LIST``.
         own_archs: Whether its setup.py names its architectures itself, so that no variable decides.
         jobs: The variable with the number of its jobs; empty for ``MAX_JOBS``.
-        ninja: Whether ninja compiles it; else one file follows another.
+        ninja: Whether ninja compiles it; else one file follows another where its setup.py turns ninja off.
         threads: Whether it starts nvcc with the threads of ``NVCC_THREADS``.
         gpu: Whether its setup.py wants a GPU where it is built.
         downloads: Whether its setup.py downloads a prebuilt wheel unless `force` is set.

@@ -5,6 +5,7 @@ network, audited and imported, and its wheel is kept by a digest of all that wen
 """
 
 import contextlib
+import hashlib
 import os
 import re
 import shutil
@@ -31,20 +32,19 @@ from tenv.builds.extension_plan import (
     no_gpu_code,
     package_variables,
     plan_words,
-    recorded,
     refusals,
     refuse,
     units_compiled_before,
-    units_of,
     waits_for,
     with_archs,
     with_standard,
 )
+from tenv.builds.extension_record import recorded, units_of, with_ninja, with_parts
 from tenv.builds.logged_run import look_up, run_logged
 from tenv.core import process
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBrokenError, LockStaleError
-from tenv.core.files import digest, exclusive, remove_tree, storage_errors, write_atomic
+from tenv.core.files import digest, exclusive, first_free, remove_tree, storage_errors, write_atomic
 from tenv.core.names import WheelFile
 from tenv.core.prefix import MARKER
 from tenv.core.wheel_platforms import marker_values
@@ -60,13 +60,11 @@ from tenv.locks.wheel_answers import python_packages
 from tenv.locks.wheel_requirement import requirement_of
 from tenv.project.user_facts import user_facts
 from tenv.sources.archives.answers import kind_of
-from tenv.sources.archives.download import Fetcher, RemoteFile
 from tenv.sources.archives.unpack import unpack
 from tenv.sources.interface import owned_by_lock
 from tenv.sources.system.taken import take_from_machine
 from tenv.sources.wheels.compiled import needs_of_build
 from tenv.sources.wheels.git_trees import clone
-from tenv.sources.wheels.index_requests import located_sdist
 from tenv.sources.wheels.installed import Wheels
 from tenv.sources.wheels.project_metadata import build_system
 from tenv.sources.wheels.sdist_builds import (
@@ -77,6 +75,7 @@ from tenv.sources.wheels.sdist_builds import (
     keep_built,
     kept_build,
     key_of_build,
+    locked_sdist,
     pinned_wheels,
     require_pins,
     wants_network,
@@ -220,18 +219,24 @@ def _second(job: Creation) -> Iterator[Creation]:
     """Yield a second environment with the files of a job, but for the packages to compile.
 
     Its folder is the same for the same torch and toolkit, so that a compile cache knows its paths, and a build that was
-    killed goes on. It is removed once all packages are compiled.
+    killed goes on. While a build of another project runs in it, this one has a folder of its own, and keeps to it
+    where it is killed. It is removed once all packages are compiled.
     """
     trees = [row for row in job.lock.trees_for(job.platform, job.plan.minor) if row.isolated and not row.path]
     lock = replace(job.lock, trees={**job.lock.trees, job.platform: tuple(trees)})
-    prefix = built_folder() / f".environment-{job.target.name}-{job.compiled[0].against[:16]}"
+    shared = built_folder() / f".environment-{job.target.name}-{job.compiled[0].against[:16]}"
+    project = hashlib.sha256(os.fsencode(job.target.lock_file.resolve())).hexdigest()
+    own = shared.with_name(f"{shared.name}-{project[:8]}")
     python = str(job.plan.python.path) if job.plan.python and not job.plan.own_python else None
-    request = CreateRequest(job.target.name, prefix, LockMode.FROZEN, python=python, check=False, features=job.features)
-    other = Creation(job.context, request, job.target, Environment(prefix), job.platform, lambda _: None)
-    if "around" in job.__dict__:
-        other.around = job.around
-    other.lock = lock
-    with exclusive(prefix, f"tenv create {job.target.name}", job.context.progress.say):
+    places = sorted((shared, own), key=lambda place: place == shared and own.exists())
+    with first_free(places, f"tenv create {job.target.name}", job.context.progress.say) as prefix:
+        request = CreateRequest(
+            job.target.name, prefix, LockMode.FROZEN, python=python, check=False, features=job.features
+        )
+        other = Creation(job.context, request, job.target, Environment(prefix), job.platform, lambda _: None)
+        if "around" in job.__dict__:
+            other.around = job.around
+        other.lock = lock
         state = other.look()
         wanted = owned_by_lock(lock, job.platform, job.plan.minor)
         ready = state if state and state.status is Status.READY else None
@@ -362,13 +367,7 @@ class _Build:
         folder = self._work / "source"
         if row.file:
             if not folder.is_dir():
-                archive = self._work / row.file
-                archive.parent.mkdir(parents=True, exist_ok=True)
-                here = with_features(self._job.target.manifest).on(self._job.platform)
-                url = self._job.uv.sdist_urls([located_sdist(row, here)])[row.digest]
-                fetcher = Fetcher(context.settings(), self._job.uv.http, offline=context.offline)
-                fetcher.file(RemoteFile(row.file, url, row.digest, row.length), archive)
-                unpack(archive, kind_of(row.file), folder, strip=1, limits=context.unpack_limits())
+                unpack(self._archive(), kind_of(row.file), folder, strip=1, limits=context.unpack_limits())
             yield folder
         elif row.path:
             shutil.rmtree(folder, ignore_errors=True)
@@ -389,6 +388,10 @@ class _Build:
             ):
                 yield tree
 
+    def _archive(self) -> Path:
+        here = with_features(self._job.target.manifest).on(self._job.platform)
+        return locked_sdist(self._job.context, self._job.uv, self._row, here)
+
     def _install_needs(self, source: Path) -> None:
         """Install the further requirements of the build: of an archive by the lock, else from the index."""
         row, uv, progress = self._row, self._job.uv, self._job.context.progress
@@ -400,7 +403,7 @@ class _Build:
             own, conda = self._job.lock.wheels_for(self._job.platform, self._job.plan.minor), self._job.lock.conda
             had = {"torch", *(wheel.name for wheel in own)}
             had |= python_packages(conda.get(self._job.platform, ())).keys()
-            asked = needs_of_build(asked_by_build((self._work / row.file).read_bytes(), row.file, values), self._facts)
+            asked = needs_of_build(asked_by_build(self._archive().read_bytes(), row.file, values), self._facts)
             elsewhere = {"torch": "", **there.versions()}
             require_pins(self._job.context, uv, self._python, row, asked, elsewhere, values, self._job.target.name)
             if wheels := [wheel for wheel in pinned_wheels(row) if wheel.name not in had]:
@@ -415,15 +418,9 @@ class _Build:
         limits.parent.mkdir(parents=True, exist_ok=True)
         held = "".join(f"{name}=={version}\n" for name, version in there.versions().items() if "+" not in version)
         write_atomic(limits, held)
-        words = ("pip", "install", "--only-binary", ":all:", "--python", str(self._python), "--requirement", "-")
-        done = uv.run(
-            *words,
-            "--constraints",
-            str(limits),
-            *uv.indexes(),
-            text="".join(f"{line}\n" for line in lines),
-            settings={},
-        )
+        words = ["pip", "install", "--only-binary", ":all:", "--python", str(self._python), "--requirement", "-"]
+        words += ["--constraints", str(limits), *uv.indexes()]
+        done = uv.run(*words, text="".join(f"{line}\n" for line in lines), settings={})
         if done.status:
             raise uv.error(done.stderr, f"the build requirements of {self._name} can't be installed")
 
@@ -432,9 +429,10 @@ class _Build:
         file = source / "pyproject.toml"
         _, backend, _ = build_system(file.read_bytes() if file.is_file() else None, self._name)
         runs = (source / "setup.py").is_file() and backend.startswith("setuptools.")
-        record = recorded(self._python, self._environ, source) if runs else {}
+        record = recorded(self._python, self._environ, source, self._facts) if runs else {}
         if waits_for(record, self._row.requires, before):
             return []
+        self._environ |= with_ninja(record, self._work) | with_parts(record, self._environ, self._work / "apart")
         self._is_planned, subject = True, f"{self._name} is not compiled{self._so}"
         table = self._job.context.facts().cuda_gpu_arch
         request = self.package.request
@@ -453,9 +451,9 @@ class _Build:
             reason, hint = no_gpu_code(self._row.name, (source / "setup.py").read_text(errors="replace"))
             return [(f"{subject}: {reason}", hint)]
         jobs = int(self._environ["MAX_JOBS"])
-        had = units_compiled_before(record, self._facts, source)
+        had = units_compiled_before(record, source)
         self._units -= had
-        if words := plan_words(record, self._facts, self.package.archs, jobs, forced=asked.forced, before=had):
+        if words := plan_words(record, self.package.archs, jobs, forced=asked.forced, before=had):
             self._job.context.progress.say(f"{self._name}: {words}; log: {self._log}")
         return []
 

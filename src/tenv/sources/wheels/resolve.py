@@ -252,7 +252,8 @@ def _reading_ahead(problem: Problem) -> Iterator[Callable[[Answer], None]]:
     reads: list[Future[Any]] = []
 
     def read(chosen: Answer) -> None:
-        urls = {wheel.sha256: url for wheel, url in chosen.values() if wheel.sha256 not in known}
+        wheels = [row for row in chosen.values() if is_wheel(row[0].file)]
+        urls = {wheel.sha256: url for wheel, url in wheels if wheel.sha256 not in known}
         known.update(urls)
         if urls:
             reads.append(pool.submit(requirements_at, uv, urls, Silent()))

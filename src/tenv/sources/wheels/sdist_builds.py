@@ -28,11 +28,14 @@ from tenv.host.machine import current_platform
 from tenv.locks.lock import LockedTree, Wheel
 from tenv.locks.wheel_answers import LockedWheel, wheels_brought
 from tenv.locks.wheel_requirement import requirement_of
+from tenv.sources.archives.download import Fetcher, RemoteFile
+from tenv.sources.archives.store import default_store
 from tenv.sources.interface import Access
+from tenv.sources.wheels.index_requests import located_sdist
 from tenv.sources.wheels.installed import Wheels
 from tenv.sources.wheels.project_metadata import build_system
 from tenv.sources.wheels.uv import Uv
-from tenv.targets.manifest import WheelRequest
+from tenv.targets.manifest import Manifest, WheelRequest
 from tenv.toolchain.discover import python_program
 
 NOTED = ".egg-info/requires.txt"
@@ -83,7 +86,7 @@ def forget_built() -> None:
 
 
 def build_sdist(
-    access: Access, uv: Uv, python: Path, row: LockedTree, write: Callable[[Path], object], target: str, so: str = ""
+    access: Access, uv: Uv, python: Path, row: LockedTree, find: Callable[[], Path], target: str, so: str = ""
 ) -> Wheel:
     """Return the wheel that a source archive of a lock becomes, built or kept.
 
@@ -92,7 +95,7 @@ def build_sdist(
         uv: uv.
         python: A Python of the minor that the wheel is for.
         row: The source archive.
-        write: Writes it to a path, compared with its digest; called only if it has to be built.
+        find: Returns its path, compared with its digest; called only if it has to be built.
         target: The target, for messages.
         so: The consequence for the environment if it can't be built, for the message.
 
@@ -109,7 +112,7 @@ def build_sdist(
     with tempfile.TemporaryDirectory(prefix="tenv-") as name:
         folder = Path(name)
         archive, out = folder / row.file, folder / "out"
-        write(archive)
+        shutil.copyfile(find(), archive)
         own = _environment(access, uv, python, row, folder / "environment")
         values = marker_values(current_platform(), row.python[0])
         asked = asked_by_build(archive.read_bytes(), row.file, values)
@@ -120,6 +123,24 @@ def build_sdist(
         if done.status:
             raise _failure(row, done.stderr, so)
         return keep_built(wheel_in(out, row, so), place, row)
+
+
+def stored_sdist(access: Access, uv: Uv, file: RemoteFile) -> Path:
+    """Return a source archive in the store of archives, where a lock and each build after it find it again.
+
+    Raises:
+        NetworkError: It is not there, and can't be fetched.
+        ForeignFolderError: Another user can write the store.
+    """
+    store = default_store(access.progress.say, access.unpack_limits())
+    return store.fetch(Fetcher(access.settings(), uv.http, offline=access.offline), file).path
+
+
+def locked_sdist(access: Access, uv: Uv, row: LockedTree, manifest: Manifest) -> Path:
+    """Return the source archive of a row in the store of archives; an index is asked for one that is not there."""
+    there = default_store().has(row.digest)
+    url = "" if there else uv.sdist_urls([located_sdist(row, manifest)])[row.digest]
+    return stored_sdist(access, uv, RemoteFile(row.file, url, row.digest, row.length))
 
 
 def build_variables(environ: Mapping[str, str]) -> dict[str, str]:

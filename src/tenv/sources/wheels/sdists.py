@@ -5,7 +5,6 @@ else the archive is built once when it is locked, which the manifest permits by 
 """
 
 import sys
-import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -16,10 +15,11 @@ from tenv.core.versions import Version
 from tenv.core.wheel_platforms import marker_values
 from tenv.host.machine import current_platform
 from tenv.locks.lock import LockedTree, Wheel
-from tenv.sources.archives.download import Fetcher, RemoteFile
+from tenv.sources.archives.download import RemoteFile
+from tenv.sources.archives.store import default_store
 from tenv.sources.interface import Problem
 from tenv.sources.wheels.project_metadata import noted_requirements, parse_core_metadata
-from tenv.sources.wheels.sdist_builds import NOTED, asked_by_build, build_sdist, member
+from tenv.sources.wheels.sdist_builds import NOTED, asked_by_build, build_sdist, member, stored_sdist
 from tenv.targets.manifest import Manifest
 
 Choices = list[dict[str, tuple[Wheel, str]]]
@@ -60,13 +60,9 @@ def read_sdist(problem: Problem, platform: str, row: LockedTree, *, known: bool)
 
 def fetched(problem: Problem, archive: Wheel, url: str) -> bytes:
     """Return the bytes of a source archive, which have its digest; raises NetworkError."""
-    access = problem.access
-    access.progress.step(f"reading {archive.file}")
-    fetcher = Fetcher(access.settings(), access.uv().http, offline=access.offline)
-    with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
-        path = Path(folder) / "archive"
-        fetcher.file(RemoteFile(archive.file, url, archive.sha256, archive.size), path)
-        return path.read_bytes()
+    problem.access.progress.step(f"reading {archive.file}")
+    file = RemoteFile(archive.file, url, archive.sha256, archive.size)
+    return stored_sdist(problem.access, problem.access.uv(), file).read_bytes()
 
 
 class _Reader:
@@ -150,9 +146,8 @@ class _Reader:
         access.progress.say(f"{row.file} is built now, since only its build backend has its requirements")
         python = next((one.path for one in access.uv().interpreters([minor])), Path(sys.executable))
         here = replace(row, build=self._pins(raw, row.file, current_platform(), minor))
-        wheel = build_sdist(
-            access, access.uv(), python, here, lambda path: path.write_bytes(raw), problem.manifest.name
-        )
+        kept = default_store().file(row.digest)
+        wheel = build_sdist(access, access.uv(), python, here, lambda: kept, problem.manifest.name)
         with zipfile.ZipFile(wheel.path) as built:
             name = next(name for name in built.namelist() if name.endswith(METADATA))
             return parse_core_metadata(built.read(name), row.file).requires

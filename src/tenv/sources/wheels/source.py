@@ -1,5 +1,6 @@
 """Wheels as a source: resolved and installed by uv."""
 
+import functools
 import os
 import tempfile
 from dataclasses import replace
@@ -314,23 +315,16 @@ class WheelWork(Work):
 
     def _build(self, python: Path, so: str = "") -> None:
         """Build the source trees and archives, or take the wheels that were kept of them."""
-        from tenv.sources.archives.download import Fetcher, RemoteFile  # late: few targets have one
-        from tenv.sources.wheels.index_requests import located_sdist
-        from tenv.sources.wheels.sdist_builds import build_sdist
+        from tenv.sources.wheels.sdist_builds import build_sdist, locked_sdist  # late: few targets have one
         from tenv.sources.wheels.tree_builds import build_tree, require_as_locked
 
         job, built = self.job, dict[str, Wheel]()
         context, here = job.context, with_features(job.target.manifest).on(job.platform)
-        fetcher = Fetcher(context.settings(), job.uv.http, offline=context.offline)
         self._folder = tempfile.TemporaryDirectory(prefix="tenv-")
         for row in self._to_build:
-
-            def write(path: Path, row: LockedTree = row) -> None:
-                url = job.uv.sdist_urls([located_sdist(row, here)])[row.digest]
-                fetcher.file(RemoteFile(row.file, url, row.digest, row.length), path)
-
             if row.file:
-                one = build_sdist(context, job.uv, python, row, write, job.target.name, so)
+                find = functools.partial(locked_sdist, context, job.uv, row, here)
+                one = build_sdist(context, job.uv, python, row, find, job.target.name, so)
             else:
                 out = Path(self._folder.name) / row.name
                 one = build_tree(context, job.uv, python, row, self._located[row.name], out, so)
