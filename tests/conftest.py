@@ -268,6 +268,12 @@ def _hasty(environment: Mapping[str, str]) -> Patience:
     return replace(_patience(environment), pause=_PAUSE)
 
 
+@cache
+def _first_authority() -> str:
+    first = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----\n")
+    return first[0] + first[1]
+
+
 _variables = Authorities.variables
 
 
@@ -275,8 +281,7 @@ def _few_authorities(self: Authorities, folder: Path) -> dict[str, str]:
     """Name one authority to uv and rattler, which read 300 files at each start where none is named."""
     if (found := _variables(self, folder)) or self.system:
         return found
-    first = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----\n")
-    (folder / "first.pem").write_text(first[0] + first[1])
+    (folder / "first.pem").write_text(_first_authority())
     (folder / "none").mkdir(exist_ok=True)
     return {"SSL_CERT_FILE": str(folder / "first.pem"), "SSL_CERT_DIR": str(folder / "none")}
 
@@ -338,7 +343,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def index(request: pytest.FixtureRequest, wheels: Path, tmp_path: Path) -> Iterator[Index]:
     """An index of its own for a test, with every fake wheel."""
     folder = tmp_path / "index"
-    shutil.copytree(wheels, folder)
+    shutil.copytree(wheels, folder, copy_function=shutil.copyfile)
     once = _once(request)
     with Index(folder, once.port if once else 0) as served:
         yield served
