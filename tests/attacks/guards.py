@@ -144,7 +144,7 @@ GUARDS: dict[str, tuple[tuple[str, ...], Callable[..., Any], str]] = {
     ),
     "the Python of an environment": (
         ("tenv.environment.trust._is_program",), _always,
-        "../verbs/test_kinds_of_paths.py -k 'another_python and wheels and linked_elsewhere and create'",
+        "../verbs/test_kinds_of_paths.py -k 'another_python and wheels'",
     ),
     "wheels of the cache that uv refuses": (
         ("tenv.sources.wheels.uv.unusable",), _no_fault, "../verbs/test_changed_caches.py -k refuses",
