@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, lru_cache
@@ -40,6 +41,7 @@ from tenv.project.context import Context
 from tenv.rattler_api import fetch
 from tenv.sources.wheels import interpreters
 from tenv.sources.wheels.interpreters import inspect
+from tenv.sources.wheels.uv import Uv
 from tenv.targets import manifest_file
 from tenv.targets.manifest import Manifest
 from tenv.toolchain import smoke_tests
@@ -71,6 +73,20 @@ for _name in ("SafeLoader", "SafeDumper"):  # libyaml takes a tenth of the time 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell script's `&` makes its programs deaf to Ctrl-C, and so would be all that the tests start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+_numbers: Counter[str] = Counter()
+_make_folder = pytest.TempPathFactory.mktemp
+
+
+def _numbered(self: pytest.TempPathFactory, basename: str, numbered: bool = True) -> Path:
+    """Make a folder of a test. pytest looks for its number among the links that all tests before it have left."""
+    number = f"{_numbers[basename]}" if numbered else ""
+    _numbers[basename] += 1
+    return _make_folder(self, f"{basename}{number}", numbered=False)
+
+
+pytest.TempPathFactory.mktemp = _numbered  # type: ignore[method-assign]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -153,6 +169,7 @@ def _quicken(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if path.name != "test_download.py":  # no server of the tests is overloaded, and nobody's proxy never answers
         monkeypatch.setattr(Patience, "of", _hasty)
         monkeypatch.setattr(fetch, "_PAUSE", _PAUSE)
+    monkeypatch.setattr(Uv, "folder", _uv_folder)
     if path.name != "test_power_loss.py":  # a busy disk takes its time, and no test here loses power
         monkeypatch.setattr(make, "flush", lambda _: None)
 
@@ -162,7 +179,7 @@ def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     """An empty folder of the user's, with nothing beside it; one in which a test leaves nothing serves the next too."""
     if once := _once(request):
         folder = once.user / "home"
-    else:  # not pytest's `mktemp`, which looks through all folders that were made before
+    else:
         folder = _homes.pop() if _homes else Path(tempfile.mkdtemp(dir=tmp_path_factory.getbasetemp())) / "home"
     folder.mkdir(parents=True, exist_ok=True)
     yield folder
@@ -251,6 +268,12 @@ def _hasty(environment: Mapping[str, str]) -> Patience:
     return replace(_patience(environment), pause=_PAUSE)
 
 
+@cache
+def _first_authority() -> str:
+    first = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----\n")
+    return first[0] + first[1]
+
+
 _variables = Authorities.variables
 
 
@@ -258,10 +281,22 @@ def _few_authorities(self: Authorities, folder: Path) -> dict[str, str]:
     """Name one authority to uv and rattler, which read 300 files at each start where none is named."""
     if (found := _variables(self, folder)) or self.system:
         return found
-    first = Path(certifi.where()).read_text().partition("-----END CERTIFICATE-----\n")
-    (folder / "first.pem").write_text(first[0] + first[1])
+    (folder / "first.pem").write_text(_first_authority())
     (folder / "none").mkdir(exist_ok=True)
     return {"SSL_CERT_FILE": str(folder / "first.pem"), "SSL_CERT_DIR": str(folder / "none")}
+
+
+_ask_folder = Uv.folder
+_folders: dict[tuple[object, ...], Path] = {}
+_OF_FOLDERS = ("UV_CACHE_DIR", "UV_NO_CACHE", "UV_PYTHON_INSTALL_DIR", "XDG_CACHE_HOME", "XDG_DATA_HOME", "HOME")
+
+
+def _uv_folder(self: Uv, kind: str) -> Path:
+    """Ask uv for a folder once with the same settings: each `create` asks for that of the cache."""
+    key = kind, self._program, str(self.configuration), *map(self.environment.get, _OF_FOLDERS)
+    if key not in _folders:
+        _folders[key] = _ask_folder(self, kind)
+    return _folders[key]
 
 
 _machines: dict[tuple[str | None, ...], HostReport] = {}
@@ -308,7 +343,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def index(request: pytest.FixtureRequest, wheels: Path, tmp_path: Path) -> Iterator[Index]:
     """An index of its own for a test, with every fake wheel."""
     folder = tmp_path / "index"
-    shutil.copytree(wheels, folder)
+    shutil.copytree(wheels, folder, copy_function=shutil.copyfile)
     once = _once(request)
     with Index(folder, once.port if once else 0) as served:
         yield served

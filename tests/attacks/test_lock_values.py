@@ -14,6 +14,7 @@ import yaml
 
 from tests.attacks.outside import make_victims
 from tests.support.archive_server import ask
+from tests.support.each import each
 from tests.support.projects import Project, call
 from tests.support.redist import Server
 
@@ -240,8 +241,8 @@ TEXTS = {
 }
 
 
-@pytest.mark.timeout(30)
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.timeout(300)
+@each("name", TEXTS)
 def test_a_text_that_stops_a_parser_is_refused(name: str, attacked: Project, served: Server) -> None:
     attacked.lock.write_bytes(TEXTS[name])
     for words in (*COMMANDS, ("diff", str(attacked.lock), str(attacked.lock))):

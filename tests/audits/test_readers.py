@@ -126,7 +126,7 @@ SYSTEM = [Path(sys.executable).resolve(), *sorted(Path("/usr/lib").glob("*/lib[c
 
 
 @pytest.mark.skipif(not shutil.which("readelf"), reason="needs readelf")
-@pytest.mark.parametrize("path", SYSTEM, ids=lambda path: path.name)
+@each("path", SYSTEM)
 def test_as_readelf_says(path: Path) -> None:
     elf, _ = read(path)
     shown = as_readelf_shows(path)
@@ -167,7 +167,7 @@ def test_a_file_is_opened_and_closed(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("readelf"), reason="needs readelf")
-@pytest.mark.parametrize("path", SYSTEM, ids=lambda path: path.name)
+@each("path", SYSTEM)
 def test_notes_and_defined_versions_are_those_of_readelf(path: Path) -> None:
     words = ["readelf", "--wide", "--notes", "--version-info", str(path)]
     environ = {**os.environ, "LC_ALL": "C"}

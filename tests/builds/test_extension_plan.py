@@ -55,8 +55,8 @@ def record(*, nvcc: tuple[str, ...] = (), missing: tuple[str, ...] = ()) -> dict
     return {"extensions": [row]}
 
 
-@pytest.mark.parametrize(
-    ("found", "asked", "package", "why", "hint"),
+@each(
+    "found, asked, package, why, hint",
     [
         (
             record(nvcc=("-std=c++17",)),

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tenv.builds.build_environ import warning_flags
+from tests.support.each import each
 
 BOTH = "-Wno-error=maybe-uninitialized -Wno-error=uninitialized"
 GCC = "#define __GNUC__ {}\n#define __x86_64__ 1\n"
@@ -27,8 +28,8 @@ def environ(folder: Path, macros: str, **more: str) -> dict[str, str]:
     return {"CXX": str(program), "PATH": "/usr/bin:/bin", **more}
 
 
-@pytest.mark.parametrize(
-    ("macros", "more", "flags"),
+@each(
+    "macros, more, flags",
     [
         (GCC.format(12), {}, BOTH),
         (GCC.format(14), {"CXXFLAGS": "-O1"}, f"-O1 {BOTH}"),

@@ -27,8 +27,8 @@ def test_a_word_of_another_tool_leads_to_the_command_of_tenv(words: tuple[str, .
         assert (program, verb in COMMANDS) == ("tenv", True)
 
 
-@pytest.mark.parametrize(
-    ("words", "command"),
+@each(
+    "words, command",
     [
         ("install numpy", "tenv add tiny numpy"),
         ("install tiny", "tenv create tiny"),
@@ -132,8 +132,8 @@ def test_the_examples_are_what_the_command_takes(name: str) -> None:
             command_of(name).make_context(name, words[2:], parent=above)
 
 
-@pytest.mark.parametrize(
-    ("words", "status", "said"),
+@each(
+    "words, status, said",
     [
         ("drop numpy scipy", 2, "note: tiny is the default target"),
         ("add tinny numpy", 2, "hint: did you mean `tiny`? `tenv add tiny tinny numpy` takes it as a package"),
@@ -167,8 +167,8 @@ def test_a_first_word_that_is_no_target_shows_both_forms_first(created: Project)
     assert hint.startswith(forms)
 
 
-@pytest.mark.parametrize(
-    ("words", "message", "hint"),
+@each(
+    "words, message, hint",
     [
         ("diff", "`tenv diff` lacks OLD", "the form is `tenv diff OLD [NEW]`, such as `tenv diff cuda130 cuda132`; "),
         ("export", "`tenv export` lacks FORMAT", "the form is `tenv export FORMAT [TARGET]`, such as `tenv export "),

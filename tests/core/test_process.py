@@ -164,7 +164,7 @@ def test_a_child_does_not_outlive_a_killed_parent(tmp_path: Path, starter: str) 
 def _gone(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the latter where it ends between the opening and the reading
         return True
 
 

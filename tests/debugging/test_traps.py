@@ -19,8 +19,8 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("words", "environment", "shadowed"),
+@each(
+    "words, environment, shadowed",
     [
         (["-c", "import torch"], {}, True),
         (["-cimport torch"], {}, True),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tenv.facts.table_files import LAYOUTS
+from tests.support.each import each
 from tests.support.projects import Project, call
 
 
@@ -18,7 +19,7 @@ def test_the_list(project: Project) -> None:
     assert rows[0]["name"] == "cuda_driver"
 
 
-@pytest.mark.parametrize("name", LAYOUTS)
+@each("name", LAYOUTS)
 def test_a_table(project: Project, name: str) -> None:
     ended = call("facts", name)
     assert ended.status == 0

@@ -1,13 +1,13 @@
 """Every table that comes with tenv is whole, in order, without contradictions, and names its sources."""
 
 import re
-import tomllib
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli
 
 from tenv.core.versions import Version
 from tenv.facts.cuda_gpu_arch import sm_of
@@ -51,7 +51,7 @@ def facts() -> Facts:
 
 
 def written(name: str) -> dict[str, Any]:
-    return tomllib.loads((DATA / f"{name}.toml").read_text())
+    return tomli.loads((DATA / f"{name}.toml").read_text())
 
 
 def rows(name: str) -> Iterator[dict[str, Any]]:
@@ -374,7 +374,7 @@ def test_names_of_gpus_as_lists_and_old_tools_write_them(facts: Facts, name: str
 @each("name", NAMES)
 def test_a_table_has_the_day_that_it_was_compiled_on(name: str) -> None:
     """``tenv facts`` prints it beside the count of rows that no primary source confirms."""
-    date = tomllib.loads((DATA / f"{name}.toml").read_text("utf-8")).get("date", "")
+    date = tomli.loads((DATA / f"{name}.toml").read_text("utf-8")).get("date", "")
     assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", date)
 
 

@@ -76,12 +76,11 @@ def test_every_value_has_its_machines() -> None:
         assert len({json.dumps(answer) for answer in answers}) > 1, f"{name}: all machines look alike"
 
 
-@pytest.mark.parametrize(
-    ("name", "number"), [(name, number) for name in FILES for number in range(len(cases_of(name)))]
-)
+@each("name, number", [(name, number) for name in FILES for number in range(len(cases_of(name)))])
 def test_what_is_probed_on_a_machine(name: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case, field = cases_of(name)[number], host_fields()[name]
-    answer = field.probe(Scan(case.machine(tmp_path, monkeypatch), tmp_path / "envs"))
+    with monkeypatch.context() as patch:
+        answer = field.probe(Scan(case.machine(tmp_path, patch), tmp_path / "envs"))
     if isinstance(case, Absent):
         assert isinstance(answer, Missing)
         assert (answer.kind, case.reason in answer.reason) == (case.kind, True), answer

@@ -4,11 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
 from tenv.host.collect import collect
 from tenv.host.interface import Fact, Missing
 from tests.host.builders import HOSTS, FakeGpu, needs_compiler, nvml, pci, places, program, put
+from tests.support.each import each
 
 pytestmark = needs_compiler
 
@@ -162,7 +161,7 @@ def test_every_machine_is_seen_every_way() -> None:
     assert set(TOLD) == {(machine, way) for machine in MACHINES for way in WAYS}
 
 
-@pytest.mark.parametrize(("name", "way"), TOLD)
+@each("name, way", TOLD)
 def test_what_each_way_tells(name: str, way: str, tmp_path: Path) -> None:
     driver, gpus = TOLD[name, way]
     machine = MACHINES[name]

@@ -2,11 +2,12 @@
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import tomli
 
 from tenv.core.names import normalize
 from tenv.targets.manifest import PLATFORMS
@@ -51,7 +52,7 @@ class PublicFile:
 
 
 def _read() -> Iterator[PublicFile]:
-    rows = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))["file"]
+    rows = tomli.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))["file"]
     for row in rows:
         given = {key: value for key, value in row.items() if key != "commit"}
         yield PublicFile(**{"environment": "", "refused": "", **given, "holds": tuple(row["holds"])})
@@ -83,7 +84,7 @@ def judge(file: PublicFile) -> tuple[str, str]:
     if lock.exists():
         checked = call("lock", "made", "--check")
         assert checked.status == 0, checked.err
-    names = set(_names(tomllib.loads(text)))
+    names = set(_names(tomli.loads(text)))
     gone = [token for token in file.holds if not _held(token, names, text + locked)]
     said = json.dumps([*ended.data["lost"], *ended.data.get("notes", [])])
     untold = [] if "its lock, since" in said else [token for token in gone if not _told(token, said)]

@@ -5,13 +5,13 @@
 
 import os
 import shutil
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli
 import yaml
 
 from tenv.core.files import digest_bytes
@@ -19,7 +19,7 @@ from tests.interop.public_files import NO_LOSS
 from tests.interop.records import FILES, HOME
 from tests.support.projects import call
 
-CASES = tomllib.loads(Path(__file__).with_name("conda_lock_cases.toml").read_text(encoding="utf-8"))["case"]
+CASES = tomli.loads(Path(__file__).with_name("conda_lock_cases.toml").read_text(encoding="utf-8"))["case"]
 
 
 def as_locked(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -33,8 +33,8 @@ def kept(base: Lock | None, ours: Lock, theirs: Lock) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("kind", [wheel, conda, archive])
-@pytest.mark.parametrize(
-    ("base", "ours", "theirs", "version"),
+@each(
+    "base, ours, theirs, version",
     [
         ("1", "1", "1", "1"),
         ("1", "2", "1", "2"),

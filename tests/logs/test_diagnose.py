@@ -35,13 +35,13 @@ import random
 import re
 import runpy
 import textwrap
-import tomllib
 import tracemalloc
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,7 +61,7 @@ FAILURES = sorted((HERE / "failures").glob("*.log"))
 GOOD = sorted((HERE / "good").glob("*.log"))
 OWN_CODE = sorted((HERE / "own_code").glob("*.log"))
 """Builds that failed on the package's own sources, which no table can know."""
-OTHER_LANGUAGES: dict[str, str] = tomllib.loads((HERE / "other_languages.toml").read_text(encoding="utf-8"))["messages"]
+OTHER_LANGUAGES: dict[str, str] = tomli.loads((HERE / "other_languages.toml").read_text(encoding="utf-8"))["messages"]
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def table() -> BuildFailureTable:
 
 
 def notes(log: Path) -> dict[str, Any]:
-    return tomllib.loads(log.with_suffix(".toml").read_text(encoding="utf-8"))
+    return tomli.loads(log.with_suffix(".toml").read_text(encoding="utf-8"))
 
 
 def lines(log: Path) -> list[str]:

@@ -8,9 +8,10 @@ found in one. `own_code/NAME.log` failed on the package's own sources: it has an
 """
 
 import re
-import tomllib
 from pathlib import Path
 from typing import Any
+
+import tomli
 
 from tenv.checks.build_log.diagnose import _OBJECTS
 from tenv.checks.build_log.log_lines import clean
@@ -30,14 +31,14 @@ MARKS = {"success", "failed", "error", "noise", "probe_begin", "probe_end"}
 
 
 def table() -> dict[str, Any]:
-    return tomllib.loads(TABLE.read_text())
+    return tomli.loads(TABLE.read_text())
 
 
 ROWS: dict[str, dict[str, Any]] = {row["id"]: row for row in table()["failure"]}
 
 
 def notes(folder: str, name: str) -> dict[str, Any]:
-    return tomllib.loads((HERE / folder / f"{name}.toml").read_text())
+    return tomli.loads((HERE / folder / f"{name}.toml").read_text())
 
 
 def addresses(text: str) -> list[str]:

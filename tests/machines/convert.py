@@ -6,10 +6,11 @@ a reader that does not know the key leaves it aside.
 """
 
 import json
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import tomli
 
 from tenv.checks.host_options import find_gpu
 from tenv.core.versions import Version
@@ -60,7 +61,7 @@ _PARTS = {
 def cases(folder: Path = CASES) -> Iterator[Case]:
     """Yield the cases, each with its `cause`, the name of its file."""
     for file in sorted(folder.glob("*.toml")):
-        for case in tomllib.loads(file.read_text(encoding="utf-8"))["case"]:
+        for case in tomli.loads(file.read_text(encoding="utf-8"))["case"]:
             yield {**case, "cause": file.stem}
 
 

@@ -262,7 +262,10 @@ def until(true: Callable[[], object]) -> None:
 
 
 def snapshot(prefix: Path) -> dict[str, str]:
-    """Return what every file of an environment holds, but tenv's state, caches of bytecode and lock files."""
+    """Return what every file of an environment holds, but tenv's state and notes, caches of bytecode and lock files.
+
+    A lock of the last 20 ms is not noted, so that on a busy machine alone there is a note.
+    """
     found = {}
     for path in sorted(prefix.rglob("*")):
         name = str(path.relative_to(prefix))
@@ -271,7 +274,7 @@ def snapshot(prefix: Path) -> dict[str, str]:
         elif (
             path.is_file()
             and "__pycache__" not in name
-            and name not in ("tenv-meta/state.json", "tenv-meta/id", ".lock")
+            and name not in ("tenv-meta/state.json", "tenv-meta/id", "tenv-meta/lock-note", ".lock")
         ):
             found[name] = f"{path.stat().st_mode:o} {hashlib.sha256(path.read_bytes()).hexdigest()}"
     return found

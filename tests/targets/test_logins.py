@@ -1,5 +1,7 @@
 """Logins in the addresses of manifests and locks, which are shared, and so are refused."""
 
+import itertools
+
 import pytest
 
 from tenv.core.untrusted import login_fault, without_login
@@ -21,8 +23,7 @@ FILES = (
 )
 
 
-@pytest.mark.parametrize("address", ADDRESSES)
-@pytest.mark.parametrize("place", ["channels", "a dependency", "a platform"])
+@each("address, place", itertools.product(ADDRESSES, ["channels", "a dependency", "a platform"]))
 def test_a_channel_with_a_login_is_refused(project: Project, address: str, place: str) -> None:
     text = 'platforms = ["linux-64"]\nchannels = ["conda-forge"]\n'
     if place == "channels":

@@ -92,8 +92,8 @@ def test_one_wrong_letter_comes_before_numbers(places: SearchPath, name: str) ->
     assert error.value.hint == f"did you mean `{'cpu' if name == 'cPu' else 'cuda130'}`? (`tenv targets` lists them)"
 
 
-@pytest.mark.parametrize(
-    ("name", "meant"),
+@each(
+    "name, meant",
     [
         ("cuda122", "12.2: `cuda121`, `cuda121-archives`"),
         ("cuda12", "12: `cuda129`"),

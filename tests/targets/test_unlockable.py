@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.each import each
 from tests.support.fakes import make_wheel
-from tests.support.projects import Project
+from tests.support.projects import TINY, Project
 
 WHY = "a package at an address can't be locked"
 ADDRESSES = [
@@ -57,8 +57,8 @@ def test_add_names_what_is_wrong(text: str, said: str, project: Project) -> None
     assert project.manifest.read_text() == before
 
 
-@pytest.mark.parametrize(
-    ("value", "place", "said"),
+@each(
+    "value, place, said",
     [
         ('{ git = "http://example.org/it.git" }', "git", "expected an address"),
         ('{ git = "ext::sh -c true" }', "git", "expected an address"),
@@ -77,7 +77,7 @@ def test_add_names_what_is_wrong(text: str, said: str, project: Project) -> None
     ],
 )
 def test_a_manifest_names_what_is_wrong(value: str, place: str, said: str, project: Project) -> None:
-    project.ask_for(f"it = {value}")
+    project.manifest.write_text(f"{TINY}it = {value}\n")
     words = project.fails(3, "manifest", "lock", "tiny")
     assert f"pypi-dependencies.it.{place}: " in words
     assert said in words

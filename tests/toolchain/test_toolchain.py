@@ -11,6 +11,7 @@ import pytest
 from tenv.core.versions import Version
 from tenv.toolchain.cuda_folder import assemble, assemble_beside
 from tenv.toolchain.discover import Toolchain, discover
+from tests.support.each import each
 from tests.support.fakes import make_nvidia, make_wheel, unpack
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such folder: links need a privilege")
@@ -59,7 +60,7 @@ def test_finds_what_the_prefix_holds(prefix: Path) -> None:
     assert discover(prefix) == make_toolkit(prefix)
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "bin/nvcc",

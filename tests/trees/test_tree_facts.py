@@ -4,9 +4,10 @@ A file holds facts alone, no text of the tree. `differences.toml` sets them agai
 """
 
 import re
-import tomllib
 from pathlib import Path
 from typing import Any
+
+import tomli
 
 from tenv.core.versions import Version
 from tenv.facts.pytorch_build import Release
@@ -20,7 +21,7 @@ VERDICTS = {"mended", "added", "confirm", "note", "keep"}
 
 
 def read(name: str) -> dict[str, Any]:
-    return tomllib.loads((HERE / f"{name}.toml").read_text())
+    return tomli.loads((HERE / f"{name}.toml").read_text())
 
 
 def test_there_are_trees_from_the_first_release_to_the_trunk() -> None:

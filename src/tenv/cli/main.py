@@ -1,5 +1,6 @@
 """The program ``tenv``: finds the command and loads only that one."""
 
+import functools
 import gc
 import importlib
 import os
@@ -248,6 +249,7 @@ def _in_order(arguments: list[str]) -> list[str]:
     return words
 
 
+@functools.cache
 def _program(*, whole: bool = False) -> Any:
     """Return the click program; with `whole`, its help has all commands, under the headings of `GROUPS`."""
     import click

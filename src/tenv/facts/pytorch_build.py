@@ -280,7 +280,8 @@ class PytorchBuildTable:
         if match is None:
             return None
         asked = Version(match.group())
-        if same := [row for row in self.releases if row.version.major_minor == asked.major_minor]:
+        minor = asked.major_minor
+        if same := [row for row in self.releases if row.version.major_minor == minor]:
             return next((row for row in same if row.version == asked), same[-1])
         before = [row for row in self.releases if row.version < asked]
         if not before:
@@ -303,7 +304,8 @@ class PytorchBuildTable:
         """
         match = re.match(r"\d+\.\d+(\.\d+)*", version)
         asked = Version(match.group()) if match else Version("0")
-        same = [row for row in self.companions if row.torch.major_minor == asked.major_minor]
+        minor = asked.major_minor
+        same = [row for row in self.companions if row.torch.major_minor == minor]
         return next((row for row in same if row.torch == asked), same[-1] if same else None)
 
     def cusparselt_notes(self, version: str) -> tuple[CusparseltNote, ...]:

@@ -3,6 +3,7 @@
 import re
 from datetime import date
 from enum import StrEnum
+from functools import lru_cache
 from typing import Annotated
 
 from tenv.core.dataclass import dataclass
@@ -95,10 +96,8 @@ class KnownFailure:
             torch: The version as written; the version of a nightly build has its day in it.
             day: The day of the commit, if known.
         """
-        match = re.match(r"\d+(\.\d+)*", torch)
-        if match is None:
+        if (release := _release(torch)) is None:
             return False
-        release = Version(match.group())
         if self.torch_from is not None and release < self.torch_from:
             return False
         last = release.major_minor == self.torch_below.major_minor
@@ -117,6 +116,13 @@ class KnownFailure:
         if self.failed_on and day <= self.failed_on and (self.failed_from is None or day >= self.failed_from):
             return True
         return False if self.worked_on and day >= self.worked_on else None
+
+
+@lru_cache
+def _release(torch: str) -> Version | None:
+    """Return the dotted numbers of a version as written; every row of the table is asked about them."""
+    match = re.match(r"\d+(\.\d+)*", torch)
+    return Version(match.group()) if match else None
 
 
 def nightly_day(torch: str) -> date | None:

@@ -34,20 +34,19 @@ class Page:
 
 def codes() -> tuple[str, ...]:
     """Return the code of every rule."""
-    return tuple(page.stem for page in sorted(_folder().glob("TE*.md")))
+    return tuple(sorted(page.stem for page in _folder().glob("TE*.md")))
 
 
 def explain(code: str) -> Page:
     """Return the page of a rule; raises UsageError for an unknown code."""
-    pages = {page.stem: page for page in sorted(_folder().glob("TE*.md"))}
-    if code.upper() not in pages:
-        raise _unknown(code, pages)
-    text = pages[code.upper()].read_text(encoding="utf-8")
+    if code.upper() not in (known := codes()):
+        raise _unknown(code, known)
+    text = (_folder() / f"{code.upper()}.md").read_text(encoding="utf-8")
     title = text.splitlines()[0].removeprefix("#").strip().removeprefix(f"{code.upper()}:").strip()
     return Page(code.upper(), title, text)
 
 
-def _unknown(code: str, pages: Collection[str]) -> UsageError:
+def _unknown(code: str, known: Collection[str]) -> UsageError:
     """Return the error for a word that is no rule's code, with the command that the word means."""
     if os.sep in code:
         return UsageError(f"{code}: no such file", hint="`tenv explain FILE` reads the log of a build")
@@ -58,11 +57,11 @@ def _unknown(code: str, pages: Collection[str]) -> UsageError:
             hint=f'docs/guide/troubleshooting.md, "Troubleshooting by message", explains `error[{word}]`; the hint '
             "below such an error has the next command",
         )
-    near = [f"`{page}`" for page in pages if _is_slip(code.upper(), page)]
+    near = [f"`{page}`" for page in known if _is_slip(code.upper(), page)]
     if 0 < len(near) <= _MOST_NEAR:
         return UsageError(f"there is no rule `{code}`", hint=f"did you mean {' or '.join(near)}?")
     listed = "docs/check.md lists them, `tenv explain TE101` prints one"
-    return UsageError(f"there is no rule `{code}`", hint=f"the rules are {min(pages)} to {max(pages)}: {listed}")
+    return UsageError(f"there is no rule `{code}`", hint=f"the rules are {min(known)} to {max(known)}: {listed}")
 
 
 def _is_slip(word: str, code: str) -> bool:

@@ -6,11 +6,12 @@ against what such a relation can mean.
 """
 
 import csv
-import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+import tomli
 
 from tenv.checks.rules.driver import judge_on_host, support
 from tenv.checks.rules.interface import Scope, decide
@@ -69,7 +70,7 @@ CASES = read()
 
 @cache
 def tables() -> dict[str, Any]:
-    return tomllib.loads(FILE.read_text(encoding="utf-8"))
+    return tomli.loads(FILE.read_text(encoding="utf-8"))
 
 
 def numbers(text: str) -> list[int]:

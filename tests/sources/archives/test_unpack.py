@@ -183,8 +183,7 @@ LINKS: dict[str, tuple[list[Member], str]] = {
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-@pytest.mark.parametrize("case", LINKS)
-@pytest.mark.parametrize("kind", LINKING)
+@each("case, kind", itertools.product(LINKS, LINKING))
 def test_links(kind: str, case: str, tmp_path: Path) -> None:
     members, reason = LINKS[case]
     assert reason in refused(tmp_path, kind, pack(kind, members))
@@ -231,8 +230,7 @@ def test_names_that_windows_does_not_tell_apart(kind: str, names: tuple[str, str
     assert "only by case or Unicode form, and would replace it" in message
 
 
-@pytest.mark.parametrize("names", CLASHES, ids="-".join)
-@pytest.mark.parametrize("kind", KINDS)
+@each("names, kind", itertools.product(CLASHES, KINDS))
 def test_names_that_this_file_system_does_not_tell_apart(
     kind: str, names: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -114,6 +114,24 @@ def test_a_full_disk_is_no_fault_of_a_cached_wheel() -> None:
         assert not uv_output.unusable(words + cause)
 
 
+def test_a_version_that_no_release_has_is_known_by_each_form_of_uv() -> None:
+    end = ", we can conclude that your requirements are unsatisfiable."
+    for cause in (
+        "there is no version of two==3 and you require two==3",
+        "only one==1.0 is available and you require one>=99",
+        "only two<=4.0 is available and you require two>=99",
+        "only the following versions of two are available:\n      two<=2\n      two>3\n  and you require two>2,<3",
+        "nine was not found in the package registry and you require nine",
+    ):
+        assert uv_output.unpublished(f"error: No solution found\n  cause: Because {cause}{end}"), cause
+    for cause in (
+        "two==4.0 has no wheels with a matching Python ABI tag (e.g., `cp311`) and you require two>=4",
+        "only two==4.0 is available and two==4.0 depends on Python>=3.12, we know that two can't be used. And because "
+        "you require two",
+    ):
+        assert not uv_output.unpublished(f"error: No solution found\n  cause: Because {cause}{end}"), cause
+
+
 def test_uvs_progress_and_warnings_are_no_part_of_its_error() -> None:
     talk = (
         "warning: `VIRTUAL_ENV=x` does not match\r\n\u280b Resolving dependencies...   \r\u2819 alpha==1.0          "

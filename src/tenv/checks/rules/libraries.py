@@ -136,8 +136,8 @@ def _triton(case: Case, torch: str) -> Iterator[Finding]:
     pin = row.triton.removeprefix("~=") if row else ""
     if row is None or not pin:
         return
-    rows = [*locked(case, "triton")]
-    wrong = [wheel for wheel in rows if Version(wheel.version).major_minor != Version(pin).major_minor]
+    rows, minor = [*locked(case, "triton")], Version(pin).major_minor
+    wrong = [wheel for wheel in rows if Version(wheel.version).major_minor != minor]
     if not wrong:
         return
     feature = wrong[0].features[0] if wrong[0].features else ""

@@ -192,9 +192,16 @@ def unknown_packages(output: str) -> frozenset[str]:
     return frozenset(map(normalize, _UNKNOWN.findall(" ".join(output.split()))))
 
 
+_UNPUBLISHED = re.compile(
+    r"there (is|are) no versions? of"
+    r"|Because only (the following versions of )?([\w.-]+?)\S* (is|are) available(: (\3\S+ )+| )and you require"
+)
+
+
 def unpublished(output: str) -> bool:
     """Return whether uv found no release, with or without wheels, that has a requested version (uv 0.9 to 0.13)."""
-    return bool(_UNKNOWN.search(flat := " ".join(output.split())) or re.search(r"there (is|are) no versions? of", flat))
+    flat = " ".join(output.split())
+    return bool(_UNKNOWN.search(flat) or _UNPUBLISHED.search(flat))
 
 
 _UNUSABLE = re.compile(r"Failed to install:\s+\S+\s+\(([A-Za-z0-9][\w.-]*)==")

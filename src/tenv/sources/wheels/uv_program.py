@@ -1,6 +1,7 @@
 """The program uv: its settings, and how it is run."""
 
 import contextlib
+import functools
 import sys
 import tempfile
 from collections import Counter
@@ -26,6 +27,13 @@ if TYPE_CHECKING:
 _BUILD_SECONDS = 6 * 3600.0
 
 
+@functools.cache
+def _find() -> str:
+    from uv import find_uv_bin  # late: only here
+
+    return find_uv_bin()
+
+
 class UvProgram:
     """uv with the index settings of the user.
 
@@ -42,8 +50,6 @@ class UvProgram:
     """
 
     def __init__(self, environment: Mapping[str, str], home: Path, *, offline: bool = False) -> None:
-        from uv import find_uv_bin  # late: only here
-
         settings = uv_settings(environment, home)
         self.environment = settings.environment
         self.offline = offline or settings.offline
@@ -52,7 +58,7 @@ class UvProgram:
         self.limits = UnpackLimits()
         self.carried: CarriedFiles | None = None
         self.configuration = settings.configuration
-        self._program = find_uv_bin()
+        self._program = _find()
         self.users = UserIndexes.of(settings.environment, settings.configuration)
         self._searched: dict[tuple[str, ...], list[Interpreter]] = {}
         ask = Keyring(settings.environment, settings.configuration, self._output).ask
