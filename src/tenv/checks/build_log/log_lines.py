@@ -28,6 +28,8 @@ _PREFIXES = re.compile(
     r")"
 )
 _PIP = re.compile(r"^(?: {2,6}(?=\S)|\u2502 ?|\s*[\u2570\u251c]\u2500[>\u25b6]\s*|\s*\u00d7\s*)")
+_BYTES = re.compile(r"b(['\"]).*\1")
+"""A line that a script of Python printed as bytes."""
 _MOST_PREFIXES = 4
 _LONGEST = 1000
 """How many characters of a line are read. Command lines are longer, but their tails hold no errors."""
@@ -131,7 +133,8 @@ def _plain(text: str) -> str:
         if match is None or not match.end():
             break
         text = text[match.end() :]
-    return _PIP.sub("", text, count=1).rstrip()
+    text = _PIP.sub("", text, count=1).rstrip()
+    return text[2:-1] if _BYTES.fullmatch(text) else text
 
 
 def _in_english(text: str) -> str:
