@@ -169,7 +169,6 @@ FORMS = {
     "error: patch failed: reels/wind.cpp:10": ("a patch does not fit", "git clean"),
     'CMake Error at a.cmake:9 (reel_wind): Unknown CMake command "reel_wind".': ("reel_wind", "git submodule"),
     'CMake Error at a.cmake:9 (f): Cannot determine link language for target "reel".': ("how to compile", '"reel"'),
-    'CMake Error at a.cmake:9 (f): cannot create target "reel" because another target': ("two targets", "reel"),
     "ld.lld: error: undefined symbol: wind_reel": ("wind_reel", "of the package itself"),
     "ModuleNotFoundError: No module named 'lxml'": ("lxml", "pip install"),
     "FileNotFoundError: [Errno 2] No such file or directory: '/sys/class/kfd/kfd/topology/nodes/'": ("no AMD GPU",),

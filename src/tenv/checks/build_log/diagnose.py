@@ -26,7 +26,7 @@ from tenv.facts.build_failures import (
 _ANY = "extension"
 """What a cause is of that any package compiled against torch may have."""
 
-_FAILED = "FAILED: "
+_FAILED, _OF_BAZEL = "FAILED: ", "FAILED: Build "
 _REPORT = 40
 """How many lines CMake may print from an error to the end of a configuration."""
 
@@ -94,7 +94,7 @@ _WARNING = re.compile(r"(?<![\w./\\-])(warning|WARNING)\b(?![./\\])|Warning\b(?!
 
 _PLACE = re.compile(
     r"^(?P<file>(?:[A-Za-z]:)?(?=[^:()]*[./\\])[^:()]+)(?::(?P<line>\d{1,9})[:.]|\((?P<at>\d{1,9})(?:,\d+)?\) ?: )"
-    r"|^CMake Error at (?P<script>[^:]+):(?P<by>\d{1,9}) "
+    r"|^CMake Error at (?P<script>(?:[A-Z]:)?[^:]+):(?P<by>\d{1,9}) "
 )
 """The file and the line at which a compiler or CMake reports an error."""
 
@@ -390,7 +390,7 @@ class _LogReader:
     def _note_step(self, line: LogLine) -> None:
         """Note the first failed step: the one that Ninja marks, else the first frame of an error."""
         marked = self._step is not None and self._step.text.startswith(_FAILED)
-        if line.text.startswith(_FAILED) and not marked:
+        if line.text.startswith(_FAILED) and not marked and not line.text.startswith(_OF_BAZEL):
             self._step = line
             self._errors, self._place = [], None  # a compiler prints its errors after Ninja's mark
         elif self._step is None and _STEP.match(line.text):

@@ -22,12 +22,14 @@ _PREFIXES = re.compile(
     r"|(?:[\w.-]+ +)?\| (?=\S)"  # docker compose
     r"|\s*(?:[\w.+-]+)?(?<!>)> (?=\s*\S)"  # nix
     r"|\d+>(?=\S)"  # MSBuild
+    r"|- (?:DEBUG|INFO|WARNING|ERROR) - "  # Python's logging, behind the time
+    r"|\[[A-Za-z][\w.+-]+(?: (?:configure|build|install))?\] (?=\S| {2})"  # TheRock's parts
     r"|\((?:\w+ )?pid=\d+(?:, ip=[\d.]+)?\) (?:[A-Z]+ \d\d-\d\d \d\d:\d\d:\d\d \[[^\]]*\](?:\s|$))?"  # Ray, vLLM
     r"|##\[\w+\]"
     r"|::(?:error|warning|group|debug)(?: [^:]*)?::"
     r")"
 )
-_PIP = re.compile(r"^(?: {2,6}(?=\S)|\u2502 ?|\s*[\u2570\u251c]\u2500[>\u25b6]\s*|\s*\u00d7\s*)")
+_PIP = re.compile(r"^(?: {1,6}(?=\S)|\u2502 ?|\s*[\u2570\u251c]\u2500[>\u25b6]\s*|\s*\u00d7\s*)")
 _BYTES = re.compile(r"b(['\"]).*\1")
 """A line that a script of Python printed as bytes."""
 _MOST_PREFIXES = 4
@@ -128,13 +130,18 @@ def _plain(text: str) -> str:
         text = _in_english(text)
     if ": undefined symbol: " in text or "library" in text:
         text = _LINKER.sub(_like_ld, text)
+    text = _unframed(text).rstrip()
+    inner = _PIP.sub("", text[2:-1] if _BYTES.fullmatch(text) else text, count=1)
+    return _unframed(inner)
+
+
+def _unframed(text: str) -> str:
     for _ in range(_MOST_PREFIXES):
         match = _PREFIXES.match(text)
         if match is None or not match.end():
             break
         text = text[match.end() :]
-    text = _PIP.sub("", text, count=1).rstrip()
-    return text[2:-1] if _BYTES.fullmatch(text) else text
+    return text
 
 
 def _in_english(text: str) -> str:
