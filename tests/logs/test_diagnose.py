@@ -138,7 +138,7 @@ def test_an_error_of_the_package_s_own_code_is_read_by_its_form_at_most(log: Pat
     found = diagnose(lines(log), table)
     assert found.failed
     assert found.error is not None
-    assert found.cause is None or found.cause.failure.kind is FailureKind.MESSAGE
+    assert found.cause is None or found.cause.failure.kind in (FailureKind.MESSAGE, FailureKind.FRAME)
 
 
 FORMS = {
@@ -190,7 +190,8 @@ def test_an_error_without_a_row_of_its_own_is_read_by_its_form(table: BuildFailu
 
 def test_the_first_error_alone_is_read_by_its_form(table: BuildFailureTable) -> None:
     first, second = "a.hip:3:4: error: reels are not wound", "a.hip:9:4: error: unknown type name 'reel_t'"
-    assert diagnose([first, second], table).cause is None
+    framed = diagnose([first, second, "ninja: build stopped: subcommand failed."], table)
+    assert named(framed) == ("source-line-refused", 1), "no form of its own, and what follows is its consequence"
     found = diagnose([second, first, "a.cpp:1:10: fatal error: hip/hip_runtime.h: No such file or directory"], table)
     assert found.cause
     assert found.cause.failure.name == "rocm-header-missing", "a cause of its own takes precedence"
@@ -285,7 +286,7 @@ def test_a_failure_of_unknown_cause_names_its_step_and_its_error(table: BuildFai
         "[1/9] Building CXX object a.o",
         "FAILED: a.o",
         "/usr/bin/c++ -c a.cpp",
-        "a.cpp:3:1: error: odd",
+        "a.odd:3:1: error: odd",
         "ninja: build stopped: x.",
     ]
     found = diagnose(log, table)
@@ -385,13 +386,13 @@ def test_a_build_is_recognized_in_every_good_log_of_one(log: Path) -> None:
 
 
 def test_an_unknown_cause_is_said_to_be_unknown(tmp_path: Path) -> None:
-    (tmp_path / "a.log").write_text("a.cpp:1:1: error: odd\nmake: *** [a.o] Error 1\n")
+    (tmp_path / "a.log").write_text("a.odd:1:1: error: odd\nmake: *** [a.o] Error 1\n")
     ended = call("explain", "--log", str(tmp_path / "a.log"))
     assert ended.status == 0
     known = len(load_facts().build_failures.failures)
     assert ended.out.splitlines()[1:] == [
-        "error:  line 1: a.cpp:1:1: error: odd",
-        "place:  a.cpp, line 1",
+        "error:  line 1: a.odd:1:1: error: odd",
+        "place:  a.odd, line 1",
         f"cause:  unknown (none of the {known} known causes matches)",
     ]
 

@@ -65,7 +65,8 @@ _ERRORS = (
     r"^\w+ fatal\s*:",
     r"LNK\d{4}",
     r"No rule to make target",
-    r"^\s*(/bin/)?(ba)?sh: .*not found$",
+    r"^\s*(/bin/)?(ba)?sh: .*not found$|: command not found$|^\S+\.sh: \d+: \S+: not found$",
+    r"[Ss]yntax error:? |^patch: \*{4} |^terminate called after",
     r"^ld: (?!warning)",
 )
 _ERROR = Sieve(tuple(map(re.compile, _ERRORS)))
