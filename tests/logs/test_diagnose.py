@@ -340,6 +340,7 @@ def test_the_text_that_a_line_must_hold_is_held_by_every_line_that_matches(table
         ("abcd{2}efg", "abc"),
         ("abc(def)*", "abc"),
         ("ab", ""),
+        ("(?i)abc", ""),
     ],
 )
 def test_the_text_that_a_line_must_hold(pattern: str, text: str) -> None:

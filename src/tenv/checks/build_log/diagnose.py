@@ -68,6 +68,7 @@ _ERRORS = (
     r"^\s*(/bin/)?(ba)?sh: .*not found$|: command not found$|^\S+\.sh: \d+: \S+: not found$",
     r"[Ss]yntax error:? |^patch: \*{4} |^terminate called after",
     r"^ld: (?!warning)",
+    r"^Could not find a (package configuration file provided by|configuration file for package) \"",
 )
 _ERROR = Sieve(tuple(map(re.compile, _ERRORS)))
 
@@ -377,7 +378,8 @@ class _LogReader:
             self._step = line
 
     def _note_error(self, line: LogLine) -> None:
-        if len(self._errors) < _MOST_ERRORS and is_error(line.text):
+        before = self._behind[-2].text if len(self._behind) > 1 else ""
+        if len(self._errors) < _MOST_ERRORS and is_error(line.text) and not before.startswith("CMake "):
             self._went_on = False
             if not self._errors:
                 self._place = named_place(line.text) or self._traced

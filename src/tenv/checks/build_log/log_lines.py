@@ -164,9 +164,9 @@ def _only_group(found: re.Match[str]) -> str:
 def literal(pattern: str) -> str:
     """Return the longest literal in every match of a pattern; empty if none is certain.
 
-    Only text outside groups and alternations is certain.
+    Only text outside groups and alternations is certain, and none of a pattern that ignores case.
     """
-    runs, run, depth, index = [""], "", 0, 0
+    runs, run, depth, index = [""], "", 0, len(pattern) if pattern.startswith("(?i)") else 0
     while index < len(pattern):
         sign, index = pattern[index], index + 1
         plain = ""
