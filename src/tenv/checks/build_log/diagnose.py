@@ -55,6 +55,7 @@ _ERRORS = (
     r"Exec format error|hidden symbol .* isn't defined",
     r"^fatal: (clone of|Remote branch|couldn't find|unable to access|repository|not a git)",
     r"^Memory access fault by GPU",
+    r"error adding symbols: ",
     r"undefined symbol",
     r"Undefined symbol",
     r"cannot find -l",
