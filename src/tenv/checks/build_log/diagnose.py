@@ -53,7 +53,7 @@ _ERRORS = (
     r"^(No package '|Package \S+ was not found|thread '.*' panicked|pkg_resources\.Distrib\w+|Hunk #\d+ FAILED|wget: )",
     r": \*\*\* (?!\[)",
     r"Exec format error|hidden symbol .* isn't defined",
-    r"^fatal: (clone of|Remote branch|couldn't find|unable to access|repository|not a git)",
+    r"^fatal: (remote error|clone of|Remote branch|couldn't find|unable to access|repository|not a git)",
     r"^Memory access fault by GPU",
     r"error adding symbols: ",
     r"undefined symbol",
