@@ -56,6 +56,7 @@ _ERRORS = (
     r"^fatal: (remote error|clone of|Remote branch|couldn't find|unable to access|repository|not a git)",
     r"^Memory access fault by GPU",
     r"error adding symbols: ",
+    r"^ ?(#\d+ +)?0x[0-9a-f]{8,} .*\b(llvm|clang|cc1as?_main)(::|\b)",
     r"^[\w.-]+ \S+ requires [^,]+, (but you('ll)? have |which is not installed)",
     r"undefined symbol",
     r"Undefined symbol",

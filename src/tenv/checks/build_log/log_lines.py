@@ -18,7 +18,8 @@ _PREFIXES = re.compile(
     r"^(?:"
     rf"\[?(?:{'|'.join(_STAMP)})\]?(?:\s|$)"
     r"|\#\d+ +(?:\d+\.\d+ +|\[[^\]]*\] +)?"  # docker's BuildKit
-    r"|\d+\.\d+ +(?=\S)"  # docker's summary of the step that failed
+    r"|\d+\.\d+(?: +(?=\S)|$)"  # docker's summary of the step that failed
+    r"|>(?=[A-Za-z ])"  # a quotation
     r"|(?:[\w.-]+ +)?\| (?=\S)"  # docker compose
     r"|\s*(?:[\w.+-]+)?(?<!>)> (?=\s*\S)"  # nix
     r"|\d+>(?=\S)"  # MSBuild
