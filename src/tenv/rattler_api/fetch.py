@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tenv.core.certificates import Authorities
 from tenv.core.errors import HashMismatchError, NetworkError
+from tenv.core.http import PROXY_LOGIN, PROXY_WORDS
 from tenv.core.http_settings import Patience
 from tenv.core.names import CondaFile, Digest
 from tenv.rattler_api.cache import cache_folder, downloads_folder
@@ -218,9 +219,9 @@ async def _download(
                 raise
             if refusal := await asyncio.to_thread(refused_certificate, str(error), authorities):
                 raise refusal from error
-            problem = NetworkError(
-                f"{record.url}: {one_line(error)}", hint="check the network and the mirrors, then try again"
-            )
+            text = one_line(error)
+            hint = PROXY_LOGIN if PROXY_WORDS.search(text) else "check the network and the mirrors, then try again"
+            problem = NetworkError(f"{record.url}: {text}", hint=hint)
             if _LASTING.search(problem.message):
                 break
             continue
