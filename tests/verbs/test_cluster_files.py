@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tenv.activation.changes import Action, Change
 from tenv.core.errors import StorageError
 from tenv.core.files import write_atomic
-from tenv.interop import squashfs
+from tenv.interop import modulefile, squashfs
 from tests.support.conda_project import Conda
 from tests.support.projects import Project
 
@@ -75,6 +76,19 @@ def test_an_image_is_made_where_nobody_else_writes(tmp_path: Path, monkeypatch: 
         pack('echo half > "$2"; echo "no space" >&2; exit 1\n')
     with pytest.raises(StorageError, match=r"has changed while .*tiny\.sqfs was written"):
         pack(f'echo mixed > "$2"; cp {state} {state}.new && mv {state}.new {state}\n')
+
+
+def test_options_that_repeat_stay_in_a_modulefile() -> None:
+    """Environment Modules 5.2 and Lmod 8.6.19 made `-include a.h b.h` of these, also of the user's own."""
+    value, name = "-include a.h -include b.h", "CXXFLAGS"
+    for action, words in (
+        (Action.APPEND, f'os.getenv("{name}") .. " " .. "{value}"'),
+        (Action.PREPEND, f'"{value}" .. " " .. os.getenv("{name}")'),
+    ):
+        change = Change(name, action, value, "", " ")
+        assert [*modulefile._in_tcl(change)] == [f'{action}-path --duplicates -d " " {name} "{value}"']
+        pushed = f'pushenv("{name}", (os.getenv("{name}") or "") ~= "" and {words} or "{value}")'
+        assert [*modulefile._in_lua(change)] == [pushed]
 
 
 def test_the_command_of_a_modulefile_can_be_pasted(created: Project) -> None:

@@ -3,7 +3,8 @@
 Loading sets the variables of an activation, and unloading restores the values from before by ``pushenv``
 (https://modules.readthedocs.io/en/latest/modulefile.html, https://lmod.readthedocs.io/en/latest/050_lua_modulefiles.html).
 Lmod reads Tcl, too, but its ``pushenv`` of there brings no value back (8.6.19). Of two files of one name it takes the
-one in Lua, which Environment Modules skips.
+one in Lua, which Environment Modules skips. Both drop repeated parts of a list: of options such as ``-Xcompiler`` each
+counts, so that Environment Modules is asked for all, and Lmod, which can't be asked, pushes the whole value.
 """
 
 import shlex
@@ -32,7 +33,7 @@ def _in_tcl(change: Change) -> Iterator[str]:
     """Yield the lines of a change. A modulefile is run again to unload it, when the variables have their new values."""
     name, value = change.name, _tcl(change.value)
     if change.action in (Action.PREPEND, Action.APPEND):
-        delimiter = "" if change.separator == ":" else f"-d {_tcl(change.separator)} "
+        delimiter = "" if change.separator == ":" else f"--duplicates -d {_tcl(change.separator)} "
         yield f"{change.action}-path {delimiter}{name} {value}"
     elif change.action is Action.UNSET:  # `unsetenv` would not bring the value back
         yield f'if {{[info exists env({name})]}} {{ pushenv {name} "" }}'
@@ -47,9 +48,13 @@ def _in_tcl(change: Change) -> Iterator[str]:
 def _in_lua(change: Change) -> Iterator[str]:
     """Yield the lines of a change, as `_in_tcl` does."""
     name, value = _lua(change.name), _lua(change.value)
-    if change.action in (Action.PREPEND, Action.APPEND):
-        delimiter = "" if change.separator == ":" else f", {_lua(change.separator)}"
-        yield f"{change.action}_path({name}, {value}{delimiter})"
+    if change.action in (Action.PREPEND, Action.APPEND) and change.separator == ":":
+        yield f"{change.action}_path({name}, {value})"
+    elif change.action in (Action.PREPEND, Action.APPEND):
+        old = f"os.getenv({name})"
+        parts = (value, old) if change.action is Action.PREPEND else (old, value)
+        joined = f" .. {_lua(change.separator)} .. ".join(parts)
+        yield f'pushenv({name}, ({old} or "") ~= "" and {joined} or {value})'
     elif change.action is Action.UNSET:
         yield f'if os.getenv({name}) then pushenv({name}, "") end'
     elif change.default:
