@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 from tenv.core import process
 from tenv.core.dataclass import dataclass
 from tenv.core.missing import Missing
+from tenv.core.untrusted import without_login
 from tenv.core.user_folders import user_home
 
 LOG = "CCACHE_STATSLOG"
@@ -149,7 +150,7 @@ _LINES = 3
 
 
 def try_compile(cache: CacheChoice, environ: Mapping[str, str], place: Path, seconds: float) -> str:
-    """Return why a compile cache does not compile below a folder; empty where it does."""
+    """Return why a compile cache does not compile below a folder, without logins; empty where it does."""
     if socket := environ.get("SCCACHE_SERVER_UDS"):
         Path(socket).parent.mkdir(parents=True, exist_ok=True)
     place.mkdir(parents=True, exist_ok=True)
@@ -163,7 +164,7 @@ def try_compile(cache: CacheChoice, environ: Mapping[str, str], place: Path, sec
     if not answer.status:
         return ""
     lines = [line for line in answer.stderr.splitlines() if line.strip()]
-    return " ".join(lines[:_LINES]) or f"it ended with {answer.status}"
+    return without_login(" ".join(lines[:_LINES])) or f"it ended with {answer.status}"
 
 
 @dataclass(frozen=True, slots=True)
