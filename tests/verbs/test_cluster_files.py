@@ -86,7 +86,9 @@ def test_options_that_repeat_stay_in_a_modulefile() -> None:
         (Action.PREPEND, f'"{value}" .. " " .. os.getenv("{name}")'),
     ):
         change = Change(name, action, value, "", " ")
-        assert [*modulefile._in_tcl(change)] == [f'{action}-path --duplicates -d " " {name} "{value}"']
+        whole = f'"$old {value}"' if action is Action.APPEND else f'"{value} $old"'
+        last = f'if {{$old eq ""}} {{ pushenv {name} "{value}" }} else {{ pushenv {name} {whole} }}'
+        assert [*modulefile._in_tcl(change, "t-1")][2:] == [f"setenv _TENV_OLD_t_1_{name} $old", last]
         pushed = f'pushenv("{name}", (os.getenv("{name}") or "") ~= "" and {words} or "{value}")'
         assert [*modulefile._in_lua(change)] == [pushed]
 
