@@ -363,3 +363,12 @@ def test_the_compiler_of_a_trial_is_that_of_the_build(tmp_path: Path, compiler: 
     cache.chmod(0o755)
     said = try_compile(CacheChoice("ccache", cache), {"PATH": os.defpath, **compiler}, tmp_path, 20)
     assert said == f"{ran} -c probe.c -o probe.o"
+
+
+def test_a_reason_of_a_cache_has_no_login(tmp_path: Path) -> None:
+    """It goes into the notes of a build."""
+    cache = tmp_path / "sccache"
+    cache.write_text("#!/bin/sh\necho 'error: redis://me:secret@cache:1 is closed' >&2; exit 1\n")
+    cache.chmod(0o755)
+    said = try_compile(CacheChoice("sccache", cache), {"PATH": os.defpath}, tmp_path, 20)
+    assert said == "error: redis://cache:1 is closed"

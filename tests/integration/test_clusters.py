@@ -29,6 +29,8 @@ python = "3.11.*"
 [pypi-dependencies]
 cmake = "*"
 ninja = "*"
+[activation.env]
+CXXFLAGS = { append = "-include c.h -include d.h" }
 """
 """The target `cpu` of these tests, which is made in seconds."""
 
@@ -218,14 +220,16 @@ def test_a_module_is_loaded_and_unloaded(site: Site) -> None:
     site.run(create)
     site.run(export)
     own = r"^(LOADEDMODULES|_LMFILES_|MODULEPATH|__MODULES_\w+|_ModuleTable\w*|__LMOD\w*|LMOD_\w+|_)="
-    line = load.replace("cmake --version", "cmake --version && command -v cmake")
+    line = load.replace("cmake --version", 'cmake --version && command -v cmake && echo "$CXXFLAGS"')
     for start in module_systems():
         printed = site.run(
+            "export CXXFLAGS='-include a.h -include b.h'\n"
             f"export MAX_JOBS=7 LD_LIBRARY_PATH=/a PYTHONHOME=/b PATH={site.folder}/bin:/usr/bin:/bin\n{start}\n"
             f"env | sort > before\n{line}\nenv | sort > after\n"
             f"diff <(grep -vE '{own}' before) <(grep -vE '{own}' after)"
         )
         assert f"{site.folder}/shared/envs/cpu/bin/cmake" in printed, start
+        assert "-include a.h -include b.h -include c.h -include d.h\n" in printed, start
 
 
 def module_systems() -> list[str]:

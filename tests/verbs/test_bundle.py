@@ -421,10 +421,39 @@ def test_a_damaged_part_of_an_earlier_command_is_dropped(created: Project, monke
         part.parent.mkdir(parents=True)
         part.write_bytes(b"x" * 100)
         created.ok("create", "--bundle", f"{url}/tiny.tenv")
-    assert asked == ["bytes=100-", ""]
+        assert asked == ["bytes=100-", ""]
+        raw = Path("tiny.tenv").read_bytes()
+        part.write_bytes(raw[:-3000] + bytes([raw[-3000] ^ 1]) + raw[-2999:])  # of a file behind others
+        created.ok("create", "--bundle", f"{url}/tiny.tenv", "--prefix", "other")
+    assert asked[2:] == [f"bytes={len(raw)}-", ""]
 
 
 @pytest.mark.long
+def test_a_bundle_that_was_replaced_by_one_of_its_size_is_fetched_anew(
+    created: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server has nothing to add to the download of an earlier command, and both bundles are whole."""
+    created.ok("bundle")
+    old = Path("tiny.tenv").read_bytes()
+    created.edit('alpha  = ">=1"', 'alpha  = ">=1.0"')
+    created.lock.unlink()
+    created.ok("lock", "tiny")  # by the digest of another manifest
+    created.ok("bundle")
+    new = Path("tiny.tenv").read_bytes()
+    assert len(new) == len(old)
+    assert new != old
+    away(created, monkeypatch)
+    with serving(created.folder) as (url, asked):
+        part = bundle._download_path(f"{url}/tiny.tenv")
+        part.parent.mkdir(parents=True)
+        part.write_bytes(old)
+        created.ok("create", "--bundle", f"{url}/tiny.tenv")
+        assert asked == [f"bytes={len(old)}-", ""]
+        part.write_bytes(old)
+        Path("tiny.tenv").write_bytes(old)
+        created.fails(7, "lock-stale", "create", "--bundle", f"{url}/tiny.tenv", "--exact")
+
+
 def test_the_files_of_features_are_left_out(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     created.manifest.write_text(created.manifest.read_text() + '[feature.test.pypi-dependencies]\ngamma = "*"\n')
     created.ok("lock", "tiny")

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tenv.activation.changes import Action, Change
 from tenv.core.errors import StorageError
 from tenv.core.files import write_atomic
-from tenv.interop import squashfs
+from tenv.interop import modulefile, squashfs
 from tests.support.conda_project import Conda
 from tests.support.projects import Project
 
@@ -101,6 +102,21 @@ def test_a_modulefile_names_what_holds_for_this_machine_alone(created: Project) 
     Path("notes").write_text("a file")
     said = created.fails(2, "file-exists", "export", "slurm", "tiny", "--output", "notes")
     assert "notes is a file, no folder" in said
+
+
+def test_options_that_repeat_stay_in_a_modulefile() -> None:
+    """Environment Modules 5.2 and Lmod 8.6.19 made `-include a.h b.h` of these, also of the user's own."""
+    value, name = "-include a.h -include b.h", "CXXFLAGS"
+    for action, words in (
+        (Action.APPEND, f'os.getenv("{name}") .. " " .. "{value}"'),
+        (Action.PREPEND, f'"{value}" .. " " .. os.getenv("{name}")'),
+    ):
+        change = Change(name, action, value, "", " ")
+        whole = f'"$old {value}"' if action is Action.APPEND else f'"{value} $old"'
+        last = f'if {{$old eq ""}} {{ pushenv {name} "{value}" }} else {{ pushenv {name} {whole} }}'
+        assert [*modulefile._in_tcl(change, "t-1")][2:] == [f"setenv _TENV_OLD_t_1_{name} $old", last]
+        pushed = f'pushenv("{name}", (os.getenv("{name}") or "") ~= "" and {words} or "{value}")'
+        assert [*modulefile._in_lua(change)] == [pushed]
 
 
 def test_a_value_of_several_lines_is_in_no_modulefile(conda: Conda) -> None:

@@ -226,6 +226,7 @@ def test_a_proxy_with_a_login_leads_to_every_server(world: World, monkeypatch: p
         through(proxy.url.replace("://", f"://me:{WRONG}@"))
         wrong = world.make()
         assert "407" in wrong or "proxy authorization required" in wrong, wrong
+        assert "hint: put `USER:PASSWORD@` before the host of the proxy" in wrong, wrong
         assert WRONG not in wrong
         assert proxy.refused
         assert not proxy.used

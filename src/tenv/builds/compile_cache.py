@@ -151,7 +151,7 @@ _LINES = 3
 
 
 def try_compile(cache: CacheChoice, environ: Mapping[str, str], place: Path, seconds: float) -> str:
-    """Return why a compile cache does not compile below a folder; empty where it does."""
+    """Return why a compile cache does not compile below a folder, without logins; empty where it does."""
     if socket := environ.get("SCCACHE_SERVER_UDS"):
         Path(socket).parent.mkdir(parents=True, exist_ok=True)
     place.mkdir(parents=True, exist_ok=True)
@@ -162,7 +162,7 @@ def try_compile(cache: CacheChoice, environ: Mapping[str, str], place: Path, sec
     if not answer.status:
         return ""
     lines = [line for line in answer.stderr.splitlines() if line.strip()]
-    return " ".join(lines[:_LINES]) or f"it ended with {answer.status}"
+    return without_login(" ".join(lines[:_LINES])) or f"it ended with {answer.status}"
 
 
 def _trial(cache: CacheChoice, environ: Mapping[str, str], folder: Path, seconds: float) -> process.Completed | Missing:

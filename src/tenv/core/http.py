@@ -29,7 +29,9 @@ _CONNECTIONS = 8
 _REDIRECTS = 10
 _REFUSED = (401, 403)
 PROXY_ASKS = 407
-PROXY_LOGIN = "put the login into the address of the proxy: `export HTTPS_PROXY=http://USER:PASSWORD@HOST:PORT`"
+PROXY_LOGIN = "put `USER:PASSWORD@` before the host of the proxy in HTTPS_PROXY and HTTP_PROXY"
+PROXY_WORDS = re.compile(r"\b407 Proxy|proxy authorization required|\b(?:response|error:) 407\b", re.IGNORECASE)
+"""The words of uv, rattler and git about a proxy that wants a login: hyper's, and those of http and curl."""
 _TUNNEL = re.compile(r"Tunnel connection failed: (\d{3})\b")
 """http.client's words for an answer to CONNECT that is no success."""
 

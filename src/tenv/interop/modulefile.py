@@ -3,9 +3,11 @@
 Loading sets the variables of an activation, and unloading restores the values from before by ``pushenv``
 (https://modules.readthedocs.io/en/latest/modulefile.html, https://lmod.readthedocs.io/en/latest/050_lua_modulefiles.html).
 Lmod reads Tcl, too, but its ``pushenv`` of there brings no value back (8.6.19). Of two files of one name it takes the
-one in Lua, which Environment Modules skips.
+one in Lua, which Environment Modules skips. Both drop repeated parts of a list. Of options such as ``-include`` each
+counts, so that a list of options is pushed as a whole.
 """
 
+import re
 import shlex
 import unicodedata
 from collections.abc import Iterable, Iterator
@@ -13,6 +15,9 @@ from collections.abc import Iterable, Iterator
 from tenv.activation.changes import GIVEN, Action, Change
 from tenv.core.errors import FormatError
 from tenv.interop.interface import Exported, Format, Subject
+
+_OLD = "_TENV_OLD_"
+"""Begins the name of the variable with the options from before a module was loaded; the name of the target follows."""
 
 _LETTERS = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _OF_TCL = {**_LETTERS, **{letter: f"\\{letter}" for letter in "$[]{};"}}
@@ -28,12 +33,24 @@ def _lua(text: str) -> str:
     return f'"{"".join(_LETTERS.get(letter, letter) for letter in text)}"'
 
 
-def _in_tcl(change: Change) -> Iterator[str]:
+def _is_path(change: Change) -> bool:
+    """Return whether a change adds folders, each of which counts once."""
+    return change.action in (Action.PREPEND, Action.APPEND) and change.separator == ":"
+
+
+def _in_tcl(change: Change, target: str) -> Iterator[str]:
     """Yield the lines of a change. A modulefile is run again to unload it, when the variables have their new values."""
     name, value = change.name, _tcl(change.value)
-    if change.action in (Action.PREPEND, Action.APPEND):
-        delimiter = "" if change.separator == ":" else f"-d {_tcl(change.separator)} "
-        yield f"{change.action}-path {delimiter}{name} {value}"
+    if _is_path(change):
+        yield f"{change.action}-path {name} {value}"
+    elif change.action in (Action.PREPEND, Action.APPEND):
+        old = f"{_OLD}{re.sub(r'[^A-Za-z0-9]', '_', target)}_{name}"
+        added, between = value[1:-1], _tcl(change.separator)[1:-1]
+        whole = f"{added}{between}$old" if change.action is Action.PREPEND else f"$old{between}{added}"
+        yield f"if {{![module-info mode load] && [info exists env({old})]}} {{ set old $env({old})"
+        yield f'}} elseif {{[info exists env({name})]}} {{ set old $env({name}) }} else {{ set old "" }}'
+        yield f"setenv {old} $old"
+        yield f'if {{$old eq ""}} {{ pushenv {name} {value} }} else {{ pushenv {name} "{whole}" }}'
     elif change.action is Action.UNSET:  # `unsetenv` would not bring the value back
         yield f'if {{[info exists env({name})]}} {{ pushenv {name} "" }}'
     elif change.default:
@@ -47,9 +64,13 @@ def _in_tcl(change: Change) -> Iterator[str]:
 def _in_lua(change: Change) -> Iterator[str]:
     """Yield the lines of a change, as `_in_tcl` does."""
     name, value = _lua(change.name), _lua(change.value)
-    if change.action in (Action.PREPEND, Action.APPEND):
-        delimiter = "" if change.separator == ":" else f", {_lua(change.separator)}"
-        yield f"{change.action}_path({name}, {value}{delimiter})"
+    if _is_path(change):
+        yield f"{change.action}_path({name}, {value})"
+    elif change.action in (Action.PREPEND, Action.APPEND):
+        old = f"os.getenv({name})"
+        parts = (value, old) if change.action is Action.PREPEND else (old, value)
+        joined = f" .. {_lua(change.separator)} .. ".join(parts)
+        yield f'pushenv({name}, ({old} or "") ~= "" and {joined} or {value})'
     elif change.action is Action.UNSET:
         yield f'if os.getenv({name}) then pushenv({name}, "") end'
     elif change.default:
@@ -87,7 +108,7 @@ def _export(subject: Subject) -> Exported:
         *("#%Module1.0", f"# {made}", f"module-whatis {_tcl(what)}"),
         f"if {{[module-info mode load] && ![file exists {_tcl(state)}]}} {{",
         *(f"    puts stderr {_tcl(gone)}", "    break", "}"),
-        *(line for change in changes for line in _in_tcl(change)),
+        *(line for change in changes for line in _in_tcl(change, name)),
     ]
     in_lua = [
         *(f"-- {made}", f"whatis({_lua(what)})"),

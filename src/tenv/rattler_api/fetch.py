@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tenv.core.certificates import Authorities
 from tenv.core.errors import CertificateError, HashMismatchError, NetworkError
+from tenv.core.http import PROXY_LOGIN, PROXY_WORDS
 from tenv.core.http_settings import Patience
 from tenv.core.names import CondaFile, Digest
 from tenv.rattler_api.cache import cache_folder, downloads_folder
@@ -240,7 +241,8 @@ async def _download(
             if isinstance(fault := await servers.fault(str(error)), CertificateError):
                 raise fault from error
             reason = fault.message if fault else f"{record.url}: {one_line(error)}"
-            problem = NetworkError(reason, hint="check the network and the mirrors, then try again")
+            hint = PROXY_LOGIN if PROXY_WORDS.search(reason) else "check the network and the mirrors, then try again"
+            problem = NetworkError(reason, hint=hint)
             if _LASTING.search(problem.message) or (fault and number):
                 break
             continue

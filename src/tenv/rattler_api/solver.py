@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import NetworkError, NoSolutionError, TenvError
+from tenv.core.http import PROXY_LOGIN, PROXY_WORDS
 from tenv.rattler_api.faults import refused_certificate
 from tenv.rattler_api.network import Network, open_gateway
 from tenv.rattler_api.records import Record
@@ -217,6 +218,8 @@ def _network_error(channel: str, text: str, offline: bool) -> NetworkError:
     lines = [line.removeprefix("Caused by: ") for line in text.splitlines()] or ["no reason given"]
     if status == "404" or "could not find subdir" in text:
         message, hint = "there is no such channel (404)", "check its name in `channels` of the manifest"
+    elif PROXY_WORDS.search(text):
+        message, hint = "the proxy wants a login (407)", PROXY_LOGIN
     elif status in ("401", "403"):
         message = f"access was denied ({status})"
         hint = "store credentials for pixi or rattler (`pixi auth login`), or set a mirror in [mirrors]"

@@ -1,5 +1,6 @@
 """Write a target with all of its files as one file, and take an environment's files from such a bundle."""
 
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -17,6 +18,7 @@ from tenv.core.errors import (
     FileExistsAlreadyError,
     HashMismatchError,
     HostError,
+    LockStaleError,
     UsageError,
 )
 from tenv.core.files import digest, digest_bytes, exclusive, open_regular, read_regular, storage_errors, write_atomic
@@ -337,7 +339,7 @@ def opened(context: "Context", request: BundleRequest) -> "Iterator[tuple[Contex
 def _taken(context: "Context", request: BundleRequest, folder: Path) -> "tuple[Context, CarriedFiles]":
     """Return the unpacked files, and the context that knows their target.
 
-    A download that proves damaged is begun anew once.
+    A download of an earlier command that proves damaged, or of another lock than the one here, is begun anew once.
     """
     place = request.place
     if not _is_web(place):
@@ -349,10 +351,13 @@ def _taken(context: "Context", request: BundleRequest, folder: Path) -> "tuple[C
         again = path.exists()
         while True:
             _download(context, place, path)
+            home = Path(tempfile.mkdtemp(dir=folder))
             try:
-                return _unpacked(context, path, shown, request, folder)
-            except BundleRefusedError:
-                path.unlink(missing_ok=True)
+                return _unpacked(context, path, shown, request, home)
+            except (BundleRefusedError, LockStaleError) as error:
+                shutil.rmtree(home)
+                if again or isinstance(error, BundleRefusedError):
+                    path.unlink(missing_ok=True)
                 if not again:
                     raise
                 again = False

@@ -132,7 +132,7 @@ def test_a_server_in_trouble_is_asked_again(server: Server, tmp_path: Path, stat
         (404, "the file may have another address now"),
         (403, "~/.netrc"),
         (401, "~/.netrc"),
-        (407, "HTTPS_PROXY="),
+        (407, "USER:PASSWORD@"),
         (400, ""),
     ],
 )

@@ -103,7 +103,7 @@ def test_a_proxy_that_is_down_is_named() -> None:
     assert "check the proxy (HTTPS_PROXY" in uv_error(words, "what was done", Authorities()).hint
     for cause in ("tunnel error: proxy\n authorization required", "HTTP status client error (407 Proxy Authentication"):
         words = f"error: Failed to fetch: https://x/\n Caused by: {cause}"
-        assert "the login into the address of the proxy" in uv_error(words, "what was done", Authorities()).hint
+        assert "USER:PASSWORD@" in uv_error(words, "what was done", Authorities()).hint
 
 
 def test_a_full_disk_is_no_fault_of_a_cached_wheel() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tenv.core import process
 from tenv.core.errors import CertificateError, HostError, LockStaleError, NetworkError, NoSolutionError
+from tenv.core.http import PROXY_LOGIN, PROXY_WORDS
 from tenv.sources.interface import Access
 from tenv.targets.tree_request import TreeRequest
 
@@ -158,6 +159,7 @@ def clone(request: TreeRequest, access: Access) -> Iterator[GitTree]:
                 )
             asks = "terminal prompts disabled" in reason or "Authentication failed" in reason
             hint = "git may ask nobody here: give it the login by ~/.netrc or a credential helper" if asks else ""
+            hint = PROXY_LOGIN if PROXY_WORDS.search(reason) else hint
             raise NetworkError(f"{request.git}: git can't clone it: {reason}", hint=hint)
         yield GitTree(folder / "it", request, variables)
 

@@ -15,7 +15,7 @@ from tenv.core.errors import (
     StorageError,
     TenvError,
 )
-from tenv.core.http import PROXY_LOGIN
+from tenv.core.http import PROXY_LOGIN, PROXY_WORDS
 from tenv.core.names import normalize
 from tenv.core.progress import Progress, Transfer
 from tenv.locks.lock import Wheel
@@ -91,7 +91,7 @@ _ERRORS: tuple[tuple[re.Pattern[str], type[TenvError], str], ...] = (
         NetworkError,
         "put the credentials into the URL of the index, ~/.netrc, or a keyring (UV_KEYRING_PROVIDER=subprocess)",
     ),
-    (re.compile(r"\b407 Proxy|proxy authorization required", re.IGNORECASE), NetworkError, PROXY_LOGIN),
+    (PROXY_WORDS, NetworkError, PROXY_LOGIN),
     (
         re.compile(r"tunnel error|proxy connect", re.IGNORECASE),
         NetworkError,
