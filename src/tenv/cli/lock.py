@@ -70,6 +70,8 @@ def lock(
     """
     from dataclasses import replace
 
+    from tenv.core.output_file import require_output
+    from tenv.locks.lock_file import is_lock
     from tenv.project.context import Context
     from tenv.sources.interface import SolveOptions
     from tenv.verbs import lock as workflow  # late: heavy
@@ -87,6 +89,8 @@ def lock(
             return _reset(context, name)
         found = context.places.find(name)
         if lock_file:
+            if not check:
+                require_output(lock_file, "--lock-file", "a lock of tenv", is_lock)
             found = replace(found, lock_file=lock_file, lock_home=lock_file, lock_origin=None)
         elif not check and (replaces_built_in(found) or leaves_checkout(context, found)) and not _answers(found):
             require_place(context, found, "tenv lock", home)
