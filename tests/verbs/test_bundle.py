@@ -177,7 +177,7 @@ def test_a_cache_folder_that_can_t_be_made_is_named_with_its_variable(
 
     monkeypatch.setenv("TENV_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(Path, "mkdir", refuse)
-    with pytest.raises(StorageError, match="can't create .*bundles") as caught, unpacked_bundle():
+    with pytest.raises(StorageError, match=r"can't create .*bundles") as caught, unpacked_bundle():
         pass
     assert "TENV_CACHE_DIR" in caught.value.hint
 
