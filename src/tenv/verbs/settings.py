@@ -185,6 +185,10 @@ def change_setting(context: Context, key: str, value: str | None, *, project: bo
     except UsageError:
         write_atomic(file, before)
         raise
+    if name in ("distribute", WITHHELD):
+        from tenv.builds.distribution import forget_token  # late: few settings are those of a scheduler
+
+        forget_token(context.environ)
     return file
 
 
