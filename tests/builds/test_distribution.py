@@ -124,6 +124,19 @@ def test_a_build_compiles_on_the_servers_of_the_scheduler(make: Make, programs: 
     assert tried[0].endswith(f"{conf} 1")  # anew: a hit would ask no scheduler
 
 
+def test_a_token_that_is_taken_back_stays_in_no_file(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file beside the socket of sccache would keep it."""
+    job = make()
+    assert list(distribute(job)) == []
+    conf = Path(job.environ["SCCACHE_CONF"])
+    assert conf.is_file()
+    monkeypatch.setenv("HOME", str(conf.parent.parent))
+    assert call("config", "sync", "true").status == 0
+    assert conf.is_file()
+    assert call("config", "distribute-token", "--unset").status == 0
+    assert not conf.exists()
+
+
 def test_other_settings_have_another_server_of_sccache(make: Make) -> None:
     sockets = []
     for storage in ({}, {}, {"SCCACHE_BUCKET": "mine"}):

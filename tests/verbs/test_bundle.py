@@ -185,6 +185,19 @@ def test_a_bundle_that_can_not_be_read_is_named(tmp_path: Path) -> None:
         BundleReader(Broken(), "tiny.tenv").open()
 
 
+def test_a_cache_folder_that_can_t_be_made_is_named_with_its_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setenv("TENV_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(StorageError, match=r"can't create .*bundles") as caught, unpacked_bundle():
+        pass
+    assert "TENV_CACHE_DIR" in caught.value.hint
+
+
 def test_clean_leaves_the_bundle_of_a_running_create(project: Project) -> None:
     old = bundles_folder() / "unpacked-old" / "wheels"
     killed = bundles_folder() / "unpacked-killed"

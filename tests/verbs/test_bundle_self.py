@@ -116,23 +116,33 @@ def test_what_does_not_fit_is_refused_and_nothing_is_left(archive: Path, tmp_pat
     assert not (tmp_path / "new").exists()
 
 
-def test_a_folder_of_temporary_files_without_programs_is_named(
-    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(f"{__name__}._UV", "#!/nonexistent/as/on/a/noexec/mount\n")
+def with_uv(archive: Path, text: str) -> Path:
+    """Return an archive with another program in the place of uv."""
     again = archive.with_name("again.pyz")
     with zipfile.ZipFile(archive) as packed, zipfile.ZipFile(again, "w") as out:
         members = {name: packed.read(name) for name in packed.namelist()}
         (name,) = (name for name in members if name.startswith("wheels/uv"))
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w") as wheel:
-            wheel.writestr("uv-1.data/scripts/uv", _UV)
+            wheel.writestr("uv-1.data/scripts/uv", text)
         head = json.loads(members["head.json"])
         for row in head["files"]:
             row["sha256"] = digest_bytes(buffer.getvalue()) if row["name"].startswith("uv") else row["sha256"]
         members |= {name: buffer.getvalue(), "head.json": json.dumps(head).encode()}
         for member, data in members.items():
             out.writestr(member, data)
+    return again
+
+
+def test_a_failed_installation_leaves_no_folder(archive: Path, tmp_path: Path) -> None:
+    again = with_uv(archive, '#!/bin/sh\nmkdir -p "$FOLDER/bin" && exit 2\n'.replace("$FOLDER", str(tmp_path / "new")))
+    ended = install(again, str(tmp_path / "new"))
+    assert (ended.returncode, ended.stderr) == (2, "error: tenv is not installed\n")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_of_temporary_files_without_programs_is_named(archive: Path, tmp_path: Path) -> None:
+    again = with_uv(archive, "#!/nonexistent/as/on/a/noexec/mount\n")
     ended = install(again, str(tmp_path / "new"))
     assert (ended.returncode, "TMPDIR=FOLDER names another folder" in ended.stderr) == (4, True)
     assert "Traceback" not in ended.stderr

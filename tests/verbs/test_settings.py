@@ -180,6 +180,14 @@ def test_a_value_that_no_file_can_have_is_refused(project: Project, words: tuple
     assert not (project.folder / "tenv.toml").exists()
 
 
+def test_a_hidden_login_leaves_the_columns_straight(project: Project) -> None:
+    project.ok("config", "cache-storage", "redis://me:a-long-secret-password@h:6379")
+    lines = project.ok("config").out.splitlines()
+    assert any("redis://h:6379 " in line for line in lines)
+    start = lines[0].index("FROM")
+    assert all(line[start - 1] == " " != line[start] for line in lines)
+
+
 def test_config_and_info_list_the_safe_folders(
     project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -275,6 +275,9 @@ def use_since(choice: CacheChoice, environ: Mapping[str, str], log: Path, before
 STORED_BY_CCACHE = ("http", "https", "redis", "file")
 """The storages that ccache knows, by the scheme of their addresses."""
 
+SERVER = "tenv-sccache-"
+"""The beginning of the names of sockets, and of files, of sccache's servers."""
+
 _LONGEST_SOCKET = 100
 """Bytes; unix(7) allows 107."""
 
@@ -352,9 +355,15 @@ def _of_sccache(storage: str) -> dict[str, str]:
 def socket_for(settings: Mapping[str, str], environ: Mapping[str, str]) -> str:
     """Return the socket of a server for these settings alone: one that runs already would keep its own storage."""
     digest = hashlib.sha256(repr(sorted(settings.items())).encode()).hexdigest()[:12]
-    home = Path(environ.get("HOME") or user_home(), ".cache")
-    for folder in (environ.get("XDG_RUNTIME_DIR", ""), environ.get("XDG_CACHE_HOME", ""), str(home)):
-        path = Path(folder, f"tenv-sccache-{digest}.sock")
-        if folder and Path(folder).is_dir() and len(os.fsencode(path)) <= _LONGEST_SOCKET:
+    *_, home = folders = socket_folders(environ)
+    for folder in folders:
+        path = folder / f"{SERVER}{digest}.sock"
+        if folder.is_dir() and len(os.fsencode(path)) <= _LONGEST_SOCKET:
             return str(path)
-    return str(home / f"tenv-sccache-{digest}.sock")
+    return str(home / f"{SERVER}{digest}.sock")
+
+
+def socket_folders(environ: Mapping[str, str]) -> list[Path]:
+    """Return the folders for the sockets of sccache's servers and the files beside them, the best first."""
+    named = (environ.get(name, "") for name in ("XDG_RUNTIME_DIR", "XDG_CACHE_HOME"))
+    return [*(Path(name) for name in named if name), Path(environ.get("HOME") or user_home(), ".cache")]

@@ -6,6 +6,7 @@ compilation, so that one is tried first. Of a CUDA source, cudafe++, cicc, ptxas
 (docs/Distributed.md, src/compiler/compiler.rs and src/compiler/nvcc.rs of github.com/mozilla/sccache).
 """
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,15 @@ from typing import Any
 
 from tenv.builds.build_environ import cache_choice
 from tenv.builds.build_job import BuildJob, build_finding
-from tenv.builds.compile_cache import CacheChoice, counts, socket_for, storage_variables, try_compile
+from tenv.builds.compile_cache import (
+    SERVER,
+    CacheChoice,
+    counts,
+    socket_folders,
+    socket_for,
+    storage_variables,
+    try_compile,
+)
 from tenv.builds.switches import is_on
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core import process
@@ -256,6 +265,17 @@ def _settings(job: BuildJob, cache: CacheChoice) -> dict[str, str]:
     make_private(file)
     write_atomic(file, text)
     return {**plain, "SCCACHE_CONF": str(file), "SCCACHE_SERVER_UDS": socket}
+
+
+def forget_token(environ: Mapping[str, str]) -> None:
+    """Remove the files with the addresses and tokens of schedulers, which the next build writes anew.
+
+    A server of sccache that runs has read its own already.
+    """
+    for folder in socket_folders(environ):
+        for file in folder.glob(f"{SERVER}*.toml"):
+            with contextlib.suppress(OSError):
+                file.unlink()
 
 
 def _ask(cache: CacheChoice, environ: Mapping[str, str]) -> ServerOffer | str:

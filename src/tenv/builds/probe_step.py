@@ -11,7 +11,7 @@ from typing import Any
 
 from tenv.builds.build_environ import cache_choice
 from tenv.builds.build_job import BuildJob, BuildWay, Done, build_finding
-from tenv.builds.compile_cache import CacheChoice, storage_variables, try_compile, unreached
+from tenv.builds.compile_cache import storage_variables, try_compile, unreached
 from tenv.builds.distribution import distribute
 from tenv.builds.portable import missing_editor
 from tenv.builds.switches import is_off, is_on
@@ -85,40 +85,34 @@ def _programs(job: BuildJob) -> Iterator[Finding]:
 
 
 def _cache_fault(job: BuildJob) -> Iterator[Finding]:
-    """Yield a finding where the compile cache does not compile with its storage, as sccache does not (0.16).
+    """Yield a finding where a storage does not answer: sccache (0.16) compiles nothing then, and ccache shares nothing.
 
     The build goes on without the storage. It ends where the cache compiles nothing without it either.
     """
     cache = cache_choice(job, job.environ)
     if cache.program is None or not cache.storage:
         return
+    fault = "compiles nothing with"
     if not (reason := try_compile(cache, job.environ, job.notes, _CACHE_SECONDS)):
-        if reason := unreached(cache, job.environ, job.notes, _CACHE_SECONDS):
-            yield _storage_finding(
-                cache, "does not reach the storage {}, so nothing is shared with other machines", reason
-            )
-        return
+        fault = "does not reach"
+        if not (reason := unreached(cache, job.environ, job.notes, _CACHE_SECONDS)):
+            return
     named = storage_variables(cache.name, cache.storage, {})
     kept = job.context.environ
     without = {name: value for name, value in job.environ.items() if name not in named or name in kept}
     goes_on = not try_compile(cache, without, job.notes, _CACHE_SECONDS)
     if goes_on:
         job.environ, job.storage_gone = without, True
-    message = "compiles nothing with the storage {}" + (", so the build goes on without it" if goes_on else "")
-    yield _storage_finding(cache, message, reason, Severity.WARNING if goes_on else Severity.ERROR)
-
-
-def _storage_finding(cache: CacheChoice, message: str, reason: str, severity: Severity = Severity.WARNING) -> Finding:
-    """Return the finding about a storage that does not answer; ``{}`` in the message stands for its address."""
-    return build_finding(
+    yield build_finding(
         "TE922",
         cache.name,
-        message.format(without_login(cache.storage)),
+        f"{fault} the storage {without_login(cache.storage)}"
+        + (", so the build goes on without it" if goes_on else ""),
         reason,
         "[build] storage, or cache-storage of config.toml",
         f"start or correct the storage; `{cache.name} --show-stats` shows the error; "
         'cache = "off" in [build] builds without it',
-        severity,
+        Severity.WARNING if goes_on else Severity.ERROR,
     )
 
 

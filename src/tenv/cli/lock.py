@@ -68,8 +68,6 @@ def lock(
 
     Without TARGET, all targets of the project are locked, or checked, one after the other.
     """
-    from dataclasses import replace
-
     from tenv.project.context import Context
     from tenv.sources.interface import SolveOptions
     from tenv.verbs import lock as workflow  # late: heavy
@@ -87,7 +85,7 @@ def lock(
             return _reset(context, name)
         found = context.places.find(name)
         if lock_file:
-            found = replace(found, lock_file=lock_file, lock_home=lock_file, lock_origin=None)
+            found = _of_file(found, lock_file, check=check)
         elif not check and (replaces_built_in(found) or leaves_checkout(context, found)) and not _answers(found):
             require_place(context, found, "tenv lock", home)
         try:
@@ -103,6 +101,18 @@ def lock(
 
     with Terminal(voice) as progress:
         return each(place_of(Context(progress=progress, offline=offline), home), target, one)
+
+
+def _of_file(target: "Target", file: Path, *, check: bool) -> "Target":
+    """Return a target with the lock that `--lock-file` names, which is written unless it is checked."""
+    from dataclasses import replace
+
+    from tenv.core.output_file import require_output
+    from tenv.locks.lock_file import is_lock
+
+    if not check:
+        require_output(file, "--lock-file", "a lock of tenv", is_lock)
+    return replace(target, lock_file=file, lock_home=file, lock_origin=None)
 
 
 def _checked(target: "Target") -> "Locked":

@@ -15,7 +15,8 @@ from tenv.cli.output import Pieces, Result, Voice, count, out
 from tenv.cli.table import print_table
 from tenv.core.errors import Exit
 from tenv.core.files import write_atomic
-from tenv.core.page import render_page
+from tenv.core.output_file import require_output
+from tenv.core.page import is_page, render_page
 from tenv.core.size_text import some_of
 
 if TYPE_CHECKING:
@@ -231,7 +232,11 @@ class FleetPage:
         Args:
             file: The file to write.
             word: Returns an answer as one word.
+
+        Raises:
+            UsageError, FileExistsAlreadyError: It is standard output, or exists and is no page of tenv.
         """
+        require_output(file, "--html", "a page of tenv", is_page)
         self.file = file
         self._word = word
         self._targets: list[str] = []

@@ -9,6 +9,7 @@ import click
 from tenv.cli.command import command
 from tenv.cli.output import Result, Voice
 from tenv.cli.table import print_labelled, print_table
+from tenv.core.untrusted import without_login
 
 if TYPE_CHECKING:
     from tenv.verbs.settings import About, Setting
@@ -75,7 +76,8 @@ def _print_settings(found: "list[Setting]") -> None:
 
 
 def _text(value: Any) -> str:
-    return "-" if value in (None, {}) else value if isinstance(value, str) else json.dumps(value)
+    shown = "-" if value in (None, {}) else value if isinstance(value, str) else json.dumps(value)
+    return without_login(shown)  # before the columns of a table are measured
 
 
 @command("info", short_help="Print versions, folders, caches and settings.")

@@ -84,22 +84,27 @@ def regular_handle(path: str | Path, most: int = MOST_HASHED) -> int:
 
 
 @contextlib.contextmanager
-def storage_errors(what: str) -> Iterator[None]:
-    """Convert the operating system's write errors into a `StorageError` that names the operation."""
+def storage_errors(what: str, elsewhere: str = _ELSEWHERE) -> Iterator[None]:
+    """Convert the operating system's write errors into a `StorageError` that names the operation.
+
+    Args:
+        what: The operation that failed.
+        elsewhere: The hint for a folder that this user can't write.
+    """
     try:
         yield
     except OSError as error:
-        raise_storage_error(error, what)
+        raise_storage_error(error, what, elsewhere)
 
 
-def raise_storage_error(error: OSError, what: str) -> NoReturn:
-    """Raise a `StorageError` for a failed write, with the hint for its cause."""
+def raise_storage_error(error: OSError, what: str, elsewhere: str = _ELSEWHERE) -> NoReturn:
+    """Raise a `StorageError` for a failed write, with the hint for its cause; arguments as in `storage_errors`."""
     hints = {
         errno.ENOSPC: "free some space (`tenv clean` shows what the caches hold), then run the same command again",
         errno.EDQUOT: "the disk quota is used up: free some space, then run the same command again",
-        errno.EROFS: f"the file system is read-only; {_ELSEWHERE}",
-        errno.EACCES: _ELSEWHERE,
-        errno.EPERM: _ELSEWHERE,
+        errno.EROFS: f"the file system is read-only; {elsewhere}",
+        errno.EACCES: elsewhere,
+        errno.EPERM: elsewhere,
     }
     reason = error.strerror or str(error)
     written = error.filename2 or error.filename  # a failed copy has both files, the source first

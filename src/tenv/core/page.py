@@ -8,7 +8,12 @@ import base64
 import hashlib
 import json
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
+
+from tenv.core.files import open_regular
+
+_HEAD = 4096
 
 
 def render_page(name: str, title: str, data: Any) -> str:
@@ -34,6 +39,13 @@ def render_page(name: str, title: str, data: Any) -> str:
         script_hash=_hash(script),
         data=json.dumps(data, ensure_ascii=True, separators=(",", ":")).replace("<", "\\u003c"),
     )
+
+
+def is_page(path: Path) -> bool:
+    """Return whether a file is such a page."""
+    with open_regular(path) as file:
+        head = file.read(_HEAD)
+    return head.startswith(b"<!doctype html>") and b"<title>tenv" in head
 
 
 def _hash(text: str) -> str:

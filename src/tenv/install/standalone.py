@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -56,7 +57,8 @@ def _main(archive: Path, words: "list[str]") -> int:
         wheel = next(home / row["name"] for row in rows if row["package"].startswith("uv="))
         status = _install(home, wheel, [f"{row['package']} --hash=sha256:{row['sha256']}\n" for row in rows], folder)
     if status:
-        return _fail(status, f"tenv is not installed; remove {folder}")
+        shutil.rmtree(str(folder), ignore_errors=True)  # it was new or empty
+        return _fail(status, "tenv is not installed")
     program = folder / ("Scripts/tenv.exe" if sys.platform == "win32" else "bin/tenv")
     sys.stdout.write(f"tenv {head['tenv']} is ready: {program}\n")
     return 0

@@ -145,6 +145,12 @@ def read_lock_bytes(path: Path, target: str) -> bytes:
         raise LockCorruptError(f"{path}: can't be read: {error.strerror}") from error
 
 
+def is_lock(path: Path) -> bool:
+    """Return whether a file is a lock of tenv, also one with conflicts or of another release, or an empty file."""
+    raw = read_regular(path)
+    return not raw.strip() or re.search(rb"^tenv:\s*$", raw, re.MULTILINE) is not None
+
+
 def parse_lock(raw: bytes, path: str, target: str = "") -> Lock:
     """Parse the bytes of a lock.
 

@@ -15,13 +15,13 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import (
     BundleRefusedError,
     EnvironmentBusyError,
-    FileExistsAlreadyError,
     HashMismatchError,
     HostError,
     LockStaleError,
     UsageError,
 )
 from tenv.core.files import digest, digest_bytes, exclusive, open_regular, read_regular, storage_errors, write_atomic
+from tenv.core.output_file import require_output
 from tenv.core.part_file import large_file
 from tenv.core.progress import Bytes, Transfer
 from tenv.core.versions import Version
@@ -94,19 +94,12 @@ class Bundled:
 
 def _require_outputs(target: str, path: Path, bill: Path | None) -> None:
     """Refuse to write a bundle or its bill of materials over a file of another kind, or to standard output."""
-    for file, what, option in ((path, "bundle", "-o"), (bill, "bill of materials", "--sbom")):
-        if str(file) == "-":  # one that is cut off would not be whole
-            raise UsageError(f"a {what} is written to a file, not to standard output", hint=f"`{option} FILE` names it")
+    require_output(path, "-o", "a bundle", is_bundle)
     if bill:
         sbom.require_library()
-        if bill.exists() and not sbom.is_bill(bill):
-            raise FileExistsAlreadyError(
-                f"{bill} exists, and is no bill of materials", hint="`--sbom FILE` names another file"
-            )
-    if bill and bill.resolve() == path.resolve():
-        raise UsageError(f"`--sbom {bill}` names the file of the bundle", hint=f"`--sbom {target}.cdx.json`")
-    if path.exists() and not is_bundle(path):
-        raise FileExistsAlreadyError(f"{path} exists, and is no bundle", hint="`-o FILE` names another file")
+        if bill.resolve() == path.resolve():
+            raise UsageError(f"`--sbom {bill}` names the file of the bundle", hint=f"`--sbom {target}.cdx.json`")
+        require_output(bill, "--sbom", "a bill of materials", sbom.is_bill)
 
 
 def bundle(

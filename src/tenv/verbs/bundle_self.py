@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from tenv import __version__
 from tenv.core.damaged_archives import DAMAGED_ZIP
 from tenv.core.dataclass import dataclass
-from tenv.core.errors import FileExistsAlreadyError, HashMismatchError, UsageError
+from tenv.core.errors import HashMismatchError, UsageError
 from tenv.core.files import digest, digest_bytes, replacing, storage_errors
 from tenv.core.names import pure_wheel
+from tenv.core.output_file import require_output
 from tenv.core.versions import Range
 from tenv.host.machine import current_platform
 from tenv.install import standalone
@@ -90,8 +91,7 @@ def bundle_self(context: "Context", path: Path | None, platforms: Sequence[str] 
         HashMismatchError: A file of the store has changed.
     """
     path = path or Path(f"{pure_wheel('tenv', __version__).partition('-py3')[0]}.pyz")
-    if path.exists() and not _is_archive(path):
-        raise FileExistsAlreadyError(f"{path} exists, and is no such archive", hint="`-o FILE` names another file")
+    require_output(path, "-o", "an archive of tenv", _is_archive)
     chosen = tuple(sorted(set(platforms or (current_platform(),))))
     if unknown := [name for name in chosen if name not in PLATFORMS]:
         raise UsageError(f"tenv runs on {', '.join(PLATFORMS)}, not on {unknown[0]}")

@@ -189,6 +189,10 @@ def change_setting(context: Context, key: str, value: str | None, *, project: bo
     if name == WITHHELD and value is not None:
         make_private(file)
     write_atomic(file, document.as_string())
+    if name in ("distribute", WITHHELD):
+        from tenv.builds.distribution import forget_token  # late: few settings are those of a scheduler
+
+        forget_token(context.environ)
     return file
 
 

@@ -46,6 +46,8 @@ _MARK = "Signature: 8a477f597d28d172789f06886806bc55\n# The store of archives of
 _CLONE = 0x40049409
 """FICLONE of linux/fs.h: makes one file share the blocks of another."""
 
+_ELSEWHERE = "`TENV_CACHE_DIR` names a folder that this user can write"
+
 _UNPACKED, _USE = "unpacked-", "use"
 
 
@@ -237,7 +239,7 @@ class Store:
 
     @contextlib.contextmanager
     def _hold(self, path: Path, purpose: str) -> Iterator[None]:
-        with storage_errors(f"can't create {self.folder}"):
+        with storage_errors(f"can't create {self.folder}", _ELSEWHERE):
             self._make()
         with exclusive(path, f"tenv: {purpose}", self.say):
             yield
@@ -316,7 +318,7 @@ def unpacked_bundle() -> Iterator[Path]:
     import tempfile  # late: few environments come from a bundle
 
     folder = bundles_folder()
-    with storage_errors(f"can't create {folder}"):
+    with storage_errors(f"can't create {folder}", _ELSEWHERE):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for left in folder.glob(f"{_UNPACKED}*/.{_USE}.lock"):  # of killed processes
             if not _is_used(left.parent):
