@@ -3,6 +3,8 @@
 A named pipe or a device would block a command forever or fill the memory.
 """
 
+import codecs
+import contextlib
 import errno
 import json
 import os
@@ -104,3 +106,10 @@ def _pieces(path: Path, most: int) -> Iterator[bytes]:
                 time.sleep(_PAUSE)
     finally:
         os.close(handle)
+
+
+def in_utf8(raw: bytes) -> bytes:
+    """Return the bytes of a text in UTF-8; ``pip freeze > requirements.txt`` in PowerShell writes UTF-16."""
+    with contextlib.suppress(UnicodeDecodeError):  # no text, which its reader reports
+        return raw.decode("utf-16").encode() if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else raw
+    return raw

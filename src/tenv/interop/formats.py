@@ -7,8 +7,9 @@ from collections.abc import Collection
 from pathlib import Path
 
 from tenv.core.errors import FormatError
+from tenv.core.file_content import in_utf8
 from tenv.core.toml_reader import nearest
-from tenv.interop.interface import Format, GivenFile, in_utf8
+from tenv.interop.interface import Format, GivenFile
 
 FORMATS = {
     "pixi": "pixi",

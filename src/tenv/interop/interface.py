@@ -4,8 +4,6 @@ A format is a module with one `Format`. Elsewhere, it has only a name in `tenv.i
 of another tool leads to at most one error. Of a file of the user, tenv replaces the block between two lines.
 """
 
-import codecs
-import contextlib
 import json
 import os
 import shlex
@@ -18,6 +16,7 @@ from tenv.activation.changes import Activation
 from tenv.core import process
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import FormatError, TenvError
+from tenv.core.file_content import in_utf8
 from tenv.core.files import read_regular
 from tenv.core.toml_reader import nearest
 from tenv.core.user_folders import user_home
@@ -432,13 +431,6 @@ def read_source(path: Path, environment: str = "", platforms: tuple[str, ...] = 
     except OSError as error:
         raise FormatError(f"{path}: can't be read: {error.strerror}") from error
     return GivenFile(path, in_utf8(raw), environment, platforms)
-
-
-def in_utf8(raw: bytes) -> bytes:
-    """Return the bytes of a text in UTF-8; ``pip freeze > requirements.txt`` in PowerShell writes UTF-16."""
-    with contextlib.suppress(UnicodeDecodeError):  # no text, which its reader reports
-        return raw.decode("utf-16").encode() if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else raw
-    return raw
 
 
 def _hint(path: Path) -> str:

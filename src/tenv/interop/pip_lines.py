@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenv.core.dataclass import dataclass
+from tenv.core.file_content import in_utf8
 from tenv.core.names import WheelFile, file_at, is_wheel, normalize
 from tenv.core.toml_reader import read_toml
 from tenv.core.untrusted import login_fault, without_login
 from tenv.core.versions import Range, Version
-from tenv.interop.interface import in_utf8
 from tenv.interop.requests import WheelLine, add_wheel, holds, wheel_request
 from tenv.targets.manifest import PLATFORMS, WheelRequest
 from tenv.targets.tree_request import TreeRequest, git_line

@@ -15,7 +15,7 @@ from typing import Any
 import tomli
 
 from tenv.core import process
-from tenv.core.errors import EnvironmentBrokenError, NetworkError, NoSolutionError, StorageError, TenvError
+from tenv.core.errors import EnvironmentBrokenError, NetworkError, NoSolutionError, StorageError
 from tenv.core.files import empty_folder, storage_errors
 from tenv.core.names import entry_in_cache, is_wheel, normalize
 from tenv.core.progress import Progress
@@ -45,6 +45,7 @@ from tenv.sources.wheels.uv_output import (
     index_urls,
     mismatched,
     of_build,
+    of_index,
     unusable,
 )
 from tenv.targets.manifest import Manifest
@@ -282,7 +283,7 @@ class Uv(ManagedPythons):
         shared = indexes_in_use(manifest, self.environment, self.users) if manifest else {}
         done = self._pinned(pins, python, "--format", "pylock.toml", platform=platform, indexes=indexes, shared=shared)
         if done.status:
-            error = _of_index(self.error(done.stderr, "the indexes in use lack a locked release"))
+            error = of_index(self.error(done.stderr, "the indexes in use lack a locked release"))
             error.hint = error.hint or "name an index that has it in UV_INDEX, UV_DEFAULT_INDEX or pip.conf"
             raise error
         found: list[dict[str, Any]] = tomli.loads(done.stdout).get("packages", [])
@@ -306,15 +307,12 @@ class Uv(ManagedPythons):
                 settings=known,
             )
             if done.status:
-                error = self.error(
-                    done.stderr, f"{'the cache has no' if self.offline else 'no index in use has'} {row.file}"
-                )
-                if isinstance(error, NetworkError) and not self.offline:
-                    error = NetworkError(
-                        self.error(done.stderr, "an index in use gives no answer").message, hint=error.hint
-                    )
-                    error.unanswered = True
-                raise _of_index(error)
+                silent = not self.offline and isinstance(self.error(done.stderr, ""), NetworkError)
+                lacks = f"{'the cache has no' if self.offline else 'no index in use has'} {row.file}"
+                error = of_index(self.error(done.stderr, "an index in use gives no answer" if silent else lacks))
+                if isinstance(error, NetworkError):
+                    error.unanswered = silent
+                raise error
             for package in tomli.loads(done.stdout).get("packages", []):
                 file = package.get("sdist", {})
                 if file.get("hashes", {}).get("sha256") == row.digest:
@@ -499,8 +497,3 @@ class Uv(ManagedPythons):
 
 def _is_of_cache(path: Path) -> bool:
     return _OF_CACHE.fullmatch(path.name) is not None
-
-
-def _of_index(error: TenvError) -> TenvError:
-    """Return an error of uv; where it finds no solution for a fixed version, an index lacks it."""
-    return NetworkError(error.message, hint=error.hint) if isinstance(error, NoSolutionError) else error

@@ -219,3 +219,8 @@ def index_urls(output: str) -> tuple[str, ...]:
     rows = [line.split(maxsplit=1) for line in output.splitlines() if line.startswith(("--index", "--extra"))]
     main = [url for option, url in rows if option == "--index-url"]
     return (*main, *(url for option, url in rows if option != "--index-url"))
+
+
+def of_index(error: TenvError) -> TenvError:
+    """Return an error of uv; where it finds no solution for a fixed version, an index lacks it."""
+    return NetworkError(error.message, hint=error.hint) if isinstance(error, NoSolutionError) else error
