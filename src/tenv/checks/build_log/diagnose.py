@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import chain
 
 from tenv.checks.build_log.log_lines import LogLine, Sieve, clean, literal
-from tenv.checks.build_log.places import NamedPlace, named_place, traced
+from tenv.checks.build_log.source_places import NamedPlace, named_place, traced
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.dataclass import dataclass
 from tenv.facts.build_failures import (
