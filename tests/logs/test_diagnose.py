@@ -138,7 +138,7 @@ def test_an_error_of_the_package_s_own_code_is_read_by_its_form_at_most(log: Pat
     found = diagnose(lines(log), table)
     assert found.failed
     assert found.error is not None
-    assert found.cause is None or found.cause.failure.kind is FailureKind.MESSAGE
+    assert found.cause is None or found.cause.failure.kind in (FailureKind.MESSAGE, FailureKind.FRAME)
 
 
 FORMS = {
@@ -160,6 +160,16 @@ FORMS = {
     "/usr/bin/ld: b.o: multiple definition of `wind'; a.o: first defined here": ("wind is in two",),
     "ImportError: libgfortran.so.3: cannot open shared object file: No such file": ("libgfortran.so.3", "gfortran"),
     "CMake Error at a.cmake:10 (message): Reels need a spool": ("stop: Reels need a spool",),
+    "a.hip:3:4: error: variable has incomplete type 'Reel'": ("Reel is declared and not defined", "package itself"),
+    "a.hip:3:4: error: invalid operands to binary expression ('Reel' and 'int')": ("'Reel' and 'int'",),
+    "a.cpp:3:4: error: allocating an object of abstract class type 'Reel'": ("no longer fits its base", "'Reel'"),
+    "<inline asm>:1:2: error: not a valid reel": ("assembler does not take", "not a valid reel"),
+    "a.hip:3:4: error: 'wind' is a private member of 'Reel'": ("breaks a rule", "private member"),
+    "TypeError: expected str, bytes or os.PathLike object, not NoneType": ("did not find", "ROCM_HOME"),
+    "error: patch failed: reels/wind.cpp:10": ("a patch does not fit", "git clean"),
+    'CMake Error at a.cmake:9 (reel_wind): Unknown CMake command "reel_wind".': ("reel_wind", "git submodule"),
+    'CMake Error at a.cmake:9 (f): Cannot determine link language for target "reel".': ("how to compile", '"reel"'),
+    "ld.lld: error: undefined symbol: wind_reel": ("wind_reel", "of the package itself"),
     "ModuleNotFoundError: No module named 'lxml'": ("lxml", "pip install"),
     "FileNotFoundError: [Errno 2] No such file or directory: '/sys/class/kfd/kfd/topology/nodes/'": ("no AMD GPU",),
     "ERROR: No matching distribution found for reel": ("no reel",),
@@ -180,7 +190,8 @@ def test_an_error_without_a_row_of_its_own_is_read_by_its_form(table: BuildFailu
 
 def test_the_first_error_alone_is_read_by_its_form(table: BuildFailureTable) -> None:
     first, second = "a.hip:3:4: error: reels are not wound", "a.hip:9:4: error: unknown type name 'reel_t'"
-    assert diagnose([first, second], table).cause is None
+    framed = diagnose([first, second, "ninja: build stopped: subcommand failed."], table)
+    assert named(framed) == ("source-line-refused", 1), "no form of its own, and what follows is its consequence"
     found = diagnose([second, first, "a.cpp:1:10: fatal error: hip/hip_runtime.h: No such file or directory"], table)
     assert found.cause
     assert found.cause.failure.name == "rocm-header-missing", "a cause of its own takes precedence"
@@ -195,6 +206,7 @@ AROUND: tuple[Callable[[int, str], str], ...] = (
     lambda number, line: f"[10/99] progress\r{line}",
     lambda _, line: f"      {line}" if line.startswith("  ") else f"  {line}",
     lambda _, line: f"{line}\r",
+    lambda _, line: f"b'{line}'",
     lambda number, line: f"(EngineCore_DP0 pid=73) ERROR 01-28 17:37:{number % 60:02} [core.py:866] {line}",
     lambda _, line: f"(Worker pid=3301, ip=192.0.2.7) {line}",
 )
@@ -274,7 +286,7 @@ def test_a_failure_of_unknown_cause_names_its_step_and_its_error(table: BuildFai
         "[1/9] Building CXX object a.o",
         "FAILED: a.o",
         "/usr/bin/c++ -c a.cpp",
-        "a.cpp:3:1: error: odd",
+        "a.odd:3:1: error: odd",
         "ninja: build stopped: x.",
     ]
     found = diagnose(log, table)
@@ -328,6 +340,7 @@ def test_the_text_that_a_line_must_hold_is_held_by_every_line_that_matches(table
         ("abcd{2}efg", "abc"),
         ("abc(def)*", "abc"),
         ("ab", ""),
+        ("(?i)abc", ""),
     ],
 )
 def test_the_text_that_a_line_must_hold(pattern: str, text: str) -> None:
@@ -374,13 +387,13 @@ def test_a_build_is_recognized_in_every_good_log_of_one(log: Path) -> None:
 
 
 def test_an_unknown_cause_is_said_to_be_unknown(tmp_path: Path) -> None:
-    (tmp_path / "a.log").write_text("a.cpp:1:1: error: odd\nmake: *** [a.o] Error 1\n")
+    (tmp_path / "a.log").write_text("a.odd:1:1: error: odd\nmake: *** [a.o] Error 1\n")
     ended = call("explain", "--log", str(tmp_path / "a.log"))
     assert ended.status == 0
     known = len(load_facts().build_failures.failures)
     assert ended.out.splitlines()[1:] == [
-        "error:  line 1: a.cpp:1:1: error: odd",
-        "place:  a.cpp, line 1",
+        "error:  line 1: a.odd:1:1: error: odd",
+        "place:  a.odd, line 1",
         f"cause:  unknown (none of the {known} known causes matches)",
     ]
 

@@ -11,6 +11,7 @@ from functools import lru_cache
 from itertools import chain
 
 from tenv.checks.build_log.log_lines import LogLine, Sieve, clean, literal
+from tenv.checks.build_log.places import NamedPlace, named_place, traced
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.dataclass import dataclass
 from tenv.facts.build_failures import (
@@ -26,7 +27,7 @@ from tenv.facts.build_failures import (
 _ANY = "extension"
 """What a cause is of that any package compiled against torch may have."""
 
-_FAILED = "FAILED: "
+_FAILED, _OF_BAZEL = "FAILED: ", "FAILED: Build "
 _REPORT = 40
 """How many lines CMake may print from an error to the end of a configuration."""
 
@@ -49,11 +50,12 @@ _ERRORS = (
     r"multiple definition of [`'\u2018]",
     r"[Cc]an't (open file|open perl script|exec) ['\"]",
     r"^E: ",
-    r"^(No package '|Package \S+ was not found|thread '.*' panicked|pkg_resources\.DistributionNotFound)",
+    r"^(No package '|Package \S+ was not found|thread '.*' panicked|pkg_resources\.Distrib\w+|Hunk #\d+ FAILED|wget: )",
     r": \*\*\* (?!\[)",
     r"Exec format error|hidden symbol .* isn't defined",
-    r"^fatal: (clone of|Remote branch|couldn't find|unable to access|repository)",
+    r"^fatal: (remote error|clone of|Remote branch|couldn't find|unable to access|repository|not a git)",
     r"^Memory access fault by GPU",
+    r"error adding symbols: ",
     r"undefined symbol",
     r"Undefined symbol",
     r"cannot find -l",
@@ -64,20 +66,23 @@ _ERRORS = (
     r"^\w+ fatal\s*:",
     r"LNK\d{4}",
     r"No rule to make target",
-    r"^\s*(/bin/)?(ba)?sh: .*not found$",
+    r"^\s*(/bin/)?(ba)?sh: .*not found$|: command not found$|^\S+\.sh: \d+: \S+: not found$",
+    r"[Ss]yntax error:? |^patch: \*{4} |^terminate called after",
     r"^ld: (?!warning)",
+    r"^Could not find a (package configuration file provided by|configuration file for package) \"",
 )
 _ERROR = Sieve(tuple(map(re.compile, _ERRORS)))
 
 _MESSAGE = re.compile(r"CMake (Error|Warning|Deprecation)|Call Stack |-- ")
 """Lines that begin what CMake prints."""
-_BUILD = re.compile(
+_PROGRESS = re.compile(
     r"^\[ *\d+(/\d+|%)\] |^\[ *\d+%\] Built|^-- \S|^(ninja|g?make(\[\d+\])?|cmake|Scanning dependencies of target)\b"
     r"|^(running|copying|creating|writing|building|compiling|linking) \S"
     r"|^(Collecting|Building|Successfully|Processing) \S"
     r"|^\S*\b(gcc|g\+\+|cc|c\+\+|clang(\+\+)?|nvcc|hipcc|cl|ld)(-\d+)?(\.exe)?:? |^(Cloning into|Submodule) "
-    r"|[:)] ?(fatal )?(warning|error)( \w+)?: "
 )
+"""Lines of a build that goes on."""
+_BUILD = re.compile(_PROGRESS.pattern + r"|[:)] ?(fatal )?(warning|error)( \w+)?: ")
 """Lines that only a build, or a tool of it, prints."""
 
 _FRAME = re.compile(
@@ -92,16 +97,9 @@ _FRAME = re.compile(
 _WARNING = re.compile(r"(?<![\w./\\-])(warning|WARNING)\b(?![./\\])|Warning\b(?![./\\])|\bwarnings\.warn\b")
 """The word before which a line is an error, and after which it is a warning that quotes one."""
 
-_PLACE = re.compile(
-    r"^(?P<file>(?:[A-Za-z]:)?(?=[^:()]*[./\\])[^:()]+)(?::(?P<line>\d{1,9})[:.]|\((?P<at>\d{1,9})(?:,\d+)?\) ?: )"
-    r"|^CMake Error at (?P<script>[^:]+):(?P<by>\d{1,9}) "
-)
-"""The file and the line at which a compiler or CMake reports an error."""
-
 _OBJECTS = ("header", "symbol", "package", "module", "program", "path", "owner", "name", "library", "part")
 """The groups of a pattern that hold the name of something that a part has."""
 _MOST_ERRORS = 24  # of a step that are read by their form
-_FRAME_OF_PYTHON = re.compile(r"^\s*File \"(?P<file>[^\"]+)\", line (?P<line>\d{1,9})\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,23 +151,6 @@ class Cause:
             source=self.failure.basis.source,
             fix="; or ".join(map(str, self.remedies)),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class NamedPlace:
-    """A line of a source, as an error names it.
-
-    Attributes:
-        file: The file.
-        line: The number of the line, from 1.
-    """
-
-    file: str
-    line: int
-
-    def __str__(self) -> str:
-        """Return the place as text."""
-        return f"{self.file}, line {self.line}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +269,7 @@ class _Causes:
             cause = next(filter(None, (self._messages.find(lines, lambda: ()) for lines in ways)), None)
             if cause and cause.failure.weak:
                 weak = weak or cause
-            elif cause or _place(error.text):
+            elif cause or named_place(error.text):
                 return cause or weak
         return weak
 
@@ -324,7 +305,7 @@ class _LogReader:
 
     def _start(self) -> None:
         """Forget the failures of earlier lines: they were mended, or did not matter."""
-        self._fails = self._probing = self._within = False
+        self._fails = self._probing = self._within = self._went_on = False
         self._step: LogLine | None = None
         self._errors: list[tuple[LogLine, Sequence[LogLine]]] = []
         self._place: NamedPlace | None = None
@@ -352,7 +333,8 @@ class _LogReader:
         found = list(causes.recent.values())
         if self._fails and all(cause.failure.kind is FailureKind.WARNING for cause in found):
             found = list(causes.all.values())
-        chosen = _chosen(found, causes.message(self._errors) if self._fails else None, failed=self._fails)
+        fails = self._fails or not self._went_on
+        chosen = _chosen(found, causes.message(self._errors) if fails else None, failed=self._fails)
         if chosen is None and not self._fails:
             return Diagnosis(False, None, None, None, (), is_build=self._of_build)
         others = tuple(cause for cause in found if cause is not chosen and cause.failure.kind is FailureKind.ERROR)
@@ -363,6 +345,7 @@ class _LogReader:
         """Read a line whose neighbors are known."""
         text = line.text
         self._of_build = self._of_build or _BUILD.search(text) is not None
+        self._went_on = self._went_on or _PROGRESS.search(text) is not None
         if self._success(text) and not (text.startswith("-- Build files") and line.number - self._cmake <= _REPORT):
             self._start()
             return
@@ -373,8 +356,7 @@ class _LogReader:
             self._cmake = line.number
         self._fails = self._fails or self._failed(text) or (kept and self._broken(text))
         self._note_step(line)
-        if frame := _FRAME_OF_PYTHON.match(text):
-            self._traced = NamedPlace(frame["file"], int(frame["line"]))
+        self._traced = traced(text) or self._traced
         if kept:
             self._note_error(line)
             self._look([line])
@@ -390,16 +372,18 @@ class _LogReader:
     def _note_step(self, line: LogLine) -> None:
         """Note the first failed step: the one that Ninja marks, else the first frame of an error."""
         marked = self._step is not None and self._step.text.startswith(_FAILED)
-        if line.text.startswith(_FAILED) and not marked:
+        if line.text.startswith(_FAILED) and not marked and not line.text.startswith(_OF_BAZEL):
             self._step = line
             self._errors, self._place = [], None  # a compiler prints its errors after Ninja's mark
         elif self._step is None and _STEP.match(line.text):
             self._step = line
 
     def _note_error(self, line: LogLine) -> None:
-        if len(self._errors) < _MOST_ERRORS and is_error(line.text):
+        before = self._behind[-2].text if len(self._behind) > 1 else ""
+        if len(self._errors) < _MOST_ERRORS and is_error(line.text) and not before.startswith("CMake "):
+            self._went_on = False
             if not self._errors:
-                self._place = _place(line.text) or self._traced
+                self._place = named_place(line.text) or self._traced
             self._errors.append((line, self._near(line, line)))
 
     def _near(self, first: LogLine, last: LogLine) -> list[LogLine]:
@@ -455,20 +439,12 @@ def is_error(text: str) -> bool:
 
 def _unfolded(error: LogLine, around: Iterable[LogLine]) -> LogLine:
     """Return an error with the next line: clang folds its messages at the width of a terminal."""
-    rest = next((one.text for one in around if one.number == error.number + 1 and not _place(one.text)), "")
+    rest = next((one.text for one in around if one.number == error.number + 1 and not named_place(one.text)), "")
     return LogLine(error.number, f"{error.text} {rest.strip()}")
 
 
 def _joined(lines: Sequence[LogLine]) -> str:
     return " ".join(one.text.strip() for one in lines)
-
-
-def _place(text: str) -> NamedPlace | None:
-    """Return the place that an error names; None for an error without one."""
-    found = _PLACE.match(text)
-    if found is None:
-        return None
-    return NamedPlace(found["file"] or found["script"], int(found["line"] or found["at"] or found["by"]))
 
 
 def _chosen(causes: Sequence[Cause], message: Cause | None, *, failed: bool) -> Cause | None:

@@ -22,12 +22,16 @@ _PREFIXES = re.compile(
     r"|(?:[\w.-]+ +)?\| (?=\S)"  # docker compose
     r"|\s*(?:[\w.+-]+)?(?<!>)> (?=\s*\S)"  # nix
     r"|\d+>(?=\S)"  # MSBuild
+    r"|- (?:DEBUG|INFO|WARNING|ERROR) - "  # Python's logging, behind the time
+    r"|\[[A-Za-z][\w.+-]+(?: (?:configure|build|install))?\] (?=\S| {2})"  # TheRock's parts
     r"|\((?:\w+ )?pid=\d+(?:, ip=[\d.]+)?\) (?:[A-Z]+ \d\d-\d\d \d\d:\d\d:\d\d \[[^\]]*\](?:\s|$))?"  # Ray, vLLM
     r"|##\[\w+\]"
     r"|::(?:error|warning|group|debug)(?: [^:]*)?::"
     r")"
 )
-_PIP = re.compile(r"^(?: {2,6}(?=\S)|\u2502 ?|\s*[\u2570\u251c]\u2500[>\u25b6]\s*|\s*\u00d7\s*)")
+_PIP = re.compile(r"^(?: {1,6}(?=\S)|\u2502 ?|\s*[\u2570\u251c]\u2500[>\u25b6]\s*|\s*\u00d7\s*)")
+_BYTES = re.compile(r"b(['\"]).*\1")
+"""A line that a script of Python printed as bytes."""
 _MOST_PREFIXES = 4
 _LONGEST = 1000
 """How many characters of a line are read. Command lines are longer, but their tails hold no errors."""
@@ -126,12 +130,18 @@ def _plain(text: str) -> str:
         text = _in_english(text)
     if ": undefined symbol: " in text or "library" in text:
         text = _LINKER.sub(_like_ld, text)
+    text = _unframed(text).rstrip()
+    inner = _PIP.sub("", text[2:-1] if _BYTES.fullmatch(text) else text, count=1)
+    return _unframed(inner)
+
+
+def _unframed(text: str) -> str:
     for _ in range(_MOST_PREFIXES):
         match = _PREFIXES.match(text)
         if match is None or not match.end():
             break
         text = text[match.end() :]
-    return _PIP.sub("", text, count=1).rstrip()
+    return text
 
 
 def _in_english(text: str) -> str:
@@ -154,9 +164,9 @@ def _only_group(found: re.Match[str]) -> str:
 def literal(pattern: str) -> str:
     """Return the longest literal in every match of a pattern; empty if none is certain.
 
-    Only text outside groups and alternations is certain.
+    Only text outside groups and alternations is certain, and none of a pattern that ignores case.
     """
-    runs, run, depth, index = [""], "", 0, 0
+    runs, run, depth, index = [""], "", 0, len(pattern) if pattern.startswith("(?i)") else 0
     while index < len(pattern):
         sign, index = pattern[index], index + 1
         plain = ""

@@ -1,0 +1,43 @@
+"""The places in sources that lines of a log name."""
+
+import re
+
+from tenv.core.dataclass import dataclass
+
+_PLACE = re.compile(
+    r"^(?P<file>(?:[A-Za-z]:)?(?=[^:()]*[./\\])[^:()]+)(?::(?P<line>\d{1,9})[:.]|\((?P<at>\d{1,9})(?:,\d+)?\) ?: )"
+    r"|^CMake Error at (?P<script>(?:[A-Z]:)?[^:]+):(?P<by>\d{1,9}) "
+)
+"""The file and the line at which a compiler or CMake reports an error."""
+_FRAME_OF_PYTHON = re.compile(r"^\s*File \"(?P<file>[^\"]+)\", line (?P<line>\d{1,9})\b")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPlace:
+    """A line of a source, as an error names it.
+
+    Attributes:
+        file: The file.
+        line: The number of the line, from 1.
+    """
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        """Return the place as text."""
+        return f"{self.file}, line {self.line}"
+
+
+def named_place(text: str) -> NamedPlace | None:
+    """Return the place that an error names; None for an error without one."""
+    found = _PLACE.match(text)
+    if found is None:
+        return None
+    return NamedPlace(found["file"] or found["script"], int(found["line"] or found["at"] or found["by"]))
+
+
+def traced(text: str) -> NamedPlace | None:
+    """Return the place that a line of Python's traceback names; None for another line."""
+    frame = _FRAME_OF_PYTHON.match(text)
+    return NamedPlace(frame["file"], int(frame["line"])) if frame else None
