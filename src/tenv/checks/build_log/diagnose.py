@@ -362,6 +362,8 @@ class _LogReader:
         if kept:
             self._note_error(line)
             self._look([line])
+            if self._ahead and self._ahead[0].text.lstrip().startswith(("'", "\u2018")) and is_error(text):
+                self._look([line, self._ahead[0]])  # what prints for a terminal folds an error before the name in it
 
     def _is_kept(self, text: str) -> bool:
         """Return whether a line may name a cause: it is neither noise nor output of a compiler probe."""
