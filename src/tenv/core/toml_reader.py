@@ -100,16 +100,15 @@ def _places(text: str) -> tuple[dict[tuple[str, ...], int], dict[tuple[str, ...]
     rows: dict[tuple[str, ...], int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if header := re.fullmatch(_HEADER, line):
-            full = _in_rows(_parts(header["keys"]), rows, new=line.lstrip().startswith("[["))
-            standing.setdefault((*full[:-1], *(_ROW.sub("", key) for key in full[-1:])), number)  # also without a row
-            table = full
+            full = table = _in_rows(_parts(header["keys"]), rows, new=line.lstrip().startswith("[["))
         elif key := re.match(_KEY, line):
             full = table + _parts(key["keys"])
         else:
             continue
-        standing.setdefault(full, number)
-        for length in range(len(full) + 1):
-            above.setdefault(full[:length], number)
+        for names in (full, tuple(_ROW.sub("", key) for key in full)):  # without rows: the first of them
+            standing.setdefault(names, number)
+            for length in range(len(names) + 1):
+                above.setdefault(names[:length], number)
     return standing, above
 
 
