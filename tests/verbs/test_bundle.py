@@ -254,6 +254,22 @@ def test_outside_a_project_somebody_vouches(created: Project, monkeypatch: pytes
     assert not any(home.iterdir())
 
 
+def test_another_parent_of_the_user_is_named(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    created.ok("init", "child", "--extends", "tiny")
+    created.ok("lock", "child")
+    made = created.ok("bundle", "child", "--json").data
+    outside(created, monkeypatch)
+    own = Path(os.environ["XDG_CONFIG_HOME"]) / "tenv" / "manifests" / "tiny.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text(created.manifest.read_text() + "\n")
+    words = ("create", "--bundle", str(created.folder / "child.tenv"), "--bundle-digest", made["digest"])
+    said = created.fails(7, "lock-stale", *words)
+    assert f"child extends tiny, which differs here ({own})" in said
+    assert f"move {own} to another place" in said
+    own.unlink()
+    created.ok(*words)
+
+
 def test_the_digest_of_a_lock_does_not_vouch_for_variables(created: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [f"MY_{number}" for number in range(9)]
     many = "".join(f'{name} = "1"\n' for name in names)

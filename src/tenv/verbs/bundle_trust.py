@@ -107,9 +107,12 @@ def _new_manifests(context: "Context", found: Bundle, shown: str) -> tuple[str, 
             new.append(member)
             continue
         if read_regular(file) != text:
+            ours = [place.folder for place in context.places.places if place.origin is Origin.BUILT_IN]
+            way = f"the bundle was written by tenv {found.head.written_by}: install that release"
+            if not any(folder in file.parents for folder in ours):
+                way = f"move {file} to another place, if you need it no more"
             raise LockStaleError(
-                f"{shown}: its manifest {found.head.target} extends {stem}, which differs here ({file})",
-                hint=f"the bundle was written by tenv {found.head.written_by}: install that release",
+                f"{shown}: its manifest {found.head.target} extends {stem}, which differs here ({file})", hint=way
             )
     return tuple(new)
 
