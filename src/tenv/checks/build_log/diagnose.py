@@ -217,11 +217,7 @@ def diagnose(lines: Iterable[str], table: BuildFailureTable, of: str = "") -> Di
         of: What was built, such as ``pytorch``: causes of other packages do not count, and those of any extension only
             if there is no other. Empty if that is not known.
     """
-    groups = [table.failures]
-    if of:
-        own = tuple(failure for failure in table.failures if of in failure.of)
-        groups = [own, tuple(failure for failure in table.failures if of in failure.of or _ANY in failure.of)]
-    reader = _LogReader(table.marks, [_Causes(failures, table.parts) for failures in groups])
+    reader = _LogReader(table.marks, [_Causes(*rows) for rows in _rows_of(table, of)])
     for line in clean(lines):
         reader.read(line)
     reader.end()
@@ -256,12 +252,31 @@ class _Rows:
         return None
 
 
+@lru_cache(maxsize=8)
+def _rows_of(table: BuildFailureTable, of: str) -> tuple[tuple[_Rows, _Rows], ...]:
+    """Return the groups of rows that count for a build, each as those about causes and those about messages.
+
+    To prepare them takes longer than to read a short log, so that they serve all logs of a process.
+    """
+    groups = [table.failures]
+    if of:
+        own = tuple(failure for failure in table.failures if of in failure.of)
+        groups = [own, tuple(failure for failure in table.failures if of in failure.of or _ANY in failure.of)]
+    message = FailureKind.MESSAGE
+    return tuple(
+        (
+            _Rows(tuple(row for row in failures if row.kind is not message), table.parts),
+            _Rows(tuple(row for row in failures if row.kind is message), table.parts),
+        )
+        for failures in groups
+    )
+
+
 class _Causes:
     """The causes that the lines of a log name, each with its first line."""
 
-    def __init__(self, failures: tuple[BuildFailure, ...], parts: tuple[NamedPart, ...]) -> None:
-        self._rows = _Rows(tuple(row for row in failures if row.kind is not FailureKind.MESSAGE), parts)
-        self._messages = _Rows(tuple(row for row in failures if row.kind is FailureKind.MESSAGE), parts)
+    def __init__(self, rows: _Rows, messages: _Rows) -> None:
+        self._rows, self._messages = rows, messages
         self.all: dict[str, Cause] = {}
         """Of the whole log, by the names of the rows."""
         self.recent: dict[str, Cause] = {}
@@ -293,12 +308,8 @@ class _Causes:
         return weak
 
 
-@lru_cache(maxsize=8)
 def _by_rarest_part(failures: tuple[BuildFailure, ...]) -> dict[str, list[tuple[int, re.Pattern[str], str]]]:
-    """Return the patterns with their rows and their literals, by the part of the literal that the fewest others have.
-
-    It takes longer than a short log, so that it serves all logs of a process.
-    """
+    """Return the patterns with their rows and their literals, by the rarest part of the literal."""
     rows = [(row, one, literal(one.pattern)) for row, failure in enumerate(failures) for one in failure.patterns]
     uses = Counter(part for _, _, plain in rows for part in _parts(plain))
     found: dict[str, list[tuple[int, re.Pattern[str], str]]] = {}
