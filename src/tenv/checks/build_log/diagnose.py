@@ -228,10 +228,17 @@ def diagnose(lines: Iterable[str], table: BuildFailureTable, of: str = "") -> Di
 class _Rows:
     """Rows of the table, which name the causes of lines."""
 
-    def __init__(self, failures: tuple[BuildFailure, ...], parts: tuple[NamedPart, ...]) -> None:
-        self._failures = failures
+    def __init__(self, group: Sequence[BuildFailure], parts: tuple[NamedPart, ...], *, messages: bool) -> None:
+        """Take the rows about messages of a group, or its others."""
+        self._failures = [row for row in group if (row.kind is FailureKind.MESSAGE) == messages]
         self._parts = parts
-        self._rows = _by_rarest_part(failures)
+        rows = [(row, one, literal(one.pattern)) for row, owner in enumerate(self._failures) for one in owner.patterns]
+        uses = Counter(part for _, _, plain in rows for part in _parts(plain))
+        self._rows: dict[str, list[tuple[int, re.Pattern[str], str]]] = {}
+        """The patterns with their rows and their literals, by the part of the literal that the fewest others have."""
+        for row, pattern, plain in rows:
+            rarest = min(_parts(plain), key=lambda part: uses[part], default="")
+            self._rows.setdefault(rarest, []).append((row, pattern, plain))
 
     def find(self, lines: Sequence[LogLine], around: Callable[[], Sequence[LogLine]]) -> Cause | None:
         """Return the cause by the first row that matches lines as one, with the line of them that decides.
@@ -258,17 +265,10 @@ def _rows_of(table: BuildFailureTable, of: str) -> tuple[tuple[_Rows, _Rows], ..
 
     To prepare them takes longer than to read a short log, so that they serve all logs of a process.
     """
-    groups = [table.failures]
-    if of:
-        own = tuple(failure for failure in table.failures if of in failure.of)
-        groups = [own, tuple(failure for failure in table.failures if of in failure.of or _ANY in failure.of)]
-    message = FailureKind.MESSAGE
+    every = table.failures
+    groups = [[row for row in every if not names.isdisjoint(row.of)] for names in ({of}, {of, _ANY})] if of else [every]
     return tuple(
-        (
-            _Rows(tuple(row for row in failures if row.kind is not message), table.parts),
-            _Rows(tuple(row for row in failures if row.kind is message), table.parts),
-        )
-        for failures in groups
+        (_Rows(group, table.parts, messages=False), _Rows(group, table.parts, messages=True)) for group in groups
     )
 
 
@@ -306,17 +306,6 @@ class _Causes:
             elif cause or _place(error.text):
                 return cause or weak
         return weak
-
-
-def _by_rarest_part(failures: tuple[BuildFailure, ...]) -> dict[str, list[tuple[int, re.Pattern[str], str]]]:
-    """Return the patterns with their rows and their literals, by the rarest part of the literal."""
-    rows = [(row, one, literal(one.pattern)) for row, failure in enumerate(failures) for one in failure.patterns]
-    uses = Counter(part for _, _, plain in rows for part in _parts(plain))
-    found: dict[str, list[tuple[int, re.Pattern[str], str]]] = {}
-    for row, pattern, plain in rows:
-        rarest = min(_parts(plain), key=lambda part: uses[part], default="")
-        found.setdefault(rarest, []).append((row, pattern, plain))
-    return found
 
 
 class _LogReader:
