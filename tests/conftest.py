@@ -206,7 +206,7 @@ def _once(request: pytest.FixtureRequest) -> MadeOnce | None:
 _ABOUT_MACHINES = {
     f"test_{name}.py"
     for name in (
-        *("archives_later", "auto", "check", "check_driver", "compat", "contract", "mixed", "once", "precheck"),
+        *("auto", "check", "check_driver", "compat", "mixed", "once", "precheck"),
         *("startup", "system"),
     )
 }

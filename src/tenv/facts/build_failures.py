@@ -81,10 +81,6 @@ class BuildFailure:
     remedies: Annotated[tuple[Remedy, ...], Column("fix")]
     basis: Basis
 
-    def __hash__(self) -> int:
-        """Hash the name, which no other row has: each log asks for tables of all rows, and of their patterns."""
-        return hash(self.name)
-
 
 @dataclass(frozen=True, slots=True)
 class NamedPart:
@@ -138,6 +134,10 @@ class BuildFailureTable:
     failures: tuple[BuildFailure, ...]
     parts: tuple[NamedPart, ...]
     marks: LogMarks
+
+    def __hash__(self) -> int:
+        """Hash the number of causes: each log asks what was prepared for its table, and a process has few tables."""
+        return len(self.failures)
 
 
 def filled(text: str, named: Mapping[str, str]) -> str:

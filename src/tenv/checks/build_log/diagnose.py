@@ -200,11 +200,7 @@ def diagnose(lines: Iterable[str], table: BuildFailureTable, of: str = "") -> Di
         of: What was built, such as ``pytorch``: causes of other packages do not count, and those of any extension only
             if there is no other. Empty if that is not known.
     """
-    groups = [table.failures]
-    if of:
-        own = tuple(failure for failure in table.failures if of in failure.of)
-        groups = [own, tuple(failure for failure in table.failures if of in failure.of or _ANY in failure.of)]
-    reader = _LogReader(table.marks, [_Causes(failures, table.parts) for failures in groups])
+    reader = _LogReader(table.marks, [_Causes(*rows) for rows in _rows_of(table, of)])
     for line in clean(lines):
         reader.read(line)
     reader.end()
@@ -215,10 +211,17 @@ def diagnose(lines: Iterable[str], table: BuildFailureTable, of: str = "") -> Di
 class _Rows:
     """Rows of the table, which name the causes of lines."""
 
-    def __init__(self, failures: tuple[BuildFailure, ...], parts: tuple[NamedPart, ...]) -> None:
-        self._failures = failures
+    def __init__(self, group: Sequence[BuildFailure], parts: tuple[NamedPart, ...], *, messages: bool) -> None:
+        """Take the rows about messages of a group, or its others."""
+        self._failures = [row for row in group if (row.kind is FailureKind.MESSAGE) == messages]
         self._parts = parts
-        self._rows = _by_rarest_part(failures)
+        rows = [(row, one, literal(one.pattern)) for row, owner in enumerate(self._failures) for one in owner.patterns]
+        uses = Counter(part for _, _, plain in rows for part in _parts(plain))
+        self._rows: dict[str, list[tuple[int, re.Pattern[str], str]]] = {}
+        """The patterns with their rows and their literals, by the part of the literal that the fewest others have."""
+        for row, pattern, plain in rows:
+            rarest = min(_parts(plain), key=lambda part: uses[part], default="")
+            self._rows.setdefault(rarest, []).append((row, pattern, plain))
 
     def find(self, lines: Sequence[LogLine], around: Callable[[], Sequence[LogLine]]) -> Cause | None:
         """Return the cause by the first row that matches lines as one, with the line of them that decides.
@@ -239,12 +242,24 @@ class _Rows:
         return None
 
 
+@lru_cache(maxsize=8)
+def _rows_of(table: BuildFailureTable, of: str) -> tuple[tuple[_Rows, _Rows], ...]:
+    """Return the groups of rows that count for a build, each as those about causes and those about messages.
+
+    To prepare them takes longer than to read a short log, so that they serve all logs of a process.
+    """
+    every = table.failures
+    groups = [[row for row in every if not names.isdisjoint(row.of)] for names in ({of}, {of, _ANY})] if of else [every]
+    return tuple(
+        (_Rows(group, table.parts, messages=False), _Rows(group, table.parts, messages=True)) for group in groups
+    )
+
+
 class _Causes:
     """The causes that the lines of a log name, each with its first line."""
 
-    def __init__(self, failures: tuple[BuildFailure, ...], parts: tuple[NamedPart, ...]) -> None:
-        self._rows = _Rows(tuple(row for row in failures if row.kind is not FailureKind.MESSAGE), parts)
-        self._messages = _Rows(tuple(row for row in failures if row.kind is FailureKind.MESSAGE), parts)
+    def __init__(self, rows: _Rows, messages: _Rows) -> None:
+        self._rows, self._messages = rows, messages
         self.all: dict[str, Cause] = {}
         """Of the whole log, by the names of the rows."""
         self.recent: dict[str, Cause] = {}
@@ -274,21 +289,6 @@ class _Causes:
             elif cause or named_place(error.text):
                 return cause or weak
         return weak
-
-
-@lru_cache(maxsize=8)
-def _by_rarest_part(failures: tuple[BuildFailure, ...]) -> dict[str, list[tuple[int, re.Pattern[str], str]]]:
-    """Return the patterns with their rows and their literals, by the part of the literal that the fewest others have.
-
-    It takes longer than a short log, so that it serves all logs of a process.
-    """
-    rows = [(row, one, literal(one.pattern)) for row, failure in enumerate(failures) for one in failure.patterns]
-    uses = Counter(part for _, _, plain in rows for part in _parts(plain))
-    found: dict[str, list[tuple[int, re.Pattern[str], str]]] = {}
-    for row, pattern, plain in rows:
-        rarest = min(_parts(plain), key=lambda part: uses[part], default="")
-        found.setdefault(rarest, []).append((row, pattern, plain))
-    return found
 
 
 class _LogReader:
