@@ -138,6 +138,12 @@ def test_what_lies_in_an_environment_without_being_installed(tmp_path: Path, mar
     assert (status, data["prefix"], found) == (0, "", [("warning", "TE002")])
 
 
+def test_the_fix_for_a_library_that_is_nowhere_names_no_option_that_was_given(created: Project) -> None:
+    path = library(created.folder / "x" / "liba.so", ["libnowhere.so.7"])
+    assert "fix: `tenv audit --target TARGET` looks" in said(path)
+    assert "fix: add the package that brings it" in said(path, "--target", "tiny")
+
+
 def test_a_library_of_the_environment(created: Project) -> None:
     library(created.prefix / "lib" / "libthing.so.1")
     path = library(created.folder / "x" / "liba.so", ["libthing.so.1"])

@@ -3,13 +3,13 @@
 The packages have the versions of the requests, and no contents: this shows the way from a file to an environment.
 `tests/interop/test_real_contents.py` takes wheels of the index in use for some of them.
 
-All of the first twenty were tried once with wheels of the index (November 2026, Python 3.11). Ten were created and
-verified so: ACT, ESMValCore and nerfstudio (each with a made folder of the project, which requires a real package),
-image-matching-models, BERTchen, MolSnapper, snake-ai, warp, u2Tokenizer and Oyez-SA-ASR. Five have packages of conda
-alone, which were made: foundationpose_cpp, st_gcn, NumTimeProbe, hubmap-organ-segmentation and image-cryo-python-AI.
-Four were locked, and their 3 to 4 GB of torch and CUDA not fetched: adaptive_compliance_policy, with the pin of
-`cuda-toolkit` that the error's hint names, ztf-lfi-demo, alphafold3 and vocalizr. Pytorch-ONNX-CUDA-on-Pixi has no
-lock: theseus-ai requires a package that is a source archive alone, whose build its manifest does not permit.
+All of the first twenty were tried with wheels of the index (November 2026, Python 3.11), and fifteen created so: ACT,
+ESMValCore and nerfstudio (each with a made folder of the project, which requires a real package),
+image-matching-models, BERTchen, MolSnapper, snake-ai, warp, u2Tokenizer, Oyez-SA-ASR, vocalizr (137 wheels, 5.7 GiB),
+alphafold3 (21, 5.3 GiB), ztf-lfi-demo (34, 6.9 GiB), adaptive_compliance_policy (83, 7.4 GiB; with the pin of
+`cuda-toolkit` that the error's hint names) and Pytorch-ONNX-CUDA-on-Pixi (72, two of them built: with the `sdists` of
+the error's hints, `scikit-sparse` below 0.5 and Debian's SuiteSparse). Five have packages of conda alone, which were
+made: foundationpose_cpp, st_gcn, NumTimeProbe, hubmap-organ-segmentation and image-cryo-python-AI.
 """
 
 import re

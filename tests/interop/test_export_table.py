@@ -287,3 +287,18 @@ def test_a_source_archive_comes_back_as_the_row_that_it_was(form: str) -> None:
     (found,) = read_lock(Path("locks/back.lock"), "back").trees["linux-64"]
     assert (found.name, found.file, found.digest, found.python) == (row.name, row.file, row.digest, row.python)
     assert found.requires == row.requires
+
+
+@pytest.mark.usefixtures("empty_project")
+def test_a_folder_that_serves_no_wheel_of_a_lock_is_no_index_of_a_workspace() -> None:
+    Path("here").mkdir()
+    with Index(Path("first")) as first, Index(Path("other")) as other, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UV_DEFAULT_INDEX", first.url)
+        patch.setenv("UV_INDEX", Path("here").absolute().as_uri())
+        write_targets(first, other)
+        write_target("one", '[pypi-dependencies]\nalpha = "*"\n', {"wheels": _wheels_of("trees")})
+        assert "file:" not in exported("pixi", "one")[0]
+
+
+def _wheels_of(target: str) -> tuple[Wheel, ...]:
+    return read_lock(Path(f"locks/{target}.lock"), target).wheels["linux-64"]

@@ -183,7 +183,8 @@ def _needed_by(rows: Sequence[Link]) -> str:
 def _missing(links: Sequence[Link], tree: AuditedTree, around: Environs) -> Iterator[Finding]:
     """Yield the libraries that are found nowhere; a wheel may find them in another package, which none names here."""
     found = _users(links, LinkOrigin.MISSING)
-    fix = "`tenv audit --target TARGET` looks in an environment as well"
+    fix = "add the package that brings it to the target; a plugin that is never loaded can do without"
+    fix = fix if around.prefix else "`tenv audit --target TARGET` looks in an environment as well"
     if found and tree.kind is AuditedKind.WHEEL and around.prefix is None:
         what = "not in the wheel, and no environment was named in which another package may bring"
         yield audit_finding(

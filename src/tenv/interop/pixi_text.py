@@ -136,12 +136,13 @@ def _solver(options: Mapping[str, Any]) -> list[str]:
 def workspace_indexes(subject: Subject) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the indexes of all wheels, the main one first, and the pages of links; the lock has the same.
 
-    An explicit index serves only the requests that name it.
+    An explicit index serves only the requests that name it, and a folder of this machine counts if a file is from one.
     """
     named = with_features(subject.manifest).indexes
     main = [index.address for index in named if index.default]
     own = {index.address for index in named if index.explicit or index.flat}
-    in_use = [url for url in subject.indexes if url not in own]
+    near = any(row.url.startswith("file:") for row in subject.located.values())
+    in_use = [url for url in subject.indexes if url not in own and (near or not url.startswith("file:"))]
     extra = [index.address for index in named if not (index.default or index.explicit or index.flat)]
     links = tuple(index.address for index in named if index.flat and not index.explicit)
     return tuple(dict.fromkeys((*(main or in_use[:1]), *extra, *in_use[1:]))), links

@@ -46,6 +46,9 @@ class Probe:
 _IMPORT_SECONDS = 20.0
 """More seconds for each imported module: one that imports torch takes ten on a busy machine."""
 
+_EXTENSION_SECONDS = 600.0
+"""Seconds for an extension: torch's headers take the compiler a minute, and several on a busy machine."""
+
 _HELLO = (
     '#include <iostream>\n#include <vector>\nint main() { std::vector<int> v(3, 14); std::cout << v[2] << "\\n"; }\n'
 )
@@ -381,7 +384,8 @@ def library_probes(toolchain: Toolchain, environ: Mapping[str, str], compiler: t
     if toolchain.magma:
         yield _magma_probe(toolchain.magma, toolchain, compiler)
     if _has_torch(toolchain) and toolchain.python.exists():
-        yield Probe("torch-extension", {"probe.py": _TORCH}, ((str(toolchain.python), "probe.py"),))
+        command = (str(toolchain.python), "probe.py")
+        yield Probe("torch-extension", {"probe.py": _TORCH}, (command,), seconds=_EXTENSION_SECONDS)
 
 
 def _has_whole_headers(toolchain: Toolchain) -> bool:
