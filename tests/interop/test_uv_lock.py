@@ -1,6 +1,7 @@
 """A uv.lock as uv itself writes it, whose extras exclude each other, or whose requests differ by Python."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,7 @@ def test_each_of_the_extras_that_exclude_each_other_has_its_own_packages(
         monkeypatch.setenv("UV_DEFAULT_INDEX", rest.url)
         text = PROJECT.format(python=HERE, cpu=cpu.url, gpu=gpu.url, rest=rest.url)
         (empty_project / "pyproject.toml").write_text(text)
-        subprocess.run([find_uv_bin(), "lock", "-q"], cwd=empty_project, check=True)
+        subprocess.run([find_uv_bin(), "lock", "-q", "--python", sys.executable], cwd=empty_project, check=True)
         assert "extra-9-two-words-gpu" in (empty_project / "uv.lock").read_text()
         for group, expected in EXPECTED.items():
             chosen = ["--environment", group] if group else []
@@ -105,7 +106,7 @@ def test_requests_of_some_pythons_alone_narrow_the_pythons_of_a_lock(
         monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
         for beside in (True, False):  # the requests of a lock alone are those that uv notes in it
             (empty_project / "pyproject.toml").write_text(PYTHONS)
-            subprocess.run([find_uv_bin(), "lock", "-q"], cwd=empty_project, check=True)
+            subprocess.run([find_uv_bin(), "lock", "-q", "--python", sys.executable], cwd=empty_project, check=True)
             if not beside:
                 (empty_project / "pyproject.toml").unlink()
             for group, python, names, others in (
