@@ -124,7 +124,7 @@ def test_the_commands_that_are_not_run_are_commands_with_these_options(page: Pat
             if re.match(r"(\$ )?tenv [a-z][a-z-]*( |$)", line) and (words := typed(line)[1:]):
                 module, name = COMMANDS[words[0]]
                 command = getattr(importlib.import_module(f"tenv.cli.{module}"), name)
-                command.make_context(words[0], words[1:])
+                command.make_context(words[0], words[1:], help_option_names=["-h", "--help"])  # kept by the command
 
 
 def test_the_list_of_commands_in_the_docs_is_the_program_s_own() -> None:
