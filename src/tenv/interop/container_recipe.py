@@ -80,7 +80,7 @@ _NO_APT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Base:
-    """An image: its C library, its Python, its GCC, and the GCCs that its packages add (by its own list of packages)."""
+    """An image: its C library, its Python, its GCC, and the GCCs that its packages add (by its list of packages)."""
 
     glibc: str
     python: str
