@@ -50,6 +50,7 @@ def test_the_umask_of_other_threads_is_never_changed(tmp_path: Path, monkeypatch
     monkeypatch.setattr(os, "umask", None)
     files.write_atomic(tmp_path / "file", "one")
     files.write_atomic(tmp_path / "file", "two")
+    assert (tmp_path / "file").read_text() == "two"
 
 
 def test_a_reader_never_sees_a_part(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PathDistribution, distributions
@@ -44,6 +45,8 @@ PACKAGE = "package"
 """The folder of the editable wheel, below tenv's notes on a build."""
 MARK = "tenv-import:"
 """The start of the line in which a script names the modules that it has imported."""
+IMPORT = "import"
+"""The name of the log of the imports."""
 _AUDIT = "TE981"
 _FILES = "the files of torch"
 _HEADERS = (".h", ".hpp", ".cuh", ".hh", ".hxx")
@@ -328,22 +331,44 @@ def _modules(job: BuildJob) -> list[str]:
 
 def check_extension_import(job: BuildJob) -> Done:
     """Import the package with its torch, in an empty folder."""
-    assert job.toolchain is not None  # noqa: S101 (the environment is there)
     job.context.progress.step(f"importing {job.package}")
+    found = imported(job, _SCRIPT, *_modules(job))
+    if isinstance(found, Done):
+        return found
+    job.torch = {"version": found["version"], "location": found["location"]}
+    shown = [f"{name} from {place}" for name, place in found["modules"].items()]
+    facts = {"modules": found["modules"], "torch": job.torch}
+    return Done([], facts, job.log(IMPORT), (*shown, f"with torch {found['version']}"))
+
+
+def imported(job: BuildJob, script: str, *names: str) -> dict[str, Any] | Done:
+    """Return what a script prints behind `MARK` where it imports in an empty folder, or the failed step.
+
+    Args:
+        job: The build, whose environment has the Python.
+        script: The text of the script.
+        names: The arguments of the script.
+    """
+    assert job.toolchain is not None  # noqa: S101 (the environment is there)
     environ = {name: value for name, value in job.environ.items() if name not in ("PYTHONPATH", "PYTHONSAFEPATH")}
     with tempfile.TemporaryDirectory(prefix="tenv-import-") as folder:
-        words = [str(job.toolchain.python), "-c", _SCRIPT, *_modules(job)]
+        words = [str(job.toolchain.python), "-c", script, *names]
         done = process.run(words, environment=environ, folder=Path(folder), timeout=_SECONDS)
-    log = job.log("import")
+    log = job.log(IMPORT)
     output = done.reason if isinstance(done, Missing) else f"{done.stdout}\n{done.stderr}"
     log.write_text(output, encoding="utf-8")
     row = next((line for line in output.splitlines() if line.startswith(MARK)), None)
     if isinstance(done, Missing) or done.status or row is None:
-        return Done([fault_of_import(job, output, log)], {}, log)
-    found: dict[str, Any] = json.loads(row.removeprefix(MARK))
-    job.torch = {"version": found["version"], "location": found["location"]}
-    shown = [f"{name} from {place}" for name, place in found["modules"].items()]
-    return Done([], {"modules": found["modules"], "torch": job.torch}, log, (*shown, f"with torch {found['version']}"))
+        return Done([fault_of_import(job, f"{output}\n{_ending(done)}", log)], {}, log)
+    return dict(json.loads(row.removeprefix(MARK)))
+
+
+def _ending(done: process.Completed | Missing) -> str:
+    """Return the signal that ended Python, which its output does not show; else an empty text."""
+    if isinstance(done, Missing) or done.status >= 0:
+        return ""
+    name = signal.strsignal(-done.status) or "unknown"
+    return f"Python ended by signal {-done.status} ({name})"
 
 
 def lacking_gpu_code(job: BuildJob, there: str, arch: str) -> Finding:

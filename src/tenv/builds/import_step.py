@@ -4,9 +4,6 @@
 outside the checkout, computes, and compares it with the target.
 """
 
-import json
-import signal
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
@@ -14,19 +11,16 @@ from typing import Any
 from tenv.builds.build_job import BuildJob, Done, build_finding
 from tenv.builds.compile_cache import CacheUse
 from tenv.builds.estimate_step import Tried, check_estimate
-from tenv.builds.extension_steps import MARK, check_extension_import, fault_of_import
+from tenv.builds.extension_steps import IMPORT, check_extension_import, imported
 from tenv.builds.logged_run import look_up, run_step
 from tenv.builds.ninja_plan import CompileWatch, NinjaRun, kind_of_object, remaining, served, targets
 from tenv.builds.provenance import companions
 from tenv.builds.task_costs import TaskKind
 from tenv.checks.rules.interface import Finding, Severity
-from tenv.core import process
 from tenv.core.dataclass import dataclass
-from tenv.core.missing import Missing
 from tenv.core.versions import Version
 from tenv.host.machine import current_platform
 
-_SECONDS = 300.0
 _SCRIPT = """\
 import json, sys
 import torch
@@ -77,18 +71,9 @@ def check_import(job: BuildJob) -> Done:
         return Done((), {}, lines=(f"a wheel was made in {job.request.wheel}: nothing is installed",))
     if job.extension:
         return check_extension_import(job)
-    assert job.toolchain is not None  # noqa: S101 (the environment is there)
-    environ = {name: value for name, value in job.environ.items() if name not in ("PYTHONPATH", "PYTHONSAFEPATH")}
-    with tempfile.TemporaryDirectory(prefix="tenv-import-") as folder:
-        words = [str(job.toolchain.python), "-c", _SCRIPT]
-        done = process.run(words, environment=environ, folder=Path(folder), timeout=_SECONDS)
-    log = job.log("import")
-    output = done.reason if isinstance(done, Missing) else f"{done.stdout}\n{done.stderr}"
-    log.write_text(output, encoding="utf-8")
-    row = next((line for line in output.splitlines() if line.startswith(MARK)), None)
-    if isinstance(done, Missing) or done.status or row is None:
-        return Done([fault_of_import(job, f"{output}\n{_ending(done)}", log)], {}, log)
-    found: dict[str, Any] = json.loads(row.removeprefix(MARK))
+    found = imported(job, _SCRIPT)
+    if isinstance(found, Done):
+        return found
     job.torch = {"version": found["version"], "location": found["location"], "device": found["device"]}
     findings = [*_elsewhere(job, found), *_wrong(found), *_other_versions(job, found)]
     shown = f"torch {found['version']} from {found['location']}: torch.ones(2, 2) @ torch.ones(2, 2) is right"
@@ -96,7 +81,7 @@ def check_import(job: BuildJob) -> Done:
     beside = companions(job, str(found["version"]))
     facts = {"torch": found, "companions": beside}
     lines = (shown, f"on {found['device']}", *_beside(found["version"], beside), *config)
-    return Done(findings, facts, log, lines if not findings else ())
+    return Done(findings, facts, job.log(IMPORT), lines if not findings else ())
 
 
 def _beside(version: str, beside: Mapping[str, str]) -> Iterator[str]:
@@ -105,14 +90,6 @@ def _beside(version: str, beside: Mapping[str, str]) -> Iterator[str]:
         words = ", ".join(f"{name} {minor}" for name, minor in beside.items())
         words += " goes" if len(beside) == 1 else " go"
         yield f"{words} with torch {version}; compile extensions against it with `pip install --no-build-isolation`"
-
-
-def _ending(done: process.Completed | Missing) -> str:
-    """Return the signal that ended Python, which its output does not show; else an empty text."""
-    if isinstance(done, Missing) or done.status >= 0:
-        return ""
-    name = signal.strsignal(-done.status) or "unknown"
-    return f"Python ended by signal {-done.status} ({name})"
 
 
 def _elsewhere(job: BuildJob, found: Mapping[str, Any]) -> Iterator[Finding]:
