@@ -457,7 +457,7 @@ class BuildJob:
 
     @property
     def kind(self) -> str:
-        """What is built, by the words of the table of causes."""
+        """The built project, by the words of the table of causes."""
         return self.extension.name if self.extension else "pytorch"
 
     @property

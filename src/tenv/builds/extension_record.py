@@ -79,7 +79,7 @@ def recorded(
 
 
 def with_ninja(record: Mapping[str, Any], folder: Path) -> dict[str, str]:
-    """Return the variable with which ninja compiles what a ``setup.py`` keeps from it.
+    """Return the variable with which ninja compiles the sources that a ``setup.py`` keeps from it.
 
     Args:
         record: The record of the package.

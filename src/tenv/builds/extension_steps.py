@@ -342,7 +342,7 @@ def check_extension_import(job: BuildJob) -> Done:
 
 
 def imported(job: BuildJob, script: str, *names: str) -> dict[str, Any] | Done:
-    """Return what a script prints behind `MARK` where it imports in an empty folder, or the failed step.
+    """Return the output of a script behind `MARK`, run in an empty folder, or the failed step.
 
     Args:
         job: The build, whose environment has the Python.

@@ -49,7 +49,7 @@ def stamps_folder() -> Path:
 
 
 def is_note(path: Path) -> bool:
-    """Return whether a file is a note by its name, or what an interrupted write of one left."""
+    """Return whether a file is a note by its name, or the remainder of an interrupted write."""
     return _NOTE.search(path.name) is not None
 
 

@@ -44,7 +44,7 @@ class Unanswered(Exception):  # noqa: N818 (the caller decides)
     """No attempt got an answer.
 
     Attributes:
-        hint: What helps; empty if nothing is known to.
+        hint: A remedy; empty if none is known.
     """
 
     def __init__(self, reason: str, hint: str = "") -> None:

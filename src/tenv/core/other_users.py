@@ -43,7 +43,7 @@ def open_below(path: Path, folder: Path) -> Path | None:
 def closed_part(path: Path, apart: Path | None = None) -> Path | None:
     """Return the path, all links resolved, or the first folder above it, that other users can't enter.
 
-    The group counts as others, but the private group of a user. What does not exist yet is no fault.
+    The group counts as others, but the private group of a user. A missing path is no fault.
 
     Args:
         path: The path.

@@ -51,7 +51,7 @@ class GccBreak:
         snapshot_glibc: The glibc of that distribution.
         certain: Whether every such GCC fails; otherwise some distributions have fixed theirs.
         certain_below_glibc: A distribution's own GCC surely fails beside a glibc older than this; None if none does.
-        what: What fails, for messages.
+        what: The failure, for messages.
         basis: How certain this is.
     """
 

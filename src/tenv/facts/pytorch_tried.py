@@ -61,7 +61,7 @@ class KnownFailure:
         with_cuda: Whether it is about builds with CUDA alone.
         cuda_from: The first CUDA of a build that it is about; None for all.
         untried: Whether the answer is open: no build with these versions is known, or one failed for an unknown reason.
-        what: What fails.
+        what: The failure.
         fix: A remedy besides another version, or an empty string.
         basis: How well this is known.
     """

@@ -187,7 +187,7 @@ def read_torch_files(files: TorchFiles) -> InstalledTorch:
 
 
 def torch_in_short(files: TorchFiles, way: str) -> FoundTorch | None:
-    """Return what the version file of a torch has; None where it has no version.
+    """Return the contents of a torch's version file; None where it has no version.
 
     Args:
         files: Its files.

@@ -65,7 +65,7 @@ class Created:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What `create` would do.
+    """The steps of a `create`.
 
     Attributes:
         found: The target, with its lock.

@@ -157,7 +157,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What a build's log shows.
+    """The findings of a build's log.
 
     Attributes:
         failed: Whether a step failed and its failure was not ignored.
@@ -197,7 +197,7 @@ def diagnose(lines: Iterable[str], table: BuildFailureTable, of: str = "") -> Di
     Args:
         lines: The lines of the log.
         table: The known causes.
-        of: What was built, such as ``pytorch``: causes of other packages do not count, and those of any extension only
+        of: The project, such as ``pytorch``: causes of other packages do not count, and those of any extension only
             if there is no other. Empty if that is not known.
     """
     reader = _LogReader(table.marks, [_Causes(*rows) for rows in _rows_of(table, of)])
@@ -474,7 +474,7 @@ def _precedes(cause: Cause, message: Cause) -> bool:
 
 
 def _fits(failure: BuildFailure, near: Sequence[LogLine]) -> bool:
-    """Return whether the context of a line matches what the cause requires."""
+    """Return whether the context of a line matches the cause's requirement."""
     if failure.near and not any(pattern.search(one.text) for one in near for pattern in failure.near):
         return False
     return not any(pattern.search(one.text) for one in near for pattern in failure.not_near)
