@@ -55,12 +55,12 @@ _ERRORS = (
     r"Exec format error|hidden symbol .* isn't defined",
     r"^fatal: (remote error|clone of|Remote branch|couldn't find|unable to access|repository|not a git)",
     r"^Memory access fault by GPU",
-    r"error adding symbols: ",
+    r"error adding symbols: |is not recognized as an internal or external command",
     r"^ ?(#\d+ +)?0x[0-9a-f]{8,} .*\b(llvm|clang|cc1as?_main)(::|\b)",
     r"^[\w.-]+ \S+ requires [^,]+, (but you('ll)? have |which is not installed)",
     r"undefined symbol",
     r"Undefined symbol",
-    r"cannot find -l",
+    r"cannot find -l|\bld: cannot find /",
     r"recompile with -f",
     r": No such file",
     r"Killed\b",
@@ -409,7 +409,8 @@ class _LogReader:
             line: The next line.
             kept: Whether it may name a cause.
         """
-        is_head = _MESSAGE.match(line.text) is not None or _STEP.match(line.text) is not None
+        goes_on = not kept and _PROGRESS.match(line.text) is not None  # excerpts often lack the blank lines
+        is_head = goes_on or _MESSAGE.match(line.text) is not None or _STEP.match(line.text) is not None
         self._blanks = 0 if line.text.strip() else self._blanks + 1
         if self._blanks == 1 and self._sentence and self._sentence[-1][0].text.endswith(":"):
             return

@@ -132,7 +132,7 @@ def _plain(text: str) -> str:
     if ": undefined symbol: " in text or "library" in text:
         text = _LINKER.sub(_like_ld, text)
     text = _unframed(text).rstrip()
-    inner = _PIP.sub("", text[2:-1] if _BYTES.fullmatch(text) else text, count=1)
+    inner = _PIP.sub("", text[2:-1].rstrip() if _BYTES.fullmatch(text) else text, count=1)
     return _unframed(inner)
 
 
