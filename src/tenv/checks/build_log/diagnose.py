@@ -10,7 +10,7 @@ from dataclasses import field
 from functools import lru_cache
 from itertools import chain
 
-from tenv.checks.build_log.log_lines import LogLine, Sieve, clean, literal
+from tenv.checks.build_log.log_lines import LogLine, Sieve, clean, literal, readable
 from tenv.checks.build_log.source_places import NamedPlace, named_place, traced
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.dataclass import dataclass
@@ -139,7 +139,8 @@ class Cause:
         found = (pattern.search(self.line.text) for pattern in self.failure.patterns)
         named = {name: value for match in found if match for name, value in match.groupdict().items() if value}
         part = _part(self.parts, named)
-        return {**({"part": part.name, "install": part.install} if part else {}), **named}
+        symbol = {"symbol": readable(named["symbol"])} if "symbol" in named else {}
+        return {**({"part": part.name, "install": part.install} if part else {}), **named, **symbol}
 
     def finding(self) -> Finding:
         """Return the cause as a finding."""
@@ -213,7 +214,8 @@ class _Rows:
 
     def __init__(self, group: Sequence[BuildFailure], parts: tuple[NamedPart, ...], *, messages: bool) -> None:
         """Take the rows about messages of a group, or its others."""
-        self._failures = [row for row in group if (row.kind is FailureKind.MESSAGE) == messages]
+        own = [row for row in group if (row.kind is FailureKind.MESSAGE) == messages]
+        self._failures = sorted(own, key=lambda row: (row.kind is FailureKind.FRAME, row.weak))
         self._parts = parts
         rows = [(row, one, literal(one.pattern)) for row, owner in enumerate(self._failures) for one in owner.patterns]
         uses = Counter(part for _, _, plain in rows for part in _parts(plain))

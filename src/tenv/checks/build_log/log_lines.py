@@ -98,6 +98,9 @@ _FOREIGN = (
 )
 """What lines of pure ASCII in other languages hold."""
 
+_MANGLED = re.compile(r"_Z(?:T[ISV])?L?(?P<nested>N)?[rVK]*(?=\d)")
+_LENGTH = re.compile(r"[1-9]\d{0,3}")
+
 _CLASSES = "AbBdDsSwWZ0123456789nrtfvxuUN"
 _SHORTEST = 3
 
@@ -122,6 +125,26 @@ def clean(lines: Iterable[str]) -> Iterator[LogLine]:
         if "\r" in text:  # earlier text on the line was overwritten
             text = text.rpartition("\r")[2]
         yield LogLine(number, _plain(text[:_LONGEST]))
+
+
+def readable(symbol: str) -> str:
+    """Return the name of a mangled C++ function or object with its namespaces and without arguments.
+
+    The scheme is the Itanium C++ ABI's: https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling. A symbol of another
+    form is returned as it is.
+    """
+    found = _MANGLED.match(symbol)
+    if found is None:
+        return symbol
+    names, rest = list[str](), symbol[found.end() :]
+    while length := _LENGTH.match(rest):
+        start = length.end()
+        end = start + int(length[0])
+        names.append(rest[start:end])
+        rest = rest[end:]
+        if not found["nested"]:
+            break
+    return "::".join(names) or symbol
 
 
 def _plain(text: str) -> str:
