@@ -50,7 +50,7 @@ _ERRORS = (
     r"multiple definition of [`'\u2018]",
     r"[Cc]an't (open file|open perl script|exec) ['\"]",
     r"^E: ",
-    r"^(No package '|Package \S+ was not found|thread '.*' panicked|pkg_resources\.Distrib\w+|Hunk #\d+ FAILED|wget: )",
+    r"^(No package '|Package (\S+ was not found|'[^']+', required by)|thread '.*' panicked|pkg_resources\.Distrib\w+|Hunk #\d+ FAILED|wget: )",
     r": \*\*\* (?!\[)",
     r"Exec format error|hidden symbol .* isn't defined",
     r"^fatal: (remote error|clone of|Remote branch|couldn't find|unable to access|repository|not a git)",

@@ -130,8 +130,8 @@ def clean(lines: Iterable[str]) -> Iterator[LogLine]:
 def readable(symbol: str) -> str:
     """Return the name of a mangled C++ function or object with its namespaces and without arguments.
 
-    The scheme is the Itanium C++ ABI's: https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling. A symbol of another
-    form is returned as it is.
+    The scheme is the Itanium C++ ABI's: https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling. A symbol of
+    another form is returned as it is.
     """
     found = _MANGLED.match(symbol)
     if found is None:
