@@ -70,7 +70,7 @@ _ERRORS = (
     r"No rule to make target",
     r"^\s*(/bin/)?(ba)?sh: .*not found$|: command not found$|^\S+\.sh: \d+: \S+: not found$",
     r"[Ss]yntax error:? |^patch: \*{4} |^terminate called after",
-    r"^ld: (?!warning)",
+    r"^ld: (?!warning)|^Tensile(Lite)?::(FATAL|ERROR)",
     r"^Could not find a (package configuration file provided by|configuration file for package) \"",
 )
 _ERROR = Sieve(tuple(map(re.compile, _ERRORS)))
