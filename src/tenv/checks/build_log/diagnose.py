@@ -312,6 +312,7 @@ class _LogReader:
         self._fails = self._probing = self._within = self._went_on = False
         self._step: LogLine | None = None
         self._errors: list[tuple[LogLine, Sequence[LogLine]]] = []
+        self._earlier: list[tuple[LogLine, Sequence[LogLine]]] = []
         self._place: NamedPlace | None = None
         self._traced: NamedPlace | None = None
         self._behind.clear()
@@ -338,11 +339,12 @@ class _LogReader:
         if self._fails and all(cause.failure.kind is FailureKind.WARNING for cause in found):
             found = list(causes.all.values())
         fails = self._fails or not self._went_on
-        chosen = _chosen(found, causes.message(self._errors) if fails else None, failed=self._fails)
+        errors = self._errors or self._earlier
+        chosen = _chosen(found, causes.message(errors) if fails else None, failed=self._fails)
         if chosen is None and not self._fails:
             return Diagnosis(False, None, None, None, (), is_build=self._of_build)
         others = tuple(cause for cause in found if cause is not chosen and cause.failure.kind is FailureKind.ERROR)
-        error = self._errors[0][0] if self._errors else None
+        error = errors[0][0] if errors else None
         return Diagnosis(True, self._step, error, chosen, others, self._place, self._of_build)
 
     def _take(self, line: LogLine) -> None:
@@ -380,7 +382,7 @@ class _LogReader:
         marked = self._step is not None and self._step.text.startswith(_FAILED)
         if line.text.startswith(_FAILED) and not marked and not line.text.startswith(_OF_BAZEL):
             self._step = line
-            self._errors, self._place = [], None  # a compiler prints its errors after Ninja's mark
+            self._earlier, self._errors, self._place = self._errors, [], None  # a compiler's errors are after the mark
         elif self._step is None and _STEP.match(line.text):
             self._step = line
 
