@@ -86,6 +86,11 @@ class LockFiles:
     left: Mapping[str, str]
     glibc: str = ""
 
+    @property
+    def has_some(self) -> bool:
+        """Whether there is a file."""
+        return any(self.part.wheels.values()) or any(self.part.trees.values())
+
 
 def take_files(offers: Offers) -> LockFiles:
     """Choose the wheel of each package that fits best.
@@ -102,7 +107,7 @@ def take_files(offers: Offers) -> LockFiles:
         for minor, on, row in cases
     ]
     fits = {(on, row.name, row.version) for (_, on, row), wheel in zip(cases, best, strict=True) if wheel}
-    found: dict[str, list[tuple[str, Wheel | LockedTree]]] = {minor: [] for minor, *_ in cases}
+    found: dict[str, list[tuple[str, Wheel | LockedTree]]] = {minor: [] for minor in offers}
     left: dict[str, dict[str, str]] = {minor: {} for minor in reversed(found)}
     for (minor, on, row), wheel in zip(cases, best, strict=True):
         other = None if (on, row.name, row.version) in fits else row.other
@@ -134,7 +139,7 @@ def unfit(offers: Offers, base: LockFiles) -> str:
     added = take_files(offers)
     if added.left:
         return "; ".join(f"{name}: {reason}" for name, reason in sorted(added.left.items()))
-    if gone := [minor for minor, rows in offers.items() if any(rows.values()) and minor not in added.minors]:
+    if gone := [minor for minor in offers if minor not in added.minors]:
         return f"not each of its packages has a file for Python {', '.join(gone)}"
     if added.glibc and Version(added.glibc) > Version(base.glibc or str(DEFAULT_GLIBC)):
         return f"its wheels need glibc {added.glibc}"

@@ -172,7 +172,7 @@ def _read(source: GivenFile) -> Imported:
     requests = [(package, _request(source, package, indexes, lost, notes)) for package in packages]
     rows = [(package, request) for package, request in requests if request and package.name not in needed]
     wheels = _asked(rows, platforms, minors or every, lost, notes)
-    part = taken.part if minors else None
+    part = taken.part if minors and taken.has_some else None
     if part is None:
         listed = "; ".join(f"{name}: {reason}" for name, reason in sorted(taken.left.items()))
         why = f"tenv can't lock each package ({listed})" if packages else "it has no package but the project itself"

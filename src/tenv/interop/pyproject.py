@@ -230,7 +230,8 @@ class _Project:
             hint = f"`tenv import {first}` reads its requirements"
         elif computed := [name for name in ("setup.py", self.source.path.name) if self._computes(name)]:
             hint = f"`uv pip compile {computed[0]} -o requirements.txt` runs its build backend and writes its requests"
-        left = f" that tenv can take: {'; '.join(dict.fromkeys(self.lost))}" if self.lost else ""
+        found = [*self.lost, *(line for line in self.notes if "`--platform` adds it" in line)]
+        left = f" that tenv can take: {'; '.join(dict.fromkeys(found))}" if found else ""
         return ManifestError(f"{self.source.path}: has no requests{left}", hint=hint)
 
     def _computes(self, name: str) -> bool:

@@ -246,7 +246,7 @@ def _imported(source: GivenFile, data: Mapping[str, Any]) -> Imported:
     if overridden := [str(row.get("name")) for row in (data.get("manifest") or {}).get("overrides") or []]:
         notes.append(f"uv overrides the requirements for {', '.join(overridden)}: tenv locks as the packages require")
     part = None
-    if minors:
+    if minors and taken.has_some:
         part = taken.part
     else:
         listed = "; ".join(f"{name}: {reason}" for name, reason in sorted(taken.left.items()))
