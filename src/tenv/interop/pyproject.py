@@ -330,7 +330,14 @@ class _Project:
             if name not in apart
         }
         self.notes += [f"the group `{name}` adds nothing" for name, tables in new.items() if not any(tables.values())]
-        return self._together(platforms, {name: tables for name, tables in new.items() if any(tables.values())})
+        every = self._together(platforms, {name: tables for name, tables in new.items() if any(tables.values())})
+        for feature in every.values():  # an extra of a package of the target comes in the target's version
+            for platform, table in feature.items():
+                own = base.tables[platform]
+                feature[platform] = {
+                    name: replace(own.get(name, row), extras=row.extras) for name, row in table.items()
+                }
+        return every
 
     def _apart(self, platforms: tuple[str, ...], features: Features) -> set[str]:
         """Return the features that ask for what another one excludes, and report them."""
@@ -357,9 +364,10 @@ class _Project:
             rows = [row for tables in features.values() for row in tables[platform].items()]
             for name, request in rows:
                 every[name] = meet(every.get(name, request), request) or request
-            names |= {name for name, request in rows if every[name] != request}
+            names |= {name for name, request in rows if replace(every[name], extras=request.extras) != request}
             for tables in features.values():
-                tables[platform] = {name: every[name] for name in tables[platform]}
+                here = tables[platform]
+                tables[platform] = {name: replace(every[name], extras=row.extras) for name, row in here.items()}
         if names:
             self.notes.append(f"one request for all features, as a lock has it: {', '.join(sorted(names))}")
         return features
@@ -368,18 +376,21 @@ class _Project:
         self, feature: str, new: Mapping[str, WheelRequest], base: dict[str, WheelRequest]
     ) -> dict[str, WheelRequest]:
         """Return the requests that a feature adds; its versions bound the target's, since a lock has one of each."""
-        other = []
+        other, extras = list[str](), dict[str, WheelRequest]()
         for name in sorted(new.keys() & base.keys()):
-            both = meet(base[name], new[name])
-            if both is None or replace(both, version=base[name].version) != base[name]:
+            both, own = meet(base[name], new[name]), base[name]
+            if both is None or replace(both, version=own.version, extras=own.extras) != own:
                 other.append(name)
-            elif both != base[name]:
+                continue
+            if both.version != own.version:
                 self.notes.append(f"`{name}` is {both.version} in the target itself, too, as `{feature}` requests it")
-                base[name] = both
+                base[name] = replace(own, version=both.version)
+            if both.extras != own.extras:
+                extras[name] = both
         if other:
             named = f"of `{feature}`, other requests for {', '.join(other)}"
             self.lost.append(f"{named}: the target's own count (`--environment {feature}` takes these into the target)")
-        return {name: request for name, request in new.items() if name not in base}
+        return {name: request for name, request in new.items() if name not in base} | extras
 
     def _narrow(self, platforms: tuple[str, ...], rows: Iterable[str]) -> None:
         """Narrow the Pythons to those for which the lines of a package ask for one version."""

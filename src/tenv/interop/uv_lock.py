@@ -238,8 +238,11 @@ def _imported(source: GivenFile, data: Mapping[str, Any]) -> Imported:
     found = project(python)
     if minors:
         taken, apart = _with_features(lock, taken, platforms, group, found.draft.features, home)
-        lost += [f"the group `{name}` ({reason}): `--environment {name}` takes it" for name, reason in apart.items()]
-        found = project(python, apart) if apart else found
+        if taken.has_some:  # else the manifest alone is written, with all groups
+            lost += [
+                f"the group `{name}` ({reason}): `--environment {name}` takes it" for name, reason in apart.items()
+            ]
+            found = project(python, apart) if apart else found
     draft = with_trees(with_glibc(found.draft, taken.glibc, notes), taken.part, home, notes)
     lost += found.lost
     notes += [line for line in found.notes if not line.startswith(("`python` is set to", "a uv.lock", "a pyproject"))]
@@ -357,7 +360,9 @@ def _accepted(data: Mapping[str, Any], platforms: tuple[str, ...]) -> str:
 
 def _tables(data: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
     """Return the tables of the pyproject.toml that a lock was made of, as far as it notes them."""
-    metadata, sources = root.get("metadata") or {}, dict[str, list[dict[str, Any]]]()
+    sources = dict[str, list[dict[str, Any]]]()
+    own = [{**row, "extras": row.get("extra")} for row in root.get("dependencies") or []]
+    metadata = root.get("metadata") or {"requires-dist": own, "requires-dev": root.get("dev-dependencies")}
     lines: dict[tuple[str, str], list[str]] = {("dependencies", ""): []}
     for row in metadata.get("requires-dist") or []:
         found = re.search(r"extra\s*==\s*['\"]([^'\"]+)", str(row.get("marker", "")))

@@ -110,7 +110,8 @@ def _reached(
         found = {name: reach(rows, requests, given, marker_values(platform, minor)) for name, requests in asked.items()}
         names: dict[str, Iterable[str]] = {name: reached.names for name, reached in found.items()}
         if not found[""].complete:  # in doubt, a file is the target's
-            names[""] = rows.keys() - {name for feature, requests in asked.items() if feature for name in requests}
+            of_features = {name for feature, requests in asked.items() if feature for name in requests}
+            names[""] = rows.keys() - (of_features - found[""].names)
         by_minor[minor] = names
     return by_minor
 

@@ -465,4 +465,6 @@ def _lock_bytes(file: Path, manifest: Manifest, part: ForeignLock) -> bytes:
         conda = lock_text(manifest.name, channels, rows, part.options)
     except ValueError as error:
         raise LockCorruptError(f"{file}: can't be converted to a lock: {error}") from error
-    return render_lock(from_manifest(manifest, {"wheels": wheels, "trees": part.trees}), conda)
+    made = from_manifest(manifest, {"wheels": wheels, "trees": part.trees})
+    every = from_manifest(with_features(manifest), {}).requests  # they count where wheels have no requirements
+    return render_lock(replace(made, requests=every), conda)
