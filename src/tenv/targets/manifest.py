@@ -434,7 +434,7 @@ def lay(above: Manifest, own: Manifest, *, adds: bool = False) -> Manifest:
         python=own.python or above.python,
         requirements=_lay_requirements(above.requirements, own.requirements),
         dependencies={**_kept(above, own, "conda"), **own.dependencies},
-        wheels={**_kept(above, own, "wheels"), **own.wheels},
+        wheels=_laid_wheels(_kept(above, own, "wheels"), own.wheels, adds=adds),
         archives={**_kept(above, own, "archives"), **own.archives},
         system={**_kept(above, own, "system"), **own.system},
         others={
@@ -449,6 +449,18 @@ def lay(above: Manifest, own: Manifest, *, adds: bool = False) -> Manifest:
         beside=own.beside or above.beside,
         sdists=tuple(dict.fromkeys((*above.sdists, *own.sdists))),
     )
+
+
+def _laid_wheels(
+    above: Mapping[str, WheelRequest], own: Mapping[str, WheelRequest], *, adds: bool
+) -> dict[str, WheelRequest]:
+    """Return both requests; those of a feature (`adds`) may add extras to one of the target's."""
+    both = {name: (above[name], request) for name, request in own.items() if adds and name in above}
+    joined = {
+        name: replace(request, extras=tuple(sorted({*before.extras, *request.extras})))
+        for name, (before, request) in both.items()
+    }
+    return {**above, **own, **joined}
 
 
 def _lay_requirements(above: Requirements, own: Requirements) -> Requirements:
