@@ -52,8 +52,8 @@ def _bytes(text: str) -> int:
 
 
 CHECK_INDEX = (
-    "check the network and the index (UV_DEFAULT_INDEX, pip.conf; for index NAME of the manifest, UV_INDEX=NAME=URL), then "
-    "run the same command again"
+    "check the network and the index (UV_DEFAULT_INDEX, pip.conf; for index NAME of the manifest, UV_INDEX=NAME=URL), "
+    "then run the same command again"
 )
 """The hint for a file of an index that can't be fetched."""
 
