@@ -352,10 +352,11 @@ class _WheelSearch:
         cause = next(self._causes(names), "")
         lines = "".join(f'\n  {name} = "{wheels[name].version}"' for name in names[:_FEW])
         lines += f"\n  … and {len(names) - _FEW} more" if len(names) > _FEW else ""
-        edits = []
-        for name in names:
-            if str(wheels[name].version) != "*" and (version := self._serving(name, wheels)):
-                edits.append(_edit(name, wheels[name], version))
+        edits = [
+            _edit(name, wheels[name], version)
+            for name in names
+            if str(wheels[name].version) != "*" and (version := self._serving(name, wheels))
+        ]
         edits = edits or [
             f"remove {name}" for name in names if self.rows({n: r for n, r in wheels.items() if n != name})
         ]
