@@ -197,7 +197,7 @@ def glibc(words: str) -> str | None:
 def operating_system(words: str) -> str | None:
     """Return the name of a system without its architecture."""
     name = re.sub(r"\s*\((x86_64|amd64|aarch64|arm64|ppc64le|64-bit)\)\s*$", "", words.strip().strip("`'\""))
-    return re.sub(r"(?<!win)(?<=[a-z])(?=\d)", " ", name) if name and re.search(r"[A-Za-z]", name) else None
+    return re.sub(r"(?<!win)(?<=[a-z])(?<!\bv)(?=\d)", " ", name) if name and re.search(r"[A-Za-z]", name) else None
 
 
 def platform(words: str) -> str | None:
