@@ -1,8 +1,10 @@
 """Select the best target for a host and a PyTorch revision, and report why others were rejected."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 from tenv.checks.before_create import Surroundings
@@ -30,6 +32,8 @@ _HOW = {
     Verdict.MINOR_VERSION: "by minor-version compatibility",
     Verdict.FORWARD: "by forward compatibility",
 }
+_NUMBERS = re.compile(r"(?<![\w.-])\d[\d.]*")
+"""The numbers by which the reasons against several targets differ: the CUDA of each, and what it supports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +121,11 @@ class TargetChoice:
     def lines(self) -> Iterator[str]:
         """Yield the choice as text: why the target was selected, and why better ones and its sisters were not."""
         yield f"{AUTO}: {self.target}, since {self.reason}"
-        for candidate in self.better:
-            yield f"{AUTO}: not {candidate.target}, since {candidate.aside or candidate.reason}"
+        for _, rows in groupby(self.better, key=lambda row: _NUMBERS.sub("", row.aside or row.reason)):
+            first, *like = rows
+            yield f"{AUTO}: not {first.target}, since {first.aside or first.reason}"
+            if like:
+                yield f"{AUTO}: nor {', '.join(row.target for row in like)}, for the same reason"
         for candidate, reason in self._sisters():
             yield f"{AUTO}: not {candidate.target}, since {reason}"
 

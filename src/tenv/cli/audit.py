@@ -79,8 +79,9 @@ def _show(found: "Audit") -> None:
         out(f"and {count(len(shown) - _MOST_ROWS, 'file')} more (`--json` lists all)")
     out()
     if found.note:
+        version = f", PyTorch {found.note.version}" if found.note.version else ""  # an extension has none
         changed = f", commit {found.note.commit[:12]}" if found.note.commit else ""
-        out(f"built by: target {found.note.target}, PyTorch {found.note.version}{changed}")
+        out(f"built by: target {found.note.target}{version}{changed}")
     if found.torch:
         out(_of_torch(found.torch))
     if found.tag:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
@@ -182,6 +183,10 @@ def paint_verdict(text: str) -> str:
     return text.replace(word, paint(word, _VERDICTS[word], sys.stdout)) if word in _VERDICTS else text
 
 
+_PARTS = re.compile(r"; (?![^()]*\))")
+"""Between two parts of evidence; not in parentheses."""
+
+
 def print_findings(
     findings: Sequence[dict[str, str]], write: Callable[[str], None] = out, stream: TextIO | None = None
 ) -> None:
@@ -197,7 +202,7 @@ def print_findings(
         label = f"{finding['severity']}[{finding['code']}]"
         lines = [f"{label}: {finding['subject']}: {finding['message']}"]
         for key in filter(finding.get, ("evidence", "source", "fix")):  # an unknown cause has no source
-            parts = finding[key].split("; ") if key == "evidence" and is_terminal(stream) else [finding[key]]
+            parts = _PARTS.split(finding[key]) if key == "evidence" and is_terminal(stream) else [finding[key]]
             lines += [f"  {key}: {parts[0]}"] if len(parts) == 1 else [f"  {key}:", *(f"    - {one}" for one in parts)]
         rest = folded("\n".join(lines), stream).removeprefix(label)
         write(f"\n{paint(label, _COLORS[finding['severity']], stream)}{rest}")

@@ -161,6 +161,7 @@ class Context:
             return [name]
         if own := self.places.project_targets():
             return own
+        self.places.require_trust("no TARGET is given, and ")
         here = "the project has no targets of its own" if self.places.project else "there is no project"
         raise UsageError(f"no TARGET is given, and {here}", hint=self._first_step())
 
@@ -187,6 +188,7 @@ class Context:
             in_project = f"`tenv default {(own or names)[0]}` sets one for the project"
             hint = in_project if self.places.project else "`tenv list` lists them"
             raise UsageError(f"no TARGET is given, and there are {several}", hint=hint)
+        self.places.require_trust("no TARGET is given, and ")
         raise UsageError("no TARGET is given, and there is no environment", hint=self._first_step())
 
     def _first_step(self) -> str:

@@ -156,6 +156,22 @@ class SearchPath:
         others = tuple(place for place in self.places if place.origin is not Origin.PROJECT)
         return SearchPath(None, others, self.data, locked_cuda=self.locked_cuda)
 
+    def require_trust(self, before: str = "", kind: type[UsageError] = UsageError) -> None:
+        """Refuse a project in the working folder that belongs to another user, so that it is none.
+
+        Args:
+            before: The words of the message before the reason.
+            kind: The class of the error.
+
+        Raises:
+            UsageError: There is one.
+        """
+        if self.refused:
+            raise kind(
+                f"{before}{self.refused} belongs to another user, so it is no project of yours",
+                hint=f"`TENV_SAFE_FOLDERS={shlex.quote(str(self.refused))}` trusts it",
+            )
+
     def find_parent(self, name: str) -> Path:
         """Return the file of a parent manifest; a name that begins with ``_`` is a parent only."""
         return self._find(name, _PARENT)[1]
@@ -169,11 +185,7 @@ class SearchPath:
 
         names = sorted(self.names())
         self._refuse_file(name, pattern)
-        if self.refused:
-            raise UnknownTargetError(
-                f"there is no target `{name}`: {self.refused} belongs to another user, so it is no project of yours",
-                hint=f"`TENV_SAFE_FOLDERS={shlex.quote(str(self.refused))}` trusts it",
-            )
+        self.require_trust(f"there is no target `{name}`: ", UnknownTargetError)
         # The manifests of targets are not read for a parent that is missing: one of them may request it.
         meant = one_letter_off(name, names) or nearest_cuda(
             name, names, self._has_platform if pattern is _NAME else lambda _: True, self.driver

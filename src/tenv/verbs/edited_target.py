@@ -106,6 +106,7 @@ def _no_default(context: Context, verb: str, words: Sequence[str]) -> UsageError
         why = f"no TARGET is given, and the project has several: {', '.join(own)}"
         hint = f"`tenv {verb} {shlex.join([own[0], *words])}`, or `tenv default {shlex.quote(own[0])}` sets one"
         return UsageError(why, hint=hint)
+    context.places.require_trust("no TARGET is given, and ")
     where = "the project has no targets of its own" if context.places.project else "there is no project"
     given = shlex.join(words)
     hint = f"`tenv {verb} TARGET {given}` names one, `tenv init NAME` writes the manifest of a new one"

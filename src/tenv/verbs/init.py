@@ -43,11 +43,11 @@ python      = ">=3.11,<3.15"            # the Python minors that the lock serves
 glibc = "2.28"
 # cuda = "13.0"                         # the minimum driver follows from it
 
-[pypi-dependencies]                     # wheels; `tenv add {name} numpy` writes a line here
-# numpy = ">=2,<3"
-
 # [dependencies]                        # conda packages
 # [activation.env]                      # variables, in addition to those of the toolchain
+
+[pypi-dependencies]                     # wheels; `tenv add {name} numpy` writes a line here
+# numpy = ">=2,<3"
 """
 
 

@@ -41,6 +41,7 @@ def place_of(context: Context, home: LockHome) -> Context:
     if home is LockHome.NEAREST or places.project:
         return context
     if places.checkout is None:
+        places.require_trust()
         raise UsageError("there is no project here", hint="`tenv init` makes this folder a project")
     return begun_project(context, places.checkout)
 

@@ -216,6 +216,7 @@ def _file(context: Context, name: str, *, project: bool) -> Path:
     if PROJECT_FILE not in _KEYS[name] or (not project and len(_KEYS[name]) > 1):
         return settings_folder() / "config.toml"
     if context.places.project is None:
+        context.places.require_trust()
         raise UsageError("there is no project", hint="`tenv init` makes this folder a project")
     return context.places.project / PROJECT_FILE
 

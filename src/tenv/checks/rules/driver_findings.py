@@ -106,7 +106,7 @@ class Need:
         # Under WSL, a Linux driver hides the library that loads the Windows driver.
         where = " for Windows (under WSL too)" * self.windows
         ending = self._ending()
-        most = f", older than {ending[1].ends(self.windows)}, which drops the {ending[0].name}" if ending else ""
+        most = f" (older than {ending[1].ends(self.windows)} for the {ending[0].name})" if ending else ""
         return f"NVIDIA driver {self.minimum.driver} or newer{where}{most}"
 
     def better(self) -> str:

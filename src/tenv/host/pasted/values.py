@@ -185,10 +185,19 @@ def gcc(words: str) -> str | None:
     return None if words.lower().startswith("gcc version") else compiler(words)
 
 
+MUSL = "musl"
+"""The value of `Item.GLIBC` where the C library is another one."""
+
+
+def glibc(words: str) -> str | None:
+    """Return the version of the GNU C library, or `MUSL`."""
+    return MUSL if re.search(r"\bmusl", words, re.IGNORECASE) else version(words)
+
+
 def operating_system(words: str) -> str | None:
     """Return the name of a system without its architecture."""
     name = re.sub(r"\s*\((x86_64|amd64|aarch64|arm64|ppc64le|64-bit)\)\s*$", "", words.strip().strip("`'\""))
-    return re.sub(r"(?<!win)(?<=[a-z])(?=\d)", " ", name) if name and re.search(r"[A-Za-z]", name) else None
+    return re.sub(r"(?<!win)(?<=[a-z])(?<!\bv)(?=\d)", " ", name) if name and re.search(r"[A-Za-z]", name) else None
 
 
 def platform(words: str) -> str | None:
@@ -208,9 +217,11 @@ def platform(words: str) -> str | None:
 
 
 def kernel(words: str, line: int) -> Iterator[PastedEntry]:
-    """Yield the values in a kernel's name: whether this is WSL, and the platform."""
+    """Yield the values in the name of a kernel or a platform: whether this is WSL, the platform, and musl."""
     if found := platform(words):
         yield PastedEntry(Item.PLATFORM, found, line)
+    if glibc(words) == MUSL:
+        yield PastedEntry(Item.GLIBC, MUSL, line)
     if re.search("microsoft|WSL", words, re.IGNORECASE) and not re.search(r"\bwindows\b", words, re.IGNORECASE):
         yield PastedEntry(Item.WSL, True, line)
     elif re.search(r"\d+\.\d+\S*-\S|windows|\bwin(32|64)\b", words, re.IGNORECASE):

@@ -60,7 +60,8 @@ def wheels_by_name(uv: Uv, manifest: Manifest | None, names: Sequence[str]) -> d
         return {name: [] for name in names}
     shared = indexes_in_use(manifest, uv.environment, uv.users) if manifest else {}
     rows = index_rows({**uv.environment, **shared}, uv.configuration)
-    own = [uv.users.address(index) for index in (manifest.indexes if manifest else ()) if not index.flat]
+    named = manifest.indexes if manifest else ()
+    own = [uv.users.address(index) for index in named if not uv.users.is_flat(index)]
     urls = [*own, *(str(row["url"]) for row in rows if row.get("format") != FLAT)]
     if not any(row.get("default") for row in rows):  # then uv's own default is in use
         urls += uv.index_urls(names[0], "3.12")[:1]

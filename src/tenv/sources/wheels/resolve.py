@@ -14,6 +14,7 @@ from tenv.core.errors import NetworkError, NoSolutionError
 from tenv.core.http import Http, Unanswered
 from tenv.core.names import file_at, is_wheel, normalize
 from tenv.core.progress import Progress, Silent
+from tenv.core.size_text import some_of
 from tenv.core.untrusted import whole_number
 from tenv.core.versions import Version
 from tenv.locks.lock import CondaPackage, Lock, LockedTree, Wheel
@@ -33,6 +34,7 @@ from tenv.sources.wheels.compiled import CompiledSdists
 from tenv.sources.wheels.index_requests import require_index_folders
 from tenv.sources.wheels.trees import Trees, stand_ins
 from tenv.sources.wheels.uv import Uv
+from tenv.sources.wheels.uv_output import CHECK_INDEX
 from tenv.targets.manifest import Manifest
 
 _WORKERS = 4
@@ -405,7 +407,11 @@ def _ask_size(http: Http, url: str) -> int:
 def _requirements(
     problem: Problem, urls: Mapping[str, str], old: Sequence[Wheel]
 ) -> Mapping[str, tuple[str, ...] | None]:
-    """Return the requirements of wheels by sha256, from the old lock or their metadata; None if unknown."""
+    """Return the requirements of wheels by sha256, from the old lock or their metadata; None for all if unknown.
+
+    Raises:
+        NetworkError: Those of some wheels can't be read. An error, since a lock holds them of all wheels or of none.
+    """
     known = {wheel.sha256: wheel.requires for wheel in old if wheel.requires is not None}
     asked = {digest: url for digest, url in urls.items() if digest not in known}
     if not asked:
@@ -413,4 +419,11 @@ def _requirements(
     from tenv.sources.wheels.urls import requirements_at  # late: not needed if all wheels are known
 
     problem.access.progress.step("reading the metadata of wheels", len(asked))
-    return {**known, **requirements_at(problem.access.uv(), asked, problem.access.progress)}
+    found = {**known, **requirements_at(problem.access.uv(), asked, problem.access.progress)}
+    unread = sorted(file_at(url) for digest, url in asked.items() if found[digest] is None)
+    if unread and any(found[digest] is not None for digest in urls):
+        raise NetworkError(
+            f"can't read the requirements of {some_of(unread, 3)}",
+            hint="run the same command once without `--offline`" if problem.access.offline else CHECK_INDEX,
+        )
+    return found
