@@ -105,7 +105,7 @@ def read_state(root: Path) -> CheckoutState:
     listed = [path for path in _PATH.findall(text_or_empty(root / ".gitmodules")) if path.isprintable()]
     if not listed and "third_party" in checks and ("check_submodules" in checks or "_submodule_folders" in checks):
         listed = list(_UNLISTED)
-    broken = [path for path in listed if not _is_whole(root / path)]
+    broken = [path for path in listed if not any((root / path / name).exists() for name in EXPECTED)]
     if "third_party/fbgemm" in listed and "third_party/fbgemm" not in broken and "asmjit" in checks:
         broken += [_ASMJIT[0].rpartition("/")[0]] if not any((root / file).is_file() for file in _ASMJIT) else []
     broken += [
@@ -131,10 +131,6 @@ def _nested(checks: str) -> Iterator[str]:
         folder = "/".join(names[:-1] if names[-1] == "CMakeLists.txt" else names)
         if "/" in folder and not folder.endswith("asmjit"):
             yield f"third_party/{folder}"
-
-
-def _is_whole(folder: Path) -> bool:
-    return any((folder / name).exists() for name in EXPECTED)
 
 
 def _is_empty(folder: Path) -> bool:
@@ -220,13 +216,9 @@ def find_checkout(folder: Path, site_packages: Path | None = None) -> Path | Non
     installed = list(_editable(site_packages)) if site_packages else []
     below = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
     for path in (*around, *installed, *below):
-        if is_pytorch(path) and _own(path):
+        if is_pytorch(path) and (os.name != "posix" or path.stat().st_uid in (0, os.getuid())):
             return path
     return None
-
-
-def _own(path: Path) -> bool:
-    return os.name != "posix" or path.stat().st_uid in (0, os.getuid())
 
 
 def _editable(site: Path) -> Iterator[Path]:

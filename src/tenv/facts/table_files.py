@@ -340,7 +340,7 @@ def read_data(name: str, files: Sequence[Path] = ()) -> Data:
     merged = _read(own_rows, layout, "")
     for file in reversed(files):
         table = read_toml(file, FactsError)
-        _check_names(table, merged, layout)
+        table.only({*layout.sections, *merged.tables, *merged.values, "schema", "sources"})
         own = _read(table, layout, str(file))
         for section, rows in own.sections.items():
             for row in rows.values():
@@ -376,10 +376,6 @@ def _read(table: Table, layout: Layout, origin: str) -> _File:
     tables = {key: Row(table.table(key), sources, origin) for key in plain}
     values = {key: value for key, value in table.data.items() if key not in sections and key not in tables}
     return _File(sections, tables, columns, values)
-
-
-def _check_names(table: Table, known: _File, layout: Layout) -> None:
-    table.only({*layout.sections, *known.tables, *known.values, "schema", "sources"})
 
 
 def _rows(table: Table, section: str) -> Iterator[Table]:

@@ -89,7 +89,7 @@ def probe(places: Places | None = None) -> Fact[tuple[Toolkit, ...]]:
         target = os.path.realpath(way.path)
         if way.fault or not is_folder(Path(target)):
             faults.setdefault(target, []).append(way)
-        elif way.kind is Lead.CUDA_VARIABLE or _is_toolkit(Path(target)):
+        elif way.kind is Lead.CUDA_VARIABLE or any(exists(Path(target) / part) for part in _PARTS):
             roots.setdefault(target, []).append(FoundBy(way.kind, way.name))
     found = each(partial(_inspect, places), roots.items())
     broken = [_broken(path, leading) for path, leading in faults.items()]
@@ -104,10 +104,6 @@ def _broken(path: str, leading: list[ToolkitCandidate]) -> Toolkit:
         for way in leading
     ]
     return Toolkit(path, tuple(FoundBy(way.kind, way.name) for way in leading), None, (), tuple(problems))
-
-
-def _is_toolkit(folder: Path) -> bool:
-    return any(exists(folder / part) for part in _PARTS)
 
 
 def _inspect(places: Places, found: tuple[str, list[FoundBy]]) -> Toolkit:

@@ -41,10 +41,6 @@ def _ways(places: Places) -> Iterator[tuple[str, Path]]:
             return
 
 
-def _show(found: tuple[FoundTorch, ...]) -> list[str]:
-    return [f"{one.version}  {one.path}, by {one.found_by}" for one in found]
-
-
 TORCHES = HostField(
     label="torches",
     meaning=(
@@ -53,5 +49,5 @@ TORCHES = HostField(
     ),
     form="a list of `path`, `version`, `kind`, `cuda` (or null), `found_by`",
     probe=lambda scan: probe(scan.places),
-    show=_show,
+    show=lambda found: [f"{one.version}  {one.path}, by {one.found_by}" for one in found],
 )

@@ -149,8 +149,8 @@ class Head:
             and len(set(parents)) == len(parents)
             and parents[0] == self.target
             and all(is_target_name(name.removeprefix("_")) for name in parents)
-            and [row.name for row in self.manifests] == [_manifest(name) for name in parents]
-            and self.lock.name == _lock(self.target)
+            and [row.name for row in self.manifests] == [f"manifests/{name}.toml" for name in parents]
+            and self.lock.name == f"locks/{self.target}.lock"
             and all(_is_sized(row.sha256, row.size, _MAX_TEXT) for row in members)
             and all(_is_sized(row.sha256, row.size, _MAX_FILE) and is_plain(row) for row in self.files)
             and len({row.sha256 for row in self.files}) == len(self.files)
@@ -178,14 +178,6 @@ def is_plain(row: CarriedFile) -> bool:
     if row.name[0] in ".-" or len(row.name.encode()) > _MAX_NAME:
         return False
     return not any(sign in row.name for sign in "/\\:")
-
-
-def _manifest(name: str) -> str:
-    return f"manifests/{name}.toml"
-
-
-def _lock(target: str) -> str:
-    return f"locks/{target}.lock"
 
 
 def _header(name: str, size: int) -> bytes:

@@ -56,10 +56,6 @@ def _locked_cuda(lock: Path, name: str) -> "Version | None":
     return Version(text) if text else None
 
 
-def _places() -> SearchPath:
-    return replace(find_places(), locked_cuda=_locked_cuda)
-
-
 @dataclass(frozen=True, slots=True)
 class Context:
     """The context of a verb.
@@ -73,7 +69,7 @@ class Context:
         carried: The files that are taken from a folder, by their digests, in place of any server; None mostly.
     """
 
-    places: SearchPath = field(default_factory=_places)
+    places: SearchPath = field(default_factory=lambda: replace(find_places(), locked_cuda=_locked_cuda))
     progress: Progress = field(default_factory=Silent)
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     offline: bool = field(default_factory=lambda: is_set("TENV_OFFLINE"))

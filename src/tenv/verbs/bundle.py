@@ -26,7 +26,7 @@ from tenv.core.part_file import large_file
 from tenv.core.progress import Bytes, Transfer
 from tenv.core.versions import Version
 from tenv.host.machine import current_platform
-from tenv.install.bundle_file import Bundle, BundleReader, Head, Member, is_bundle, is_plain, twins, write_bundle
+from tenv.install.bundle_file import BundleReader, Head, Member, is_bundle, is_plain, twins, write_bundle
 from tenv.locks.lock import Lock
 from tenv.locks.lock_features import features_of, take
 from tenv.locks.lock_file import parse_lock
@@ -382,7 +382,7 @@ def _unpacked(
     with storage_errors(f"can't read {path}"), open_regular(path) as file:
         reader = BundleReader(file, shown)
         found = reader.open()
-        head, lock = found.head, _lock_of(found, reader)
+        head, lock = found.head, parse_lock(found.lock, f"{reader.shown}: {found.head.lock.name}", found.head.target)
         if request.target not in (None, head.target):
             raise UsageError(f"{shown} is a bundle of {head.target}, not of {request.target}")
         if (platform := current_platform()) not in head.platforms:
@@ -411,10 +411,6 @@ def _require_prefix(context: "Context", request: BundleRequest, target: str) -> 
     fault = None if request.anew else context.fault_of(environment, target)
     if fault and not fault.is_ours:
         raise fault.error()
-
-
-def _lock_of(found: Bundle, reader: BundleReader) -> Lock:
-    return parse_lock(found.lock, f"{reader.shown}: {found.head.lock.name}", found.head.target)
 
 
 def _require_files(head: Head, lock: Lock, reader: BundleReader) -> None:

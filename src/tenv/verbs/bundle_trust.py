@@ -63,7 +63,7 @@ def require_trust(context: "Context", found: Bundle, reader: BundleReader, trust
         if given and given.lower().removeprefix("sha256:") != own:
             raise LockStaleError(f"{shown}: its {what} has the sha256 {own}, not {given}")
     if known := _known(context, found.head.target):
-        if _has_lock(known, found.lock):
+        if known.lock_file.is_file() and read_regular(known.lock_file) == found.lock:
             return ()
         raise _other_lock(known, found, shown)
     new = _new_manifests(context, found, shown)
@@ -90,10 +90,6 @@ def _known(context: "Context", name: str) -> Target | None:
         return context.places.find(name)
     except UnknownTargetError:
         return None
-
-
-def _has_lock(target: Target, lock: bytes) -> bool:
-    return target.lock_file.is_file() and read_regular(target.lock_file) == lock
 
 
 def _new_manifests(context: "Context", found: Bundle, shown: str) -> tuple[str, ...]:

@@ -273,26 +273,6 @@ def _with_core(template: str, quoted: str) -> str:
     return template.replace("@CORE@", quoted).lstrip("\n")
 
 
-def _bash(grammar: Grammar) -> str:
-    return _core(grammar) + _BASH.lstrip("\n")
-
-
-def _zsh(grammar: Grammar) -> str:
-    return f"#compdef tenv\n{_core(grammar)}{_ZSH.lstrip()}"
-
-
-def _elvish(grammar: Grammar) -> str:
-    return _with_core(_ELVISH, elvish.quote(f'{_core(grammar)}_tenv_candidates "$@"'))
-
-
-def _nushell(grammar: Grammar) -> str:
-    return _with_core(_NUSHELL, nushell.quote(f'{_core(grammar)}_tenv_candidates "$@"'))
-
-
-def _xonsh(grammar: Grammar) -> str:
-    return _with_core(_XONSH, xonsh.quote(f'{_core(grammar)}_tenv_candidates "$@"'))
-
-
 def _powershell(grammar: Grammar) -> str:
     core = f"{_core(grammar)}_tenv_candidates ".replace("'", "''")
     return _with_core(_POWERSHELL, f"'{core}'")
@@ -329,12 +309,12 @@ def _fish(grammar: Grammar) -> str:
 
 
 COMPLETIONS: Mapping[str, Callable[[Grammar], str]] = {
-    "bash": _bash,
-    "zsh": _zsh,
+    "bash": lambda grammar: _core(grammar) + _BASH.lstrip("\n"),
+    "zsh": lambda grammar: f"#compdef tenv\n{_core(grammar)}{_ZSH.lstrip()}",
     "fish": _fish,
-    "elvish": _elvish,
-    "nushell": _nushell,
-    "xonsh": _xonsh,
+    "elvish": lambda grammar: _with_core(_ELVISH, elvish.quote(f'{_core(grammar)}_tenv_candidates "$@"')),
+    "nushell": lambda grammar: _with_core(_NUSHELL, nushell.quote(f'{_core(grammar)}_tenv_candidates "$@"')),
+    "xonsh": lambda grammar: _with_core(_XONSH, xonsh.quote(f'{_core(grammar)}_tenv_candidates "$@"')),
     "powershell": _powershell,
 }
 """The function that renders the script of each shell with completion."""

@@ -224,7 +224,7 @@ class Store:
                 for old in (folder, *_stopped(folder)):
                     if old.is_dir():
                         shutil.rmtree(old)
-                name, limits = _file_name(archive.url), self.limits
+                name, limits = archive.url.partition("?")[0].rpartition("/")[2], self.limits
                 contents = unpack(
                     path, archive.kind, folder, strip=archive.strip, windows=windows, limits=limits, name=name
                 )
@@ -416,10 +416,6 @@ def _stamp(path: Path) -> tuple[int, int]:
 def _stopped(folder: Path) -> Iterator[Path]:
     """Yield the leftovers of a killed process that was unpacking a tree."""
     return folder.parent.glob(f".{folder.name}.*")
-
-
-def _file_name(url: str) -> str:
-    return url.partition("?")[0].rpartition("/")[2]
 
 
 def _note(contents: Contents, times: dict[str, int]) -> str:

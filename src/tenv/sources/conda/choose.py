@@ -100,7 +100,7 @@ class Conda:
         solver.read(channels, self.time_limit)
         progress.step(f"solving {manifest.name}", len(questions))
         found = {}
-        for question, answer in zip(questions, self._answers(solver, questions), strict=True):
+        for question, answer in zip(questions, solver.solve_all(questions, self.time_limit), strict=True):
             if isinstance(answer, NoSolutionError) and answer.detail:
                 progress.step(_BLAME)
                 raise _explain(solver, question, manifest.on(question.platform), answer, self.time_limit)
@@ -120,9 +120,6 @@ class Conda:
             found[question.platform] = answer
             progress.advance()
         return found
-
-    def _answers(self, solver: Solver, questions: Sequence[SolveRequest]) -> list[list[Record] | TenvError]:
-        return solver.solve_all(questions, self.time_limit)
 
     def _question(self, manifest: Manifest, platform: str, kept: Sequence[Record]) -> SolveRequest:
         if not manifest.channels and not all(request.channel for request in manifest.dependencies.values()):
