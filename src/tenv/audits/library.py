@@ -10,7 +10,8 @@ import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from mmap import mmap
+from typing import Any
 
 from tenv.audits.audited_tree import AuditedTree, TreePart
 from tenv.checks.rules.interface import Finding, Severity, Unknown
@@ -18,9 +19,6 @@ from tenv.core.dataclass import dataclass
 from tenv.core.elf import CxxAbi, Elf, ElfFaultError, ElfFile, read_elf
 from tenv.core.versions import Version
 from tenv.facts.cuda_gpu_arch import GpuArch
-
-if TYPE_CHECKING:
-    from mmap import mmap
 
 CODES = {
     "TE001": "a file can't be read",
@@ -89,7 +87,7 @@ class GpuCode:
         )
 
 
-def gpu_code(data: "bytes | mmap", elf: Elf) -> GpuCode:
+def gpu_code(data: bytes | mmap, elf: Elf) -> GpuCode:
     """Return the GPU code of a library; raises ElfFaultError for a fat binary that contradicts itself."""
     found: dict[int, set[GpuArch]] = {}
     for section in elf.sections:
@@ -99,7 +97,7 @@ def gpu_code(data: "bytes | mmap", elf: Elf) -> GpuCode:
     return GpuCode(*(tuple(sorted(found.get(kind, ()))) for kind in (_CUBIN, _PTX, _IR)))
 
 
-def _images(data: "bytes | mmap", start: int, stop: int) -> Iterator[tuple[int, GpuArch]]:
+def _images(data: bytes | mmap, start: int, stop: int) -> Iterator[tuple[int, GpuArch]]:
     left = _MOST_IMAGES
     while (start := data.find(_MAGIC, start, stop)) >= 0:
         if start + _CONTAINER.size > stop:
@@ -144,7 +142,7 @@ _TORCH = re.compile(
 """The names of torch: its namespaces in C++, and the functions in C of its stable interface."""
 
 
-def torch_symbols(data: "bytes | mmap") -> TorchSymbols:
+def torch_symbols(data: bytes | mmap) -> TorchSymbols:
     """Return the symbols of torch's interfaces in a library; raises ElfFaultError for a damaged table."""
     found: tuple[set[str], set[str]] = (set(), set())
     for symbol in ElfFile(data).dynamic_symbols():

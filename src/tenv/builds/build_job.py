@@ -23,6 +23,7 @@ from tenv.core.errors import UsageError
 from tenv.core.file_content import noted_json, read_text, text_or_empty
 from tenv.facts.torch_packages import TorchPackage
 from tenv.project.context import Context
+from tenv.targets.search import Target
 
 if TYPE_CHECKING:
     from tenv.activation.changes import Activation
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from tenv.checks.before_create import Surroundings
     from tenv.environment.state import Environment
     from tenv.host.installed_torch import InstalledTorch
-    from tenv.targets.search import Target
     from tenv.toolchain.discover import Toolchain
 
 
@@ -385,7 +385,7 @@ class BuildJob:
     record: Mapping[str, Any] = field(default_factory=dict)
     found: Wayfinder = field(init=False)
     around: "Surroundings" = field(init=False)
-    target: "Target" = field(init=False)
+    target: Target = field(init=False)
     environment: "Environment" = field(init=False)
     activation: "Activation | None" = None
     toolchain: "Toolchain | None" = None

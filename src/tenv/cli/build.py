@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -13,8 +14,6 @@ from tenv.cli.progress_bar import Terminal
 from tenv.core.errors import Exit, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tenv.builds.build_job import BuildRequest, StepReport
     from tenv.project.context import Context
     from tenv.verbs.build import Built
@@ -48,7 +47,7 @@ _kind = (
 )
 
 
-def _kind_options(function: "Callable[..., Any]") -> "Callable[..., Any]":
+def _kind_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that name a kind of build, which a plan and a build share."""
     for option in reversed(_kind):
         function = option(function)
@@ -178,7 +177,7 @@ def _run(
     return Result(found.to_json(), text=lambda: _print(found, whole=printed), findings=findings, status=status)
 
 
-def tell_step(step: "StepReport", write: "Callable[[str], None]", stream: TextIO) -> None:
+def tell_step(step: "StepReport", write: Callable[[str], None], stream: TextIO) -> None:
     """Print how a step ended.
 
     Args:

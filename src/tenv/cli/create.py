@@ -4,6 +4,7 @@ import contextlib
 import functools
 import shlex
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -16,11 +17,11 @@ from tenv.cli.command import command, named_features, not_empty, offline_option,
 from tenv.cli.host import from_report_option, host_options, pytorch_option, taken_from_report
 from tenv.cli.output import Result, Voice, count, format_bytes, format_seconds, is_terminal, print_findings
 from tenv.cli.progress_bar import Terminal
+from tenv.cli.table import print_table
 from tenv.core.dataclass import dataclass
+from tenv.core.errors import NetworkError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from tenv.checks.before_create import Surroundings
     from tenv.checks.choose_target import TargetChoice
     from tenv.checks.host_options import HostOptions
@@ -88,7 +89,7 @@ class GivenBundle:
         if target == AUTO:
             raise click.UsageError(f"--bundle and `{AUTO}` exclude each other")
 
-        def ask(lines: "Sequence[str]") -> bool:
+        def ask(lines: Sequence[str]) -> bool:
             context.progress.say("\n".join(lines))
             write = "" if dry_run else ", write its manifest and its lock to your folder, and create it"
             return click.confirm(f"Trust it{write}?", err=True)
@@ -98,7 +99,7 @@ class GivenBundle:
         return opened(context, BundleRequest(self.place, target, python, features, trust, dry_run, prefix, anew))
 
 
-def bundle_options(function: "Callable[..., Result]") -> "Callable[..., Result]":
+def bundle_options(function: Callable[..., Result]) -> Callable[..., Result]:
     """Add the options of a bundle, which the function gets as one value `given`."""
 
     @functools.wraps(function)
@@ -297,8 +298,6 @@ def _read_host(context: "Context", options: "HostOptions") -> "tuple[Context, Ho
 
 def _previewed(found: "Preview", kept: str) -> Result:
     """Return the files that `create` would install, and the download in a line."""
-    from tenv.cli.table import print_table  # late: as the verb
-
     rows = [
         (need.name, need.version, need.kind, format_bytes(need.size or 0), kept if need.cached else need.server)
         for need in found.needs
@@ -322,7 +321,6 @@ def _first_that_is_served(
     context: "Context", request: "CreateRequest", choice: "TargetChoice | None", progress: Terminal
 ) -> "tuple[Created, TargetChoice | None]":
     """Create a target; of `auto` without the network, the best one whose files the caches have."""
-    from tenv.core.errors import NetworkError
     from tenv.verbs import create as workflow
 
     report = _reporter(progress)
@@ -369,7 +367,7 @@ def _mode(*, locked: bool, frozen: bool) -> "LockMode":
 
 
 def _look(
-    context: "Context", pytorch: str, options: "HostOptions", say: "Callable[[str], None] | None"
+    context: "Context", pytorch: str, options: "HostOptions", say: Callable[[str], None] | None
 ) -> "tuple[Surroundings, TargetChoice | None]":
     """Return the host and PyTorch to judge by, and with `say` the best target, which `say` gets as a message."""
     from tenv.checks.before_create import look_around

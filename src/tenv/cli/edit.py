@@ -11,6 +11,7 @@ import click
 from tenv.cli.command import command, not_empty, offline_option
 from tenv.cli.output import Result, Voice, print_findings
 from tenv.cli.progress_bar import Terminal
+from tenv.core.errors import NoSolutionError
 
 if TYPE_CHECKING:
     from tenv.checks.rules.interface import Finding
@@ -87,7 +88,6 @@ def add(
     one, else a wheel. An existing range is replaced. Without a solution, tenv writes nothing. `tenv create TARGET
     --with FEATURE` installs a feature.
     """
-    from tenv.core.errors import NoSolutionError
     from tenv.targets.sections import SECTIONS
     from tenv.verbs.edit_manifest import add as edit  # late: heavy
     from tenv.verbs.edited_target import names_of

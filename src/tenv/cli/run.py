@@ -5,6 +5,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -147,8 +148,6 @@ def _forms(context: "Context", target: str, words: Sequence[str], nearest: str) 
 
 def _sync(voice: Voice, context: "Context", target: str | None, prefix: Path | None, features: Sequence[str]) -> None:
     """Update the environment, with progress on standard error."""
-    from dataclasses import replace
-
     from tenv.cli.progress_bar import Terminal
     from tenv.verbs.sync import sync  # late: loads the modules of `create`
 

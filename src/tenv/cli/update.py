@@ -1,6 +1,7 @@
 """``tenv update``."""
 
 import shlex
+from dataclasses import replace
 
 import click
 
@@ -33,8 +34,6 @@ def update(
 
     Another package changes only if a PACKAGE requires it. Without TARGET, all targets of the project are updated.
     """
-    from dataclasses import replace
-
     from tenv.project.context import Context  # late: heavy
     from tenv.verbs.diff import difference_of
     from tenv.verbs.kept_locks import keeping_variable, require_kept

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
+from urllib import request
 from urllib.parse import urlsplit
 
 from tenv import __version__
@@ -254,8 +255,6 @@ class _Logins:
 
 def _proxies(settings: HttpSettings, url: str) -> dict[str, str]:
     """Return the proxies for a URL by scheme: the environment's, else those in the user's settings."""
-    from urllib import request
-
     from requests.utils import should_bypass_proxies
 
     host = urlsplit(url).netloc.rpartition("@")[2]

@@ -18,18 +18,14 @@ The file is written after the scripts of the prefix, so that a script that is ne
 import contextlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import StorageError
 from tenv.core.files import make_folder, read_regular, same_file, write_atomic
 from tenv.core.other_users import closed_below, is_own, open_below
 from tenv.core.prefix import ID_FILE, MARKS, META
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 _ID = re.compile(r"[0-9a-f]{32}")
 _LINES = 3
@@ -69,7 +65,7 @@ class Registry:
     """
 
     data: Path
-    named: "Callable[[], Iterable[Path]]"
+    named: Callable[[], Iterable[Path]]
 
     @property
     def folder(self) -> Path:

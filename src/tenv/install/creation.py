@@ -1,5 +1,6 @@
 """The request for `tenv create`, and its job: the environment, host, lock and findings, each read once."""
 
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -22,8 +23,6 @@ from tenv.sources.owners import holds
 from tenv.targets.search import Target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from tenv.checks.before_create import Surroundings
     from tenv.checks.lock_verdict import JudgedLock
     from tenv.checks.rules.interface import Finding
@@ -110,7 +109,7 @@ class Creation(Job):
     judged: "JudgedLock"
     findings: "tuple[Finding, ...]" = ()
     aside: Path | None = None
-    unfinished: "Sequence[str]" = ()
+    unfinished: Sequence[str] = ()
     state: State | None = None
     builder: "Callable[[Creation], None] | None" = None
 

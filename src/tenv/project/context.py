@@ -3,7 +3,7 @@
 import contextlib
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -13,16 +13,14 @@ from tenv.core.errors import TenvError, UnknownTargetError, UsageError
 from tenv.core.progress import Progress, Silent
 from tenv.core.truth_words import is_true
 from tenv.core.user_folders import user_home
+from tenv.core.versions import Version
 from tenv.targets.search import SearchPath, Target, find_places, settings_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tenv.core.carried_files import CarriedFiles
     from tenv.core.http_settings import HttpSettings
     from tenv.core.link_mode import LinkMode
     from tenv.core.unpack_limits import UnpackLimits
-    from tenv.core.versions import Version
     from tenv.environment.marks import Registry
     from tenv.environment.state import Environment, State
     from tenv.environment.trust import Fault
@@ -44,9 +42,8 @@ def is_set(name: str) -> bool:
     return found
 
 
-def _locked_cuda(lock: Path, name: str) -> "Version | None":
+def _locked_cuda(lock: Path, name: str) -> Version | None:
     """Return the CUDA release of a lock; None where there is none that can be read."""
-    from tenv.core.versions import Version
     from tenv.locks.lock_file import read_lock  # late: few targets take their CUDA from the lock
 
     try:
@@ -214,7 +211,7 @@ class Context:
         from tenv.environment.marks import Registry
         from tenv.targets.config import safe_folders, system_safe_folders
 
-        def named() -> "Iterator[Path]":
+        def named() -> Iterator[Path]:
             yield from safe_folders(settings_folder(), self.environ)
             yield from system_safe_folders()
 

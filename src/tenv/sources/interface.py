@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tenv.core.dataclass import dataclass
 from tenv.core.names import normalize
 from tenv.environment.installed_files import Expected, Records
-from tenv.environment.state import Owned
+from tenv.environment.state import Environment, Owned, State
 from tenv.locks.lock import Lock, LockedFile
-from tenv.targets.manifest import Manifest
+from tenv.targets.manifest import Manifest, with_features
 from tenv.targets.sections import SECTIONS, SourceSection
 from tenv.toolchain.discover import Toolchain
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from tenv.core.link_mode import LinkMode
     from tenv.core.progress import Progress
     from tenv.core.unpack_limits import UnpackLimits
-    from tenv.environment.state import Environment, State
     from tenv.facts.tables import Facts
     from tenv.rattler_api.network import Network
     from tenv.sources.archives.store import Damage, Store
@@ -319,11 +318,11 @@ class Source(Protocol):
         """Return the work of this source for an environment."""
         raise NotImplementedError
 
-    def drifts(self, environment: "Environment", *, deep: bool) -> "Sequence[Drift]":  # noqa: ARG002
+    def drifts(self, environment: Environment, *, deep: bool) -> "Sequence[Drift]":  # noqa: ARG002
         """Return the changed files outside the prefix that an environment uses."""
         return ()
 
-    def contents(self, access: Access, lock: Lock, environment: "Environment", state: "State") -> Iterable[Expected]:  # noqa: ARG002
+    def contents(self, access: Access, lock: Lock, environment: Environment, state: State) -> Iterable[Expected]:  # noqa: ARG002
         """Yield the content of the locked files, as an environment of this host has it; fetches them again."""
         return ()
 
@@ -436,7 +435,6 @@ def differences(lock: Lock, manifest: Manifest) -> list[str]:
     """
     from tenv.locks.lock_features import division_faults, features_of  # late: only for a lock whose manifest changed
     from tenv.locks.satisfaction import host_differences
-    from tenv.targets.manifest import with_features
 
     left_out = manifest.inherited - {*features_of(lock)}
     kept = {name: feature for name, feature in manifest.features.items() if name not in left_out}

@@ -16,9 +16,9 @@ from tenv.core.errors import ManifestError, UnknownTargetError, UsageError
 from tenv.core.other_users import closed_below, is_own
 from tenv.core.toml_reader import nearest
 from tenv.core.user_folders import user_config, user_data
+from tenv.core.versions import Version
 
 if TYPE_CHECKING:
-    from tenv.core.versions import Version
     from tenv.targets.manifest import Manifest
     from tenv.targets.nearest_cuda import HostDriver
 
@@ -149,7 +149,7 @@ class SearchPath:
     refused: Path | None = None
     checkout: Path | None = None
     driver: "HostDriver | None" = None
-    locked_cuda: "Callable[[Path, str], Version | None]" = _unlocked
+    locked_cuda: Callable[[Path, str], Version | None] = _unlocked
 
     def outside(self) -> "SearchPath":
         """Return the search path outside a project: the user's and the built-in targets."""

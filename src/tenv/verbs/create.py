@@ -3,7 +3,7 @@
 import os
 import shlex
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBusyError, ForeignFolderError, HostError, LockMissingError, UsageError
 from tenv.core.files import exclusive, make_folder, write_atomic
+from tenv.core.other_users import closed_below, closed_part
 from tenv.environment.state import State, Status
 from tenv.environment.trust import needed_names
 from tenv.host.machine import current_platform
 from tenv.install.creation import CreateRequest, Creation, LockMode
 from tenv.install.for_others import make_folder_for_others, open_to_others, require_open
 from tenv.project.context import Context, without_beside
-from tenv.targets.search import Target, require_features
+from tenv.sources.interface import NeededFile
+from tenv.sources.owners import unmanaged_files
+from tenv.targets.search import Target, require_features, sister_hint
 from tenv.verbs.lock_standing import note_current
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tenv.checks.rules.interface import Finding
-    from tenv.sources.interface import NeededFile
 
 __all__ = ["CreateRequest", "LockMode"]
 
@@ -79,7 +79,7 @@ class Preview:
     found: Target
     prefix: Path
     changed: bool
-    needs: "tuple[NeededFile, ...]" = ()
+    needs: tuple[NeededFile, ...] = ()
     lines: tuple[str, ...] = ()
     findings: "tuple[Finding, ...]" = ()
 
@@ -161,8 +161,6 @@ def _create(
     if request.lock_file is None:
         note_current(context, job.environment, state)
     if request.for_others:
-        from tenv.sources.owners import unmanaged_files  # late: few environments are for others
-
         closed = open_to_others(job.prefix, unmanaged_files(job.prefix, state.owned))
         notes = (*notes, *_about_others(job, closed))
     seconds = time.monotonic() - start
@@ -171,7 +169,6 @@ def _create(
 
 def _about_others(job: Creation, closed: Sequence[str]) -> Iterator[str]:
     """Yield which files and folders stay closed, and how others use an environment that their settings refuse."""
-    from tenv.core.other_users import closed_below, closed_part  # late: few environments are for others
     from tenv.targets.config import SYSTEM_FILE, system_safe_folders
 
     if closed:
@@ -318,8 +315,6 @@ def _check_platform(job: Creation) -> None:
     """Raise an error for a platform that the target does not serve, even with ``--no-check``."""
     manifest = job.target.manifest
     if job.platform not in manifest.platforms:
-        from tenv.targets.search import sister_hint  # late: only for this error
-
         raise HostError(
             f"the target {manifest.name} is for {', '.join(manifest.platforms)}; this host is {job.platform}",
             hint=sister_hint(manifest, job.platform) or "add the platform to the manifest, then `tenv lock`",

@@ -8,6 +8,7 @@ from tenv.core.file_content import read_text
 from tenv.core.files import write_atomic
 from tenv.core.versions import Version
 from tenv.host.machine import current_platform
+from tenv.host.report import HostReport
 from tenv.project.context import Context
 from tenv.targets.manifest import PLATFORMS
 from tenv.targets.manifest_keys import SCHEMA_FILE, schema_text
@@ -146,7 +147,6 @@ def _for_pytorch(context: Context, parent: str, pytorch: str) -> str:
     """
     from tenv.checks.before_create import Surroundings, unfit_pythons  # late: only with that option
     from tenv.checks.pytorch_source import find_source
-    from tenv.host.report import HostReport
     from tenv.project.user_facts import user_facts
 
     facts, target = user_facts(context), context.places.find(parent)

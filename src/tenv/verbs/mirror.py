@@ -22,6 +22,7 @@ from tenv.core.untrusted import printable, without_login
 from tenv.locks.lock import Lock
 from tenv.sources.archives.store import Store
 from tenv.sources.interface import CarriedFile
+from tenv.sources.wheels.metadata import from_file
 from tenv.targets.config import is_address
 from tenv.verbs.bundle import carried_rows, collect, completed, locked_minors
 
@@ -356,8 +357,6 @@ def _metadata(wheel: Path) -> str:
     """Write the metadata of a wheel beside it, and return the attributes of its link; empty for a source archive."""
     if not is_wheel(wheel.name):
         return ""
-    from tenv.sources.wheels.metadata import from_file  # late: only for a mirror
-
     if (data := from_file(wheel.as_uri())) is None:
         return ""
     from packaging.metadata import parse_email  # late: only for a mirror

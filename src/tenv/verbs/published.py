@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tenv.core.dataclass import dataclass
@@ -18,8 +19,6 @@ from tenv.targets.search import Target
 from tenv.verbs.lock import lock_target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from tenv.sources.wheels.pages import PublishedWheel
 
 CHANNEL = "conda-forge"
@@ -57,9 +56,7 @@ class Published:
         return {**{name: getattr(self, name) for name in self.__slots__}, "platforms": list(self.platforms)}
 
 
-def search_package(
-    context: Context, name: str, target: Target | None, channels: "Sequence[str]" = ()
-) -> list[Published]:
+def search_package(context: Context, name: str, target: Target | None, channels: Sequence[str] = ()) -> list[Published]:
     """Return the published versions of a package, wheels first, the newest first.
 
     Args:
@@ -103,7 +100,7 @@ def _range(typed: str, text: str) -> Range:
         ) from error
 
 
-def pythons_of_pins(context: Context, manifest: Manifest, pins: "Mapping[str, str]") -> tuple[str, ...]:
+def pythons_of_pins(context: Context, manifest: Manifest, pins: Mapping[str, str]) -> tuple[str, ...]:
     """Return the newest Pythons with a wheel of each pin on every platform; none if no index has them or responds.
 
     A release without any wheel for these Pythons does not count: a build can serve all of them.
@@ -180,7 +177,7 @@ def _accepts(pythons: str, minor: str) -> bool:
         return True
 
 
-def _conda(context: Context, manifest: Manifest | None, name: str, channels: "Sequence[str]") -> list[Published]:
+def _conda(context: Context, manifest: Manifest | None, name: str, channels: Sequence[str]) -> list[Published]:
     words = (*(manifest.channels if manifest else (CHANNEL,)), *channels)
     if not words:
         return []

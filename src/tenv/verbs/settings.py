@@ -15,6 +15,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import TenvError, UsageError
 from tenv.core.file_stamps import stamps_folder
 from tenv.core.files import make_private, write_atomic
+from tenv.core.names import channel_url
 from tenv.core.other_programs import other_programs
 from tenv.core.size_text import format_bytes
 from tenv.core.toml_reader import nearest, read_toml
@@ -200,8 +201,6 @@ def _unknown_setting(key: str, value: str | None) -> UsageError:
     """Return the error for a setting that does not exist, with the nearest one as it is typed."""
     name, _, start = key.partition(".")
     if name == "mirrors":
-        from tenv.core.names import channel_url  # late: only for this error
-
         line = f"`tenv config mirrors.{channel_url('conda-forge')} {value or 'MIRROR'}` sets that of conda-forge"
         return UsageError("`mirrors` needs the URL that is replaced", hint=line)
     known = [f"{one}.{start or 'URL'}" if one == "mirrors" else one for one in _KEYS]

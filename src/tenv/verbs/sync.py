@@ -1,5 +1,6 @@
 """Update an environment to its lock before it is used."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,8 +9,6 @@ from tenv.verbs.create import Created, CreateRequest, LockMode, create
 from tenv.verbs.kept_locks import mode_by_variables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from tenv.checks.rules.interface import Finding
 
 
@@ -18,7 +17,7 @@ def sync(
     target: str | None,
     prefix: Path | None,
     tell: "Callable[[Sequence[Finding]], None]",
-    features: "Sequence[str]" = (),
+    features: Sequence[str] = (),
 ) -> Created:
     """Create or update the environment of a target; never write a lock.
 

@@ -6,7 +6,7 @@ glibc, or of a platform without such a torch would get a CPU build, or no soluti
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import NoSolutionError
@@ -14,13 +14,11 @@ from tenv.core.names import normalize
 from tenv.core.versions import Range, Version
 from tenv.core.wheel_platforms import DEFAULT_GLIBC, evaluated, marker_values
 from tenv.facts.torch_headers import TorchMinor
+from tenv.locks.lock import Wheel
 from tenv.project.context import Context
 from tenv.sources.wheels.urls import requirements_at
 from tenv.targets.manifest import Manifest, ToolkitKind, WheelRequest, toolkit_kind
 from tenv.targets.torch_cuda import torch_cuda
-
-if TYPE_CHECKING:
-    from tenv.locks.lock import Wheel
 
 _TORCH = "torch"
 _SECTION = "pypi-dependencies"
@@ -55,7 +53,7 @@ class _Found:
     """
 
     row: TorchMinor
-    wheel: "Wheel"
+    wheel: Wheel
     requires: tuple[str, ...]
     newest: bool
 

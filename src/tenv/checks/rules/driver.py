@@ -4,13 +4,13 @@ Compiling needs no driver; these rules are only about running. Drivers are compa
 under WSL, the driver is the Windows driver. The finding decides; `DriverVerdict` names it in one word.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from tenv.checks.rules import driver_findings as words
-from tenv.checks.rules.common import cuda_of, identify
+from tenv.checks.rules.common import KnownGpu, cuda_of, identify
 from tenv.checks.rules.driver_findings import Need
 from tenv.checks.rules.interface import Case, Finding
 from tenv.checks.rules.judged_driver import driver_of, of_windows, offered_cuda, on_jetson, useless_override
@@ -25,9 +25,6 @@ from tenv.targets.manifest import Manifest
 from tenv.targets.order import takes_toolkit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tenv.checks.rules.common import KnownGpu
     from tenv.facts.cuda_gpu_arch import GpuArchTable
     from tenv.facts.gpu_driver import GpuDriverTable
 
@@ -97,7 +94,7 @@ def judge_driver(
     driver: Fact[Version] | Missing,
     table: CudaDriverTable,
     around: DriverSurroundings,
-    gpus: "Sequence[KnownGpu]" = (),
+    gpus: Sequence[KnownGpu] = (),
     archs: "GpuArchTable | None" = None,
     generations: "GpuDriverTable | None" = None,
 ) -> Finding | None:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -9,6 +10,8 @@ from urllib.parse import urlsplit
 
 from tenv.core.names import file_at, normalize
 from tenv.core.prefix import ARCHIVES
+from tenv.environment.installed_files import Expected
+from tenv.environment.state import Environment, State
 from tenv.locks.lock import Archive, Lock, LockedFile
 from tenv.sources.archives.installed import InstalledArchives
 from tenv.sources.interface import (
@@ -26,10 +29,6 @@ from tenv.targets.manifest import Manifest
 from tenv.targets.search import settings_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from tenv.environment.installed_files import Expected
-    from tenv.environment.state import Environment, State
     from tenv.facts.tables import Facts
     from tenv.sources.archives.choose import Held
     from tenv.sources.archives.gathering import Gathering
@@ -95,7 +94,7 @@ class ArchiveSource(Source):
 
         return default_store().damages()
 
-    def caches(self, access: Access) -> "Iterator[SourceCache]":  # noqa: ARG002
+    def caches(self, access: Access) -> Iterator[SourceCache]:  # noqa: ARG002
         """Yield the store, and the leftovers of bundles."""
         from tenv.sources.archives.store import (
             bundles_folder,
@@ -107,13 +106,13 @@ class ArchiveSource(Source):
         yield SourceCache("archives", store.folder, store.clear)
         yield SourceCache("parts of bundles", bundles, clear_bundles, leftover=True)
 
-    def contents(self, access: Access, lock: Lock, environment: "Environment", state: "State") -> "Iterator[Expected]":  # noqa: ARG002
+    def contents(self, access: Access, lock: Lock, environment: Environment, state: State) -> Iterator[Expected]:  # noqa: ARG002
         """Yield the files of archives, unpacked anew from downloads with the digests of the lock."""
         from tenv.sources.archives.gathering import archive_contents  # late: only for `tenv verify --deep`
 
         return archive_contents(access, lock.archives.get(state.platform, ()))
 
-    def carried(self, lock: Lock, platform: str, minor: str) -> "Iterator[CarriedFile]":  # noqa: ARG002
+    def carried(self, lock: Lock, platform: str, minor: str) -> Iterator[CarriedFile]:  # noqa: ARG002
         """Yield the archives of a platform."""
         for row in lock.archives.get(platform, ()):
             yield CarriedFile(_KEY, file_at(row.url) or row.name, row.sha256, row.size, (platform,), row.url)
@@ -124,8 +123,8 @@ class ArchiveSource(Source):
         store: "Store",
         lock: Lock,
         manifest: Manifest,  # noqa: ARG002
-        platforms: "Mapping[str, str]",
-    ) -> "Mapping[str, str]":
+        platforms: Mapping[str, str],
+    ) -> Mapping[str, str]:
         """Fetch the archives of some platforms."""
         from tenv.sources.archives.download import RemoteFile  # late: as below
         from tenv.sources.archives.gathering import fetch_files, fetcher_of  # late: loads the HTTP client
@@ -150,7 +149,7 @@ class ArchiveSource(Source):
 SOURCE: Source = ArchiveSource()
 
 
-def _held(problem: Problem, facts: "Facts") -> "Iterator[tuple[str, dict[str, tuple[Archive, ...]]]]":
+def _held(problem: Problem, facts: "Facts") -> Iterator[tuple[str, dict[str, tuple[Archive, ...]]]]:
     """Yield the archives that stay as locked, by request and platform: no server is asked about them.
 
     They are those of the old lock that satisfy the manifest on every platform. Their addresses and digests are in the
@@ -192,7 +191,7 @@ class ArchiveWork(Work):
     def _archives(self) -> "tuple[Archive, ...]":
         return self.job.lock.archives.get(self.job.platform, ())
 
-    def needs(self) -> "Iterator[NeededFile]":
+    def needs(self) -> Iterator[NeededFile]:
         """Yield the archives to install; one that is in the store is not downloaded."""
         job = self.job
         if not self._archives():

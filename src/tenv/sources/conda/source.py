@@ -1,7 +1,7 @@
 """Conda packages as a source: solved by rattler, linked from its package cache."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -12,6 +12,7 @@ from tenv.core.link_mode import LinkMode
 from tenv.core.names import normalize
 from tenv.core.prefix import require_inside
 from tenv.core.user_folders import user_data
+from tenv.environment.installed_files import Expected
 from tenv.environment.state import Environment, State, Status
 from tenv.locks.lock import CondaPackage, Lock, LockedFile
 from tenv.sources.conda.installed import CondaPackages, unlink
@@ -30,9 +31,6 @@ from tenv.sources.owners import claimed_twice
 from tenv.targets.manifest import Manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tenv.environment.installed_files import Expected
     from tenv.rattler_api.records import Record
     from tenv.sources.archives.store import Store
     from tenv.sources.conda.staging import Staged
@@ -69,7 +67,7 @@ class CondaSource(Source):
         """Return the records in ``conda-meta``."""
         return CondaPackages(prefix)
 
-    def contents(self, access: Access, lock: Lock, environment: Environment, state: State) -> "Iterator[Expected]":
+    def contents(self, access: Access, lock: Lock, environment: Environment, state: State) -> Iterator[Expected]:
         """Yield the files of the packages; raises the errors of `conda_contents`."""
         from tenv.sources.conda.contents import conda_contents  # late: only for `tenv verify --deep`
 
@@ -92,8 +90,8 @@ class CondaSource(Source):
         store: "Store",
         lock: Lock,
         manifest: Manifest,  # noqa: ARG002
-        platforms: "Mapping[str, str]",
-    ) -> "Mapping[str, str]":
+        platforms: Mapping[str, str],
+    ) -> Mapping[str, str]:
         """Fetch the packages of some platforms."""
         from tenv.sources.conda.staging import collect_packages  # late: loads rattler
 

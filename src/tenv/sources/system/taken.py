@@ -14,6 +14,7 @@ from tenv.core.errors import EnvironmentBrokenError
 from tenv.core.files import storage_errors
 from tenv.core.versions import Version
 from tenv.environment.state import Environment
+from tenv.host.places import Places
 from tenv.sources.interface import Access
 from tenv.sources.system.fingerprint import (
     Drift,
@@ -89,7 +90,6 @@ def take_from_machine(access: Access, manifest: Manifest, environment: Environme
         before = ()
     if not manifest.system and not manifest.beside:
         return Taken(before=before)
-    from tenv.host.places import Places  # late: most targets use no system tools
     from tenv.sources.system.take import take
 
     facts = access.facts()
