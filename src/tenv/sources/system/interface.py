@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
+from typing import Any
 
 from tenv.core.dataclass import dataclass
 from tenv.core.versions import Range
@@ -79,6 +80,14 @@ class ToolRequest:
     kept: str = ""
     others: Mapping[str, Tool] = field(default_factory=dict)
     most: Callable[[str], int | None] = lambda _: None
+
+    def tool(self, path: Path, version: object, found_by: str, **more: Any) -> Tool:
+        """Return a tool that satisfies the request; `more` are further attributes of `Tool`."""
+        return Tool(self.name, path, str(version), self.accepted.text, found_by, **more)
+
+    def lack(self, refused: Iterable[str], looked_at: str, install: str) -> Lack:
+        """Return that no tool satisfies it, with each reason once."""
+        return Lack(self.name, self.accepted.text, tuple(dict.fromkeys(refused)), looked_at, install)
 
 
 Kind = Callable[[ToolRequest], Tool | Lack]

@@ -80,7 +80,7 @@ def find_library(wanted: ToolRequest) -> Tool | Lack:
         if found:
             refused.append(found)
     looked = ", ".join([*library.variables, "the CUDA toolkit", *(f"/{path}" for path in library.usual)])
-    return Lack(wanted.name, wanted.accepted.text, tuple(dict.fromkeys(refused)), looked, library.install)
+    return wanted.lack(refused, looked, library.install)
 
 
 def _folders(wanted: ToolRequest, library: _Library) -> Iterator[tuple[str, Path]]:
@@ -115,12 +115,10 @@ def _tool(
     files = [path for place in _library_folders(folder, wanted.places) for path in patterns(place, *library.files)]
     if not files:
         return f"{folder}: has {headers[0].name} of {version}, but no {library.files[0].rstrip('*')} to link"
-    return Tool(
-        name=wanted.name,
-        path=folder,
-        version=str(version),
-        accepted=wanted.accepted.text,
-        found_by=way,
+    return wanted.tool(
+        folder,
+        version,
+        way,
         roles={"home": str(folder), "include": str(headers[0].parent), "lib": str(files[0].parent)},
         files=tuple(headers),
         large=tuple(dict.fromkeys(files)),
