@@ -149,7 +149,7 @@ def _forms(context: "Context", target: str, words: Sequence[str], nearest: str) 
 def _sync(voice: Voice, context: "Context", target: str | None, prefix: Path | None, features: Sequence[str]) -> None:
     """Update the environment, with progress on standard error."""
     from tenv.cli.progress_bar import Terminal
-    from tenv.verbs.sync import sync  # late: loads the modules of `create`
+    from tenv.verbs.create import sync  # late: loads the modules of `create`
 
     def tell(findings: "Sequence[Finding]") -> None:
         print_findings([finding.to_json() for finding in findings], progress.say, sys.stderr)

@@ -13,8 +13,8 @@ from tenv.core.worded import Worded
 from tenv.host.report import HostReport
 
 if TYPE_CHECKING:
+    from tenv.host.collect import Scan
     from tenv.host.interface import Fact, Missing
-    from tenv.host.scan import Scan
 
 T = TypeVar("T")
 

@@ -9,11 +9,11 @@ from tenv.checks.rules.gpu import VARIABLE, in_range, misread
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.core.versions import Version
 from tenv.host import amd, gpus
+from tenv.host.collect import Scan
 from tenv.host.installed_torch import InstalledTorch
 from tenv.host.interface import Fact, Missing
 from tenv.host.machine import sees_gpu
 from tenv.host.places import Places
-from tenv.host.scan import Scan
 from tenv.install.creation import Creation
 
 _CODE = re.compile(r"(sm|compute)_(\d{1,2})(\d[af]?)")

@@ -17,8 +17,8 @@ from tenv.core.errors import NetworkError
 from tenv.core.file_stamps import note_stamps, noted_stamps, stamp
 from tenv.core.files import open_regular
 from tenv.core.names import CondaFile
-from tenv.rattler_api.faults import one_line
 from tenv.rattler_api.network import cache_folder as shared_cache
+from tenv.rattler_api.network import one_line
 from tenv.rattler_api.records import Record
 
 _OURS = ("info/paths.json", "info/link.json")

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import NetworkError, NoSolutionError, TenvError
 from tenv.core.http import PROXY_LOGIN, PROXY_WORDS
-from tenv.rattler_api.faults import refused_certificate
-from tenv.rattler_api.network import Network, open_gateway
+from tenv.rattler_api.network import Network, open_gateway, refused_certificate
 from tenv.rattler_api.records import Record
 
 if TYPE_CHECKING:

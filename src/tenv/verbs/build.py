@@ -39,7 +39,7 @@ from tenv.targets.search import find_places, is_foreign
 from tenv.toolchain.discover import discover
 from tenv.verbs.activate import find_activation, made_outside
 from tenv.verbs.create import CreateRequest, create
-from tenv.verbs.kept_locks import mode_by_variables
+from tenv.verbs.lock_place import mode_by_variables
 
 Say = Callable[[StepReport], None]
 

@@ -22,6 +22,7 @@ from tenv.project.context import Context, without_beside
 from tenv.sources.interface import NeededFile
 from tenv.sources.owners import unmanaged_files
 from tenv.targets.search import Target, require_features, sister_hint
+from tenv.verbs.lock_place import mode_by_variables
 from tenv.verbs.lock_standing import note_current
 
 if TYPE_CHECKING:
@@ -359,3 +360,31 @@ def _hold(job: Creation) -> Iterator[None]:
         job.forget_prefix()  # another process may have changed it since it was looked at
         _require_unchanged(job)
         yield
+
+
+def sync(
+    context: Context,
+    target: str | None,
+    prefix: Path | None,
+    tell: "Callable[[Sequence[Finding]], None]",
+    features: Sequence[str] = (),
+) -> Created:
+    """Create or update the environment of a target; never write a lock.
+
+    Args:
+        context: The context of the verb.
+        target: The target; where None, the one of the environment in `prefix`, or the default target.
+        prefix: The environment's folder, if it is not the default one.
+        tell: Receives the findings.
+        features: The features to install beside those that the environment holds.
+
+    Raises:
+        LockMissingError, LockStaleError: There is no lock, or it does not satisfy its manifest.
+        TenvError: As `create`.
+    """
+    state = context.environment("", prefix).state() if prefix else None
+    name = target or (state.target if state else None) or context.default_target()
+    held = (context.environment(name, prefix).state() if features else None) or None
+    named = tuple(sorted({*features, *(held.features if held else ())})) if features else None
+    mode = LockMode.FROZEN if mode_by_variables() is LockMode.FROZEN else LockMode.LOCKED
+    return create(context, CreateRequest(name, prefix, mode, features=named), tell)

@@ -25,8 +25,8 @@ from tenv.targets.sections import SECTIONS
 from tenv.targets.tree_request import TreeRequest
 from tenv.toolchain.discover import site_packages
 from tenv.verbs.create import Created, CreateRequest, create
-from tenv.verbs.kept_locks import require_kept
 from tenv.verbs.lock import Locked, lock_target
+from tenv.verbs.lock_place import require_kept
 from tenv.verbs.requests import (
     AddOptions,
     TypedRequest,

@@ -42,8 +42,7 @@ from tenv.targets.manifest_file import read_manifest
 from tenv.targets.tree_request import TREE_KEYS, TreeRequest
 from tenv.verbs.export import refuse_existing
 from tenv.verbs.init import ignore_environments
-from tenv.verbs.kept_locks import require_kept
-from tenv.verbs.lock_place import begun_project
+from tenv.verbs.lock_place import begun_project, require_kept
 
 _PIN = re.compile(r"\d[\w.+]*")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

@@ -1,16 +1,22 @@
-"""The folder that a lock is written to, and the return to the lock beside the manifest."""
+"""Where a lock is written to, whether it may be written, and the return to the lock beside the manifest.
+
+`TENV_LOCKED` and `TENV_FROZEN` forbid it to every command.
+"""
 
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tenv.core.dataclass import dataclass
-from tenv.core.errors import LockMissingError, UsageError
+from tenv.core.errors import LockMissingError, LockStaleError, UsageError
 from tenv.core.files import write_atomic
-from tenv.project.context import Context
+from tenv.project.context import Context, is_set
 from tenv.targets.config import PROJECT_FILE
 from tenv.targets.search import Origin, Place, Target, makes_project
-from tenv.verbs.kept_locks import require_kept
+
+if TYPE_CHECKING:
+    from tenv.verbs.create import LockMode
 
 _PROJECT_TEXT = "# A tenv project: the locks of its targets lie in locks/, their manifests in manifests/.\n"
 
@@ -131,3 +137,39 @@ def reset_lock(context: Context, name: str) -> Reset:
     require_kept(target.lock_file, f"tenv lock {target.name} --reset")
     target.lock_file.unlink()
     return Reset(target.lock_file, context.places.find(name))
+
+
+_VARIABLES = ("TENV_LOCKED", "TENV_FROZEN")
+
+
+def keeping_variable() -> str:
+    """Return the name of the variable that forbids to write locks; empty if none does.
+
+    Raises:
+        UsageError: The value of a variable is neither yes nor no.
+    """
+    return next((name for name in _VARIABLES if is_set(name)), "")
+
+
+def mode_by_variables() -> "LockMode":
+    """Return how `create` treats the lock where no option says so."""
+    from tenv.verbs.create import LockMode  # late: commands that create nothing need none of it
+
+    modes = {"TENV_LOCKED": LockMode.LOCKED, "TENV_FROZEN": LockMode.FROZEN}
+    return modes.get(keeping_variable(), LockMode.UPDATE)
+
+
+def require_kept(path: Path, command: str, ways: str = "") -> None:
+    """Raise an error if a variable forbids to write locks.
+
+    Args:
+        path: The lock that would be written.
+        command: The command that writes it.
+        ways: Another way, for the hint.
+
+    Raises:
+        LockStaleError: `TENV_LOCKED` or `TENV_FROZEN` is set.
+    """
+    if variable := keeping_variable():
+        hint = f"`{variable}=0 {command}` writes it" + (f"; {ways}" if ways else "")
+        raise LockStaleError(f"{path} would change, and {variable} is set", hint=hint)

@@ -23,8 +23,8 @@ from tenv.project.context import Context
 from tenv.sources.interface import SolveOptions
 from tenv.targets.search import Origin, Place, SearchPath, Target
 from tenv.verbs.diff import difference_of
-from tenv.verbs.kept_locks import require_kept
 from tenv.verbs.lock import lock_target
+from tenv.verbs.lock_place import require_kept
 
 ATTRIBUTES = "locks/*.lock merge=tenv"
 """The line of ``.gitattributes`` that makes git merge locks with tenv."""
