@@ -1,4 +1,4 @@
-"""Access to conda channels: the user's rattler and pixi settings, overridden by tenv's mirrors, and the faults of connections."""
+"""Access to conda channels: the user's rattler and pixi settings, overridden by tenv's mirrors, and its faults."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""Archives as a source: fetched and unpacked into a store, and linked into environments with a record in ``tenv-meta``."""
+"""Archives as a source: fetched and unpacked into a store, linked into environments, with a record in ``tenv-meta``."""
 
 import os
 import sys
