@@ -85,11 +85,7 @@ def lock(
         found = context.places.find(name)
         if lock_file:
             found = _of_file(found, lock_file, check=check)
-        elif (
-            not check
-            and (lock_place.replaces_built_in(found) or lock_place.leaves_checkout(context, found))
-            and not _answers(found)
-        ):
+        elif not check and not _answers(found):
             lock_place.require_place(context, found, "tenv lock", home)
         try:
             locked = _checked(found) if check else workflow.lock_target(context, found, limits=limits)

@@ -65,17 +65,6 @@ def keep_project(context: Context) -> None:
         context.progress.say(f"{project / PROJECT_FILE} written: the checkout is a project now")
 
 
-def replaces_built_in(target: Target) -> bool:
-    """Return whether writing the lock of a target would replace a built-in lock everywhere outside projects."""
-    return target.origin is Origin.BUILT_IN and target.home_origin is Origin.USER
-
-
-def leaves_checkout(context: Context, target: Target) -> bool:
-    """Return whether writing the lock of a target, asked for in a PyTorch checkout, changes the project around it."""
-    beside = target.lock_home == target.file.parent.parent / "locks" / f"{target.name}.lock"
-    return context.places.checkout is not None and target.home_origin is Origin.PROJECT and not beside
-
-
 def require_place(context: Context, target: Target, command: str, home: LockHome) -> None:
     """Raise an error before a lock is written where the user may not expect it, unless they say where.
 
@@ -92,13 +81,14 @@ def require_place(context: Context, target: Target, command: str, home: LockHome
     if home is not LockHome.NEAREST:
         return
     ways = f"`{command} --user {target.name}` does that"
-    if leaves_checkout(context, target):
+    beside = target.lock_home == target.file.parent.parent / "locks" / f"{target.name}.lock"
+    if context.places.checkout is not None and target.home_origin is Origin.PROJECT and not beside:
         raise UsageError(
             f"{context.places.checkout} is a PyTorch checkout without manifests: the lock of {target.name} would be "
             f"written to {target.lock_home}, and count in the whole project",
             hint=f"`{command} --project {target.name}` does that; with `--user` it counts outside projects",
         )
-    if not replaces_built_in(target):
+    if target.origin is not Origin.BUILT_IN or target.home_origin is not Origin.USER:
         return
     here = f"`{command} --project {target.name}` writes it here" if context.places.checkout else ""
     raise UsageError(
