@@ -194,7 +194,6 @@ AMD_DRIVER = HostField(
     meaning="the version of AMD's kernel module (amdgpu-dkms); the module of a distribution's kernel has none",
     form='`"6.14.14"`',
     probe=lambda scan: probe_driver(scan.places),
-    show=lambda version: [str(version)],
 )
 
 AMD_GPUS = HostField(

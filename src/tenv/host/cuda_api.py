@@ -84,6 +84,5 @@ CUDA = HostField(
     meaning="the newest CUDA version that the driver's library (libcuda) offers; not that of a toolkit",
     form='`"12.4"`',
     probe=lambda scan: probe(nvidia=scan.nvidia),
-    show=lambda version: [str(version)],
     lane=Lane.DRIVER,
 )

@@ -53,7 +53,6 @@ MODULE = HostField(
     meaning="the kind of the loaded kernel module of NVIDIA's driver",
     form='`"open"` or `"proprietary"`',
     probe=lambda scan: module(scan.places),
-    show=lambda kind: [kind],
     lane=Lane.DRIVER,
 )
 
@@ -62,7 +61,6 @@ DRIVER_KIND = HostField(
     meaning="the purpose of the driver if it is not the usual one: a vGPU host driver has no CUDA",
     form='`"vgpu-kvm"`',
     probe=lambda scan: driver_kind(scan.places),
-    show=lambda kind: [kind],
     lane=Lane.DRIVER,
 )
 
@@ -170,7 +168,6 @@ DRIVER = HostField(
     ),
     form='`"550.54.15"`',
     probe=lambda scan: scan.driver,
-    show=lambda version: [str(version)],
     lane=Lane.DRIVER,
 )
 
@@ -179,6 +176,5 @@ L4T = HostField(
     meaning="the release of Jetson Linux, which determines the CUDA of a Jetson's driver",
     form='`"36.4.3"`',
     probe=lambda scan: jetson_linux(scan.places),
-    show=lambda release: [str(release)],
     lane=Lane.DRIVER,
 )

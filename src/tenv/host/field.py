@@ -60,7 +60,7 @@ class HostField(Generic[T]):
     meaning: str
     form: str
     probe: "Callable[[Scan], Fact[T] | Missing]"
-    show: Callable[[T], list[str]]
+    show: Callable[[T], list[str]] = lambda value: [str(value)]
     write: Callable[[T], Any] = plain
     lane: Lane = Lane.HERE
     read: Callable[[Table, str], Any] = Table.text

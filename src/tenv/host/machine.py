@@ -135,7 +135,6 @@ LIBC = HostField(
     meaning="the version of the GNU C library",
     form='`"2.35"`',
     probe=lambda _: glibc(),
-    show=lambda version: [str(version)],
 )
 
 CORES = HostField(
@@ -143,7 +142,6 @@ CORES = HostField(
     meaning="the processors that this process may use, with the limits of its control group",
     form="a number",
     probe=lambda scan: _cores(scan.places.root),
-    show=lambda count: [str(count)],
 )
 
 MEMORY = HostField(

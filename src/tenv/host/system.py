@@ -61,7 +61,6 @@ CONTAINER = HostField(
     meaning="the kind of container that tenv runs in",
     form='`"docker"`',
     probe=lambda scan: container(scan.places),
-    show=lambda kind: [kind],
 )
 
 
@@ -111,7 +110,6 @@ HOSTNAME = HostField(
     meaning="the machine's name; in a job of Slurm its NodeName (`SLURMD_NODENAME`)",
     form="a text",
     probe=lambda scan: hostname(scan.places),
-    show=lambda name: [name],
 )
 
 PLATFORM = HostField(
@@ -119,7 +117,6 @@ PLATFORM = HostField(
     meaning="the platform by its conda name",
     form='`"linux-64"`',
     probe=lambda scan: host_platform(scan.places),
-    show=lambda name: [name],
 )
 
 WSL = HostField(

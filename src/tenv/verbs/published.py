@@ -143,11 +143,11 @@ def _serves_one(wheels: "Iterable[PublishedWheel]", minor: str, manifest: Manife
 def _wheels(context: Context, manifest: Manifest | None, name: str) -> list[Published]:
     from packaging.version import Version  # late: 15 ms
 
-    from tenv.sources.wheels.pages import PublishedWheel, published_wheels  # late: as in all verbs
+    from tenv.sources.wheels.pages import PublishedWheel, wheels_by_name  # late: as in all verbs
 
     context.progress.step(f"asking the indexes for {name}")
     by_version: dict[tuple[str, str], list[PublishedWheel]] = {}
-    for wheel in published_wheels(context.uv(), manifest, name):
+    for wheel in wheels_by_name(context.uv(), manifest, [name])[name]:
         if is_release(wheel.file.version):
             by_version.setdefault((wheel.file.version, wheel.index), []).append(wheel)
     platforms = manifest.platforms if manifest else PLATFORMS

@@ -36,22 +36,13 @@ class PublishedWheel:
     index: str
 
 
-def published_wheels(uv: Uv, manifest: Manifest | None, name: str) -> list[PublishedWheel]:
-    """Return the wheels of a package on every index in use, without those that were withdrawn.
+def wheels_by_name(uv: Uv, manifest: Manifest | None, names: Sequence[str]) -> dict[str, list[PublishedWheel]]:
+    """Return the wheels of packages on every index in use, without those that were withdrawn; none without a network.
 
     Args:
         uv: uv with the user's settings.
         manifest: The manifest whose indexes come before the user's; None for the latter alone.
-        name: The package.
-
-    Raises:
-        NetworkError: An index does not respond.
-    """
-    return wheels_by_name(uv, manifest, [name])[name]
-
-
-def wheels_by_name(uv: Uv, manifest: Manifest | None, names: Sequence[str]) -> dict[str, list[PublishedWheel]]:
-    """Return the wheels of several packages, as `published_wheels` does for one; of none without a network.
+        names: The packages.
 
     Raises:
         NetworkError: An index does not respond.
