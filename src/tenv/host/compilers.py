@@ -78,13 +78,8 @@ def parse_kind(text: str, language: str) -> str | None:
     return None
 
 
-def probe(places: Places | None = None) -> Fact[tuple[Compiler, ...]]:
-    """Return the compilers, those that a build uses first. Each file is run once.
-
-    Args:
-        places: Where to look; None means this machine.
-    """
-    places = places or Places()
+def probe(places: Places) -> Fact[tuple[Compiler, ...]]:
+    """Return the compilers, those that a build uses first. Each file is run once."""
     problems: list[str] = []
     candidates = _candidates(places, problems)
     _mark_defaults(candidates)

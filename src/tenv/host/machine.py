@@ -178,14 +178,12 @@ def parse_mounts(text: str, folder: str) -> str | None:
     return best[1] if best else None
 
 
-def disk(folder: Path, places: Places | None = None) -> Fact[Disk] | Missing:
+def disk(folder: Path, places: Places) -> Fact[Disk] | Missing:
     """Return the free bytes and the file system of a folder or its future place.
 
     Args:
         folder: The folder; if it does not exist yet, its nearest existing parent is used.
-        places: Where to look; None means this machine.
     """
-    places = places or Places()
     real = Path(os.path.realpath(folder))
     there = next((path for path in (real, *real.parents) if is_folder(path)), real)
     try:

@@ -32,13 +32,8 @@ def parse_cgroup(text: str) -> str | None:
     return None
 
 
-def container(places: Places | None = None) -> Fact[str] | Missing:
-    """Return the kind of container, or `Missing` if there is no sign of one.
-
-    Args:
-        places: Where to look; None means this machine.
-    """
-    places = places or Places()
+def container(places: Places) -> Fact[str] | Missing:
+    """Return the kind of container, or `Missing` if there is no sign of one."""
     for variable, kind in _VARIABLES.items():
         if places.environ.get(variable):
             return Fact(kind, variable, OriginKind.VARIABLE)

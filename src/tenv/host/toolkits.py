@@ -76,13 +76,8 @@ def parse_version_json(text: str) -> dict[str, str] | Missing:
         return Missing("not in NVIDIA's format", ReasonKind.UNREADABLE)
 
 
-def probe(places: Places | None = None) -> Fact[tuple[Toolkit, ...]]:
-    """Return the toolkits that variables, PATH and the usual folders name, each folder once.
-
-    Args:
-        places: Where to look; None means this machine.
-    """
-    places = places or Places()
+def probe(places: Places) -> Fact[tuple[Toolkit, ...]]:
+    """Return the toolkits that variables, PATH and the usual folders name, each folder once."""
     roots: dict[str, list[FoundBy]] = {}
     faults: dict[str, list[ToolkitCandidate]] = {}
     for way in ways(places):

@@ -15,14 +15,10 @@ _PROGRAMS = ("python", "python3")
 _LOOKED = f"{', '.join(_VARIABLES)}, python on PATH"
 
 
-def probe(places: Places | None = None) -> Fact[tuple[FoundTorch, ...]] | Missing:
-    """Return the torches that the shell leads to, each once; `Missing` where there is none.
-
-    Args:
-        places: Where to look; None means this machine.
-    """
+def probe(places: Places) -> Fact[tuple[FoundTorch, ...]] | Missing:
+    """Return the torches that the shell leads to, each once; `Missing` where there is none."""
     found: dict[str, FoundTorch] = {}
-    for way, path in _ways(places or Places()):
+    for way, path in _ways(places):
         files = find_torch(path)
         if not isinstance(files, Missing) and files.place not in found and (torch := torch_in_short(files, way)):
             found[files.place] = torch
