@@ -45,7 +45,7 @@ class Scan:
     @cached_property
     def driver(self) -> Fact[Version] | Missing:
         """The version of the kernel driver; only for probes in the driver's lane."""
-        return driver.probe(nvidia=self.nvidia)
+        return driver.probe(self.nvidia)
 
 
 def collect(places: Places | None = None, folder: Path = Path()) -> HostReport:

@@ -90,7 +90,7 @@ def parse_tegra(text: str) -> str | None:
     return f"{match['major']}.{match['rest'].rstrip('.')}" if match else None
 
 
-def probe(places: Places | None = None, nvidia: Nvidia | None = None) -> Fact[Version] | Missing:
+def probe(nvidia: Nvidia) -> Fact[Version] | Missing:
     """Return the version of the kernel driver.
 
     NVIDIA's tools run only if a library or a program of the driver exists. If it hangs, each of the first two probes
@@ -98,13 +98,11 @@ def probe(places: Places | None = None, nvidia: Nvidia | None = None) -> Fact[Ve
     version, which is a leftover of another driver.
 
     Args:
-        places: Where to look; None means this machine.
-        nvidia: The driver's tools if other probes share them.
+        nvidia: The driver's tools on the machine.
 
     Returns:
         The version with the probe that answered, or `Missing` with every probe's reason.
     """
-    nvidia = nvidia or Nvidia(places)
     asked: list[tuple[str, Missing]] = []
     for name, kind, ask in _probes(nvidia):
         answer = ask()

@@ -183,6 +183,7 @@ def disk(folder: Path, places: Places) -> Fact[Disk] | Missing:
 
     Args:
         folder: The folder; if it does not exist yet, its nearest existing parent is used.
+        places: Where to look.
     """
     real = Path(os.path.realpath(folder))
     there = next((path for path in (real, *real.parents) if is_folder(path)), real)

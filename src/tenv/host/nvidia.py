@@ -217,9 +217,9 @@ class Nvidia:
         loader: The loader that finds its libraries.
     """
 
-    def __init__(self, places: Places | None = None, loader: Loader | None = None) -> None:
-        self.places = places or Places()
-        self.loader = loader or Loader(self.places)
+    def __init__(self, places: Places, loader: Loader | None = None) -> None:
+        self.places = places
+        self.loader = loader or Loader(places)
 
     @cached_property
     def nvml(self) -> Answer | Missing:

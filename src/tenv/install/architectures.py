@@ -133,6 +133,6 @@ def _gpus(job: Creation) -> list[KnownGpu]:
     around = job.__dict__.get("around")  # without it, no rule has asked about the host
     if around is None and not sees_gpu():
         return []
-    found = around.host.gpus if around else gpus.probe(None, Scan(Places(environ=job.context.environ)).nvidia)
+    found = around.host.gpus if around else gpus.probe(Scan(Places(environ=job.context.environ)).nvidia)
     facts = around.facts if around else job.context.facts()
     return [] if isinstance(found, Missing) else [identify(gpu, facts) for gpu in found.value]

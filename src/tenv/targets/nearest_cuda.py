@@ -99,9 +99,10 @@ class HostDriver:
         """Return the driver; None where there is none, or none can be read."""
         from tenv.host.driver import probe  # late: only a name without a target needs it
         from tenv.host.interface import Fact
-        from tenv.host.places import is_wsl
+        from tenv.host.nvidia import Nvidia
+        from tenv.host.places import Places, is_wsl
 
-        found = probe()
+        found = probe(Nvidia(Places()))
         return cls(found.value, is_wsl() or sys.platform == "win32") if isinstance(found, Fact) else None
 
     def runs(self, release: Release) -> bool:
