@@ -68,17 +68,14 @@ _MOST_IMAGES = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class GpuCode:
-    """The GPU code of a library.
-
-    Attributes:
-        cubin: The architectures of its machine code, rising.
-        ptx: The architectures of its PTX.
-        ir: The architectures of code that nvlink or nvJitLink finishes (LTO).
-    """
+    """The GPU code of a library."""
 
     cubin: tuple[GpuArch, ...] = ()
+    """The architectures of its machine code, rising."""
     ptx: tuple[GpuArch, ...] = ()
+    """The architectures of its PTX."""
     ir: tuple[GpuArch, ...] = ()
+    """The architectures of code that nvlink or nvJitLink finishes (LTO)."""
 
     def serves(self, capability: int) -> bool:
         """Return whether it runs on a GPU of this compute capability, at once or compiled by the driver."""
@@ -125,15 +122,12 @@ _CUDART = re.compile(r"libcudart\.so\.(\d{1,9})")
 
 @dataclass(frozen=True, slots=True)
 class TorchSymbols:
-    """The symbols of torch's interfaces that a library has to do with.
-
-    Attributes:
-        wanted: Those that another library must define.
-        defined: Those that it defines.
-    """
+    """The symbols of torch's interfaces that a library has to do with."""
 
     wanted: frozenset[str] = frozenset()
+    """Those that another library must define."""
     defined: frozenset[str] = frozenset()
+    """Those that it defines."""
 
 
 _TORCH = re.compile(
@@ -153,21 +147,18 @@ def torch_symbols(data: bytes | mmap) -> TorchSymbols:
 
 @dataclass(frozen=True, slots=True)
 class AuditedFile:
-    """A library.
-
-    Attributes:
-        path: Its place below the audited path.
-        elf: Its needs of the loader; None where it can't be read.
-        code: Its GPU code.
-        fault: Why it can't be read; empty where it can.
-        torch: Its symbols of torch's interfaces; None where they were not asked for.
-    """
+    """A library."""
 
     path: str
+    """Its place below the audited path."""
     elf: Elf | None
+    """Its needs of the loader; None where it can't be read."""
     code: GpuCode = field(default_factory=GpuCode)
+    """Its GPU code."""
     fault: str = ""
+    """Why it can't be read; empty where it can."""
     torch: TorchSymbols | None = None
+    """Its symbols of torch's interfaces; None where they were not asked for."""
 
     @property
     def symbols(self) -> dict[str, Version]:
@@ -203,21 +194,18 @@ class AuditedFile:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The needs of all libraries together.
-
-    Attributes:
-        machines: The processors, by their `uname -m` names.
-        symbols: The highest version of each family of symbols, each with the library that requires it.
-        cuda: The major versions of the CUDA run time that they link.
-        code: The libraries with GPU code.
-        own_libstdcxx: Whether a libstdc++ is brought along.
-    """
+    """The needs of all libraries together."""
 
     machines: tuple[str, ...]
+    """The processors, by their `uname -m` names."""
     symbols: Mapping[str, tuple[Version, str]]
+    """The highest version of each family of symbols, each with the library that requires it."""
     cuda: tuple[int, ...]
+    """The major versions of the CUDA run time that they link."""
     code: tuple[AuditedFile, ...]
+    """The libraries with GPU code."""
     own_libstdcxx: bool
+    """Whether a libstdc++ is brought along."""
 
 
 def inspect(tree: AuditedTree, *, torch: bool = False) -> list[AuditedFile]:

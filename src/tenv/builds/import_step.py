@@ -158,15 +158,12 @@ def _differs(job: BuildJob, what: str, built: str, locked: str, severity: Severi
 
 @dataclass(frozen=True, slots=True)
 class _Heavy:
-    """A heavy object that is still to be compiled.
-
-    Attributes:
-        output: The object, as Ninja names it.
-        before: How many tasks come before it.
-    """
+    """A heavy object that is still to be compiled."""
 
     output: str
+    """The object, as Ninja names it."""
     before: int
+    """How many tasks come before it."""
 
     @property
     def waits(self) -> bool:

@@ -53,25 +53,22 @@ _NVCC_KNOWS = {17: Version("11.0"), 20: Version("12.0")}
 
 @dataclass(frozen=True, slots=True)
 class TorchFit:
-    """The answers about one torch on a host.
-
-    Attributes:
-        torch: The torch.
-        platform: The platform that is judged.
-        build: Whether extensions for it can be compiled there; None if unknown.
-        run: Whether it and they run there; None if unknown.
-        taken: The toolkits that torch and CMake take.
-        targets: The targets with its CUDA.
-        findings: All findings.
-    """
+    """The answers about one torch on a host."""
 
     torch: InstalledTorch
+    """The torch."""
     platform: str
+    """The platform that is judged."""
     build: bool | None
+    """Whether extensions for it can be compiled there; None if unknown."""
     run: bool | None
+    """Whether it and they run there; None if unknown."""
     taken: tuple[TakenToolkit, ...]
+    """The toolkits that torch and CMake take."""
     targets: tuple[str, ...]
+    """The targets with its CUDA."""
     findings: tuple[Finding, ...]
+    """All findings."""
 
     def to_json(self) -> dict[str, Any]:
         """Return them as JSON values, without the findings."""

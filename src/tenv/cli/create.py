@@ -57,17 +57,14 @@ _BUNDLE_OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class GivenBundle:
-    """A bundle that the command line names.
-
-    Attributes:
-        place: Its path or its address.
-        lock_digest: The sha256 that its lock must have; empty for none.
-        bundle_digest: The digest that it must have; empty for none.
-    """
+    """A bundle that the command line names."""
 
     place: str
+    """Its path or its address."""
     lock_digest: str
+    """The sha256 that its lock must have; empty for none."""
     bundle_digest: str
+    """The digest that it must have; empty for none."""
 
     def opened(
         self,

@@ -30,22 +30,19 @@ _COLORS = {"error": "1;31", "warning": "1;33", "note": "1;36"}
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of a command.
-
-    Attributes:
-        data: The value of ``data`` with ``--json``.
-        text: The standard output without ``--json``: text as it is (a file, a script), or a function that prints
-            text for reading.
-        summary: The last messages on standard error, unless ``--quiet``.
-        findings: The findings as JSON values.
-        status: The exit status.
-    """
+    """The result of a command."""
 
     data: Any = None
+    """The value of ``data`` with ``--json``."""
     text: str | Callable[[], None] = ""
+    """The standard output without ``--json``: text as it is (a file, a script), or a function that prints text for
+    reading."""
     summary: Sequence[str] = ()
+    """The last messages on standard error, unless ``--quiet``."""
     findings: Sequence[dict[str, str]] = field(default=())
+    """The findings as JSON values."""
     status: Exit = Exit.DONE
+    """The exit status."""
 
 
 class Pieces:

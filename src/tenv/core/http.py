@@ -105,15 +105,12 @@ class HttpResponse:
 
 @dataclass(slots=True)
 class Http:
-    """Requests over HTTP; several threads may share it.
-
-    Attributes:
-        settings: The user's settings.
-        stopped: Set to end all requests.
-    """
+    """Requests over HTTP; several threads may share it."""
 
     settings: HttpSettings = field(default_factory=HttpSettings)
+    """The user's settings."""
     stopped: threading.Event = field(default_factory=threading.Event)
+    """Set to end all requests."""
     _opening: threading.Lock = field(default_factory=threading.Lock)
     _session: "requests.Session | None" = None
 

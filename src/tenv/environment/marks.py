@@ -34,17 +34,14 @@ _MOST = 65536
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The mark of a prefix in the user's data folder.
-
-    Attributes:
-        real: The prefix, all links resolved.
-        owner: Its owner, by number.
-        inode: Its inode.
-    """
+    """The mark of a prefix in the user's data folder."""
 
     real: Path
+    """The prefix, all links resolved."""
     owner: int
+    """Its owner, by number."""
     inode: int
+    """Its inode."""
 
     def is_at(self, prefix: Path) -> bool:
         """Tell whether a prefix is the folder that was marked, where it was marked."""
@@ -57,15 +54,12 @@ class Mark:
 
 @dataclass
 class Registry:
-    """The marks of this user, and the folders that count without one.
-
-    Attributes:
-        data: The user's data folder of tenv.
-        named: Returns the folders that the user's settings name as safe; asked only where a mark does not decide.
-    """
+    """The marks of this user, and the folders that count without one."""
 
     data: Path
+    """The user's data folder of tenv."""
     named: Callable[[], Iterable[Path]]
+    """Returns the folders that the user's settings name as safe; asked only where a mark does not decide."""
 
     @property
     def folder(self) -> Path:

@@ -42,19 +42,16 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why an environment can't be used as it is.
-
-    Attributes:
-        reason: The reason, as JSON has it.
-        message: The fault and its place.
-        hint: A command that helps.
-        renew: Whether the packages have to be put there anew.
-    """
+    """Why an environment can't be used as it is."""
 
     reason: Reason
+    """The reason, as JSON has it."""
     message: str
+    """The fault and its place."""
     hint: str
+    """A command that helps."""
     renew: bool = True
+    """Whether the packages have to be put there anew."""
 
     @property
     def is_ours(self) -> bool:

@@ -16,32 +16,26 @@ F = TypeVar("F", Toolkit, Rocm)
 
 @dataclass(frozen=True, slots=True)
 class Selection(Generic[T]):
-    """The selection and why the others were rejected.
-
-    Attributes:
-        taken: The best that fits; None if none fits.
-        refused: A sentence for each one that does not fit.
-    """
+    """The selection and why the others were rejected."""
 
     taken: T | None
+    """The best that fits; None if none fits."""
     refused: tuple[str, ...] = ()
+    """A sentence for each one that does not fit."""
 
 
 @dataclass(frozen=True, slots=True)
 class GccPair:
-    """A gcc and the g++ of the same version.
-
-    Attributes:
-        version: Their version.
-        gcc: The C compiler.
-        gxx: The C++ compiler.
-        found_by: How they were found.
-    """
+    """A gcc and the g++ of the same version."""
 
     version: Version
+    """Their version."""
     gcc: str
+    """The C compiler."""
     gxx: str
+    """The C++ compiler."""
     found_by: str
+    """How they were found."""
 
 
 def choose_toolkit(toolkits: Iterable[Toolkit], accepted: Range, kept: str = "") -> Selection[Toolkit]:

@@ -22,19 +22,16 @@ Lookup = Callable[[str], tuple[str, Version, str] | None]
 
 
 class Scan:
-    """One scan of a machine.
-
-    Attributes:
-        places: Where to look.
-        folder: Where environments go, for the disk.
-        loader: Finds libraries as the machine's loader does.
-        nvidia: The driver's tools; only for probes in the driver's lane.
-    """
+    """One scan of a machine."""
 
     places: Places  # imported here, since the modules of probes and the report import each other
+    """Where to look."""
     folder: Path
+    """Where environments go, for the disk."""
     loader: Loader
+    """Finds libraries as the machine's loader does."""
     nvidia: Nvidia
+    """The driver's tools; only for probes in the driver's lane."""
 
     def __init__(self, places: Places | None = None, folder: Path = Path()) -> None:
         self.places = places or Places()

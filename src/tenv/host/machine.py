@@ -28,15 +28,12 @@ _PLATFORMS = {
 
 @dataclass(frozen=True, slots=True)
 class BuildResources:
-    """The resources that a build may use.
-
-    Attributes:
-        cores: The processors that this process may run on, with the control group's quota.
-        memory: Bytes of memory, with the control group's limit.
-    """
+    """The resources that a build may use."""
 
     cores: Fact[int]
+    """The processors that this process may run on, with the control group's quota."""
     memory: Fact[int] | Missing
+    """Bytes of memory, with the control group's limit."""
 
 
 def sees_gpu(root: Path = Path("/")) -> bool:

@@ -48,15 +48,12 @@ _RUNTIME = re.compile(r"^#define\s+CUDART_VERSION\s+(?P<number>\d{4,6})\b", re.M
 
 @dataclass(frozen=True, slots=True)
 class Nvcc:
-    """The versions that nvcc reports.
-
-    Attributes:
-        release: The CUDA release, such as 12.4.
-        build: Its own version, such as 12.4.131.
-    """
+    """The versions that nvcc reports."""
 
     release: Version
+    """The CUDA release, such as 12.4."""
     build: Version
+    """Its own version, such as 12.4.131."""
 
 
 def parse_nvcc(text: str) -> Nvcc | None:

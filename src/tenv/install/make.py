@@ -45,19 +45,16 @@ LONG = 200 << 20
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step.
-
-    Attributes:
-        name: The name, one word.
-        do: Runs the step.
-        needed: Returns whether the step has work.
-        named: Whether an error names the step; false for a step whose purpose is to find the error.
-    """
+    """One step."""
 
     name: str
+    """The name, one word."""
     do: Callable[[Creation], None]
+    """Runs the step."""
     needed: Callable[[Creation], bool] = lambda _: True
+    """Returns whether the step has work."""
     named: bool = True
+    """Whether an error names the step; false for a step whose purpose is to find the error."""
 
 
 def run_steps(job: Creation, steps: Sequence[Step]) -> None:

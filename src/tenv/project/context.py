@@ -55,23 +55,20 @@ def _locked_cuda(lock: Path, name: str) -> Version | None:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The context of a verb.
-
-    Attributes:
-        places: The search path for targets and environments.
-        progress: Receives progress.
-        environ: The environment variables of the calling process.
-        offline: Never use the network; ``TENV_OFFLINE`` when a command does not say.
-        locked: Refuse an environment that does not have the files of its lock; likewise ``TENV_LOCKED``.
-        carried: The files that are taken from a folder, by their digests, in place of any server; None mostly.
-    """
+    """The context of a verb."""
 
     places: SearchPath = field(default_factory=lambda: replace(find_places(), locked_cuda=_locked_cuda))
+    """The search path for targets and environments."""
     progress: Progress = field(default_factory=Silent)
+    """Receives progress."""
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    """The environment variables of the calling process."""
     offline: bool = field(default_factory=lambda: is_set("TENV_OFFLINE"))
+    """Never use the network; ``TENV_OFFLINE`` when a command does not say."""
     locked: bool = field(default_factory=lambda: is_set("TENV_LOCKED"))
+    """Refuse an environment that does not have the files of its lock; likewise ``TENV_LOCKED``."""
     carried: "CarriedFiles | None" = None
+    """The files that are taken from a folder, by their digests, in place of any server; None mostly."""
 
     def uv(self) -> "Uv":
         """Return uv with the index settings of the user."""

@@ -30,23 +30,20 @@ _TIMEOUT = 600
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """The access to channels.
-
-    Attributes:
-        mirrors: Alternative URLs by URL prefix; they take precedence over those of rattler and pixi.
-        offline: Use only the cache.
-        timeout: Seconds for one request.
-        retries: How often a request with a transient failure is repeated.
-        authorities: The trusted certificate authorities.
-        carried: The packages that are taken from a folder, by their digests; None without such a folder.
-    """
+    """The access to channels."""
 
     mirrors: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Alternative URLs by URL prefix; they win over the mirrors of rattler and pixi."""
     offline: bool = False
+    """Use only the cache."""
     timeout: int = _TIMEOUT
+    """Seconds for one request."""
     retries: int = 3
+    """How often a request with a transient failure is repeated."""
     authorities: Authorities = field(default_factory=Authorities)
+    """The trusted certificate authorities."""
     carried: "CarriedFiles | None" = None
+    """The packages that are taken from a folder, by their digests; None without such a folder."""
 
     def mirrored(self, url: str) -> Path | None:
         """Return the file of a URL in a mirror that is a folder, which rattler 0.28 does not read; None without one."""

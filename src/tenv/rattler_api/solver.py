@@ -22,27 +22,24 @@ _STATUS = re.compile(r"HTTP status (?:client|server) error \((?P<status>\d{3})")
 
 @dataclass(frozen=True, slots=True)
 class SolveRequest:
-    """The input of a solve.
-
-    Attributes:
-        platform: The platform.
-        channels: The channels, best first, as URLs.
-        specs: The requests, each a valid match specification (`tenv.rattler_api.records.spec_fault`).
-        virtual: The virtual packages of the host: by name, a version and a build string.
-        kept: Packages of an earlier answer, which are kept if they still fit.
-        exclude_newer: Excludes packages uploaded later; in UTC.
-        strict: Use a package only from the first channel that has its name.
-        lowest: Prefer the lowest versions of requested packages.
-    """
+    """The input of a solve."""
 
     platform: str
+    """The platform."""
     channels: tuple[str, ...]
+    """The channels, best first, as URLs."""
     specs: tuple[str, ...]
+    """The requests, each a valid match specification (`tenv.rattler_api.records.spec_fault`)."""
     virtual: Mapping[str, tuple[str, str]]
+    """The virtual packages of the host: by name, a version and a build string."""
     kept: tuple[Record, ...] = field(default=(), repr=False)
+    """Packages of an earlier answer, which are kept if they still fit."""
     exclude_newer: dt.datetime | None = None
+    """Excludes packages uploaded later; in UTC."""
     strict: bool = True
+    """Use a package only from the first channel that has its name."""
     lowest: bool = False
+    """Prefer the lowest versions of requested packages."""
 
 
 class Solver:

@@ -81,43 +81,37 @@ class Access(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SolveOptions:
-    """The options of a selection of files.
-
-    Attributes:
-        seconds: The time limit for reading package lists, and for solving.
-        exclude_newer: Ignore files that are newer than this time, in UTC.
-        afresh: Solve for conda packages even if the kept ones satisfy the manifest, since they may be a mixture.
-        trust_first_use: Record the digest of a download that has no published one.
-        ask_backends: Run the build backends of source trees whose metadata only they know.
-        explain: Search for the cause where there is no solution, which takes many more solutions.
-    """
+    """The options of a selection of files."""
 
     seconds: float = 300.0
+    """The time limit for reading package lists, and for solving."""
     exclude_newer: dt.datetime | None = None
+    """Ignore files that are newer than this time, in UTC."""
     afresh: bool = False
+    """Solve for conda packages even if the kept ones satisfy the manifest, since they may be a mixture."""
     trust_first_use: bool = False
+    """Record the digest of a download that has no published one."""
     ask_backends: bool = True
+    """Run the build backends of source trees whose metadata only they know."""
     explain: bool = True
+    """Search for the cause where there is no solution, which takes many more solutions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The problem that sources solve.
-
-    Attributes:
-        access: The settings and services of the user.
-        manifest: The manifest to satisfy.
-        old: The lock whose files are kept if they still satisfy the manifest: the target's, or that of its parent; None
-            to keep nothing.
-        upgrade: Normalized names of packages to select anew; None for all.
-        limits: The options of the selection.
-    """
+    """The problem that sources solve."""
 
     access: Access
+    """The settings and services of the user."""
     manifest: Manifest
+    """The manifest to satisfy."""
     old: Lock | None
+    """The lock whose files are kept if they still satisfy the manifest: the target's, or that of its parent; None to
+    keep nothing."""
     upgrade: Sequence[str] | None
+    """Normalized names of packages to select anew; None for all."""
     limits: SolveOptions
+    """The options of the selection."""
 
     def wants(self, key: str) -> bool:
         """Return whether the manifest has requests for a source on any platform."""
@@ -126,74 +120,62 @@ class Problem:
 
 @dataclass(slots=True)
 class Chosen:
-    """The files that sources have selected, in their order.
-
-    Attributes:
-        files: The files, by the key of the source and by platform.
-        records: The rattler records of conda packages, by platform.
-    """
+    """The files that sources have selected, in their order."""
 
     files: dict[str, Mapping[str, tuple[Any, ...]]] = field(default_factory=dict)
+    """The files, by the key of the source and by platform."""
     records: dict[str, list[Any]] = field(default_factory=dict)
+    """The rattler records of conda packages, by platform."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceCache:
-    """A cache folder of a source.
-
-    Attributes:
-        name: The kind of content.
-        path: The folder.
-        clear: Empties the folder; returns the paths that it leaves there, since tenv did not make them.
-        leftover: Whether it holds only leftovers of interrupted commands.
-    """
+    """A cache folder of a source."""
 
     name: str
+    """The kind of content."""
     path: Path
+    """The folder."""
     clear: Callable[[], Sequence[Path] | None]
+    """Empties the folder; returns the paths that it leaves there, since tenv did not make them."""
     leftover: bool = False
+    """Whether it holds only leftovers of interrupted commands."""
 
 
 @dataclass(frozen=True, slots=True)
 class NeededFile:
-    """A file of a lock that an environment does not have yet.
-
-    Attributes:
-        name: The package.
-        version: Its version.
-        kind: The kind of package, as in `tenv packages`.
-        size: Its size in bytes, packed; None if unknown.
-        server: Where it is downloaded from: a channel, a host, or the index of wheels.
-        cached: Whether a cache of this user has it, so that it is not downloaded.
-    """
+    """A file of a lock that an environment does not have yet."""
 
     name: str
+    """The package."""
     version: str
+    """Its version."""
     kind: str
+    """The kind of package, as in `tenv packages`."""
     size: int | None
+    """Its size in bytes, packed; None if unknown."""
     server: str
+    """Where it is downloaded from: a channel, a host, or the index of wheels."""
     cached: bool
+    """Whether a cache of this user has it, so that it is not downloaded."""
 
 
 @dataclass(frozen=True, slots=True)
 class CarriedFile:
-    """A file of a lock that a bundle carries, and a mirror offers.
-
-    Attributes:
-        kind: The key of its source.
-        name: Its name; empty where the lock has none, for a wheel that only a build needs.
-        sha256: Its digest in hex.
-        size: Its size in bytes; None if the lock has none.
-        platforms: The platforms that use it, sorted.
-        address: Its canonical URL, which the head of a bundle leaves out; empty for a wheel of an index.
-    """
+    """A file of a lock that a bundle carries, and a mirror offers."""
 
     kind: str
+    """The key of its source."""
     name: str
+    """Its name; empty where the lock has none, for a wheel that only a build needs."""
     sha256: str
+    """Its digest in hex."""
     size: int | None
+    """Its size in bytes; None if the lock has none."""
     platforms: tuple[str, ...]
+    """The platforms that use it, sorted."""
     address: str = ""
+    """Its canonical URL, which the head of a bundle leaves out; empty for a wheel of an index."""
 
 
 class Work:

@@ -82,17 +82,14 @@ def _nearest(wanted: Release, releases: set[Release]) -> Release:
 
 @dataclass(frozen=True, slots=True)
 class HostDriver:
-    """The driver of this host, or of the one that is judged in its place.
-
-    Attributes:
-        version: Its version.
-        windows: Whether that is the version of a Windows driver, as under WSL.
-        whose: Whose it is, in words.
-    """
+    """The driver of this host, or of the one that is judged in its place."""
 
     version: Version
+    """Its version."""
     windows: bool
+    """Whether that is the version of a Windows driver, as under WSL."""
     whose: str = "of this host"
+    """Whose it is, in words."""
 
     @classmethod
     def detect(cls) -> "HostDriver | None":

@@ -51,21 +51,18 @@ _READING = "tenv create --bundle"
 
 @dataclass(frozen=True, slots=True)
 class Bundled:
-    """A written bundle.
-
-    Attributes:
-        path: Its file.
-        head: Its head.
-        digest: The digest of the head, which stands for every byte.
-        bytes: Its size.
-        lock_digest: The digest of its lock.
-    """
+    """A written bundle."""
 
     path: Path
+    """Its file."""
     head: Head
+    """Its head."""
     digest: str
+    """The digest of the head, which stands for every byte."""
     bytes: int
+    """Its size."""
     lock_digest: str
+    """The digest of its lock."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the values for `--json`."""
@@ -280,27 +277,24 @@ def _write(context: "Context", path: Path, head: Head, texts: Sequence[bytes], s
 
 @dataclass(frozen=True, slots=True)
 class BundleRequest:
-    """The environment that a bundle is opened for.
-
-    Attributes:
-        place: The path or the address of the bundle.
-        target: The target that it must be of; None for any.
-        python: The Python that the user names; None for none.
-        features: The features that the user names; None for none.
-        trust: The word of the user for it.
-        dry_run: Whether nothing is written to the user's folder.
-        prefix: The folder that the user names for the environment; None for the usual one.
-        anew: Whether the environment that is there is put aside.
-    """
+    """The environment that a bundle is opened for."""
 
     place: str
+    """The path or the address of the bundle."""
     target: str | None
+    """The target that it must be of; None for any."""
     python: str | None
+    """The Python that the user names; None for none."""
     features: tuple[str, ...] | None
+    """The features that the user names; None for none."""
     trust: Trust
+    """The word of the user for it."""
     dry_run: bool = False
+    """Whether nothing is written to the user's folder."""
     prefix: Path | None = None
+    """The folder that the user names for the environment; None for the usual one."""
     anew: bool = False
+    """Whether the environment that is there is put aside."""
 
 
 @contextmanager

@@ -28,17 +28,14 @@ Question = Callable[[Sequence[str]], bool]
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """The word of the user for a bundle for a target that is unknown here.
-
-    Attributes:
-        lock_digest: The sha256 of the lock that it must have; empty for none.
-        bundle_digest: The digest that it must have, as `tenv bundle` prints it; empty for none.
-        ask: Asks the user; None without a terminal.
-    """
+    """The word of the user for a bundle for a target that is unknown here."""
 
     lock_digest: str = ""
+    """The sha256 of the lock that it must have; empty for none."""
     bundle_digest: str = ""
+    """The digest that it must have, as `tenv bundle` prints it; empty for none."""
     ask: Question | None = None
+    """Asks the user; None without a terminal."""
 
     @property
     def whole(self) -> bool:

@@ -33,25 +33,22 @@ __all__ = ["CreateRequest", "LockMode"]
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """The result of `create`.
-
-    Attributes:
-        found: The target, with the lock that was installed.
-        prefix: The folder of the environment.
-        state: Its state after the call.
-        changed: Whether the call changed the environment.
-        seconds: The duration.
-        notes: Notes for the user, one sentence each.
-        findings: The findings of the rules; empty if the environment was up to date.
-    """
+    """The result of `create`."""
 
     found: Target
+    """The target, with the lock that was installed."""
     prefix: Path
+    """The folder of the environment."""
     state: State
+    """Its state after the call."""
     changed: bool
+    """Whether the call changed the environment."""
     seconds: float
+    """The duration."""
     notes: tuple[str, ...] = ()
+    """Notes for the user, one sentence each."""
     findings: "tuple[Finding, ...]" = ()
+    """The findings of the rules; empty if the environment was up to date."""
 
     @property
     def target(self) -> str:
@@ -66,23 +63,20 @@ class Created:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The steps of a `create`.
-
-    Attributes:
-        found: The target, with its lock.
-        prefix: The folder of the environment.
-        changed: Whether it would change.
-        needs: The files that it would install.
-        lines: The download and the size on the disk, in words.
-        findings: The findings of the rules.
-    """
+    """The steps of a `create`."""
 
     found: Target
+    """The target, with its lock."""
     prefix: Path
+    """The folder of the environment."""
     changed: bool
+    """Whether it would change."""
     needs: tuple[NeededFile, ...] = ()
+    """The files that it would install."""
     lines: tuple[str, ...] = ()
+    """The download and the size on the disk, in words."""
     findings: "tuple[Finding, ...]" = ()
+    """The findings of the rules."""
 
 
 def _ignore(findings: "Sequence[Finding]") -> None:

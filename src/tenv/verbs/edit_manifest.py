@@ -49,25 +49,22 @@ _NAMES = {section.key: section.name for section in SECTIONS}
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """The result of `add` or `drop`.
-
-    Attributes:
-        target: The target, with its new manifest.
-        section: The section that was written, such as ``pypi-dependencies``.
-        lines: The written changes, one line each.
-        locked: The lock.
-        created: The updated environment; None if there is none, or if the caller did not request it.
-        missing: Whether there is no environment.
-        notes: The requests of a parent that this changes, one sentence each.
-    """
+    """The result of `add` or `drop`."""
 
     target: Target
+    """The target, with its new manifest."""
     section: str
+    """The section that was written, such as ``pypi-dependencies``."""
     lines: tuple[str, ...]
+    """The written changes, one line each."""
     locked: Locked
+    """The lock."""
     created: Created | None = None
+    """The updated environment; None if there is none, or if the caller did not request it."""
     missing: bool = False
+    """Whether there is no environment."""
     notes: tuple[str, ...] = ()
+    """The requests of a parent that this changes, one sentence each."""
 
 
 _CHANNELS = ("conda-forge", "pytorch", "nvidia")

@@ -54,25 +54,22 @@ glibc = "2.28"
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The result of `init`.
-
-    Attributes:
-        target: The target's name.
-        manifest: Its manifest.
-        schema: The JSON schema of manifests, for editors.
-        ignore: The ``.gitignore`` if a line was added to it; else None.
-        repository: Whether the project is in a git repository.
-        hidden: The owner of another target of that name, which the new one hides here; empty if there is none.
-        torch: The torch of the target, with the reason for its version; empty where the user named it.
-    """
+    """The result of `init`."""
 
     target: str
+    """The target's name."""
     manifest: Path
+    """Its manifest."""
     schema: Path
+    """The JSON schema of manifests, for editors."""
     ignore: Path | None
+    """The ``.gitignore`` if a line was added to it; else None."""
     repository: bool
+    """Whether the project is in a git repository."""
     hidden: str = ""
+    """The owner of another target of that name, which the new one hides here; empty if there is none."""
     torch: str = ""
+    """The torch of the target, with the reason for its version; empty where the user named it."""
 
 
 def init(

@@ -28,23 +28,20 @@ _NAMED = 8  # the number of findings that an error lists
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """The result of `lock_target`.
-
-    Attributes:
-        lock: The lock, as it is on disk.
-        path: Its file.
-        changed: Whether the file's bytes changed.
-        differences: Why the existing lock did not satisfy the manifest.
-        findings: The findings of the rules about the lock.
-        before: The previous lock; None if there was none that tenv can read.
-    """
+    """The result of `lock_target`."""
 
     lock: Lock
+    """The lock, as it is on disk."""
     path: Path
+    """Its file."""
     changed: bool
+    """Whether the file's bytes changed."""
     differences: tuple[str, ...] = ()
+    """Why the existing lock did not satisfy the manifest."""
     findings: tuple[Finding, ...] = ()
+    """The findings of the rules about the lock."""
     before: Lock | None = None
+    """The previous lock; None if there was none that tenv can read."""
 
 
 def counts(lock: Lock) -> dict[str, dict[str, int]]:

@@ -100,15 +100,12 @@ def require_place(context: Context, target: Target, command: str, home: LockHome
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """A removed lock, and the lock in use after it.
-
-    Attributes:
-        removed: The file that was removed.
-        target: The target, with the lock that counts now.
-    """
+    """A removed lock, and the lock in use after it."""
 
     removed: Path
+    """The file that was removed."""
     target: Target
+    """The target, with the lock that counts now."""
 
 
 def reset_lock(context: Context, name: str) -> Reset:

@@ -33,23 +33,20 @@ _PYTHONS = _OLDER_PYTHONS[3:]
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A published version of a package.
-
-    Attributes:
-        name: The package.
-        kind: ``wheel`` or ``conda``.
-        version: The version.
-        source: The address of the index, or the channel.
-        platforms: The platforms of the target that it serves with every Python of the target.
-        fits: Whether it serves all of them and the target accepts this version.
-    """
+    """A published version of a package."""
 
     name: str
+    """The package."""
     kind: str
+    """``wheel`` or ``conda``."""
     version: str
+    """The version."""
     source: str
+    """The address of the index, or the channel."""
     platforms: tuple[str, ...]
+    """The platforms of the target that it serves with every Python of the target."""
     fits: bool
+    """Whether it serves all of them and the target accepts this version."""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -209,21 +206,18 @@ def _conda(context: Context, manifest: Manifest | None, name: str, channels: Seq
 
 @dataclass(frozen=True, slots=True)
 class Outdated:
-    """A package of a lock with a newer version.
-
-    Attributes:
-        name: The package.
-        kind: Its kind, as in `tenv packages`.
-        locked: Its versions in the lock: several where platforms or Pythons differ.
-        allowed: Its versions in a lock of today, which `tenv update` writes; empty where it would not be in it.
-        newest: The newest published version; None if unknown.
-    """
+    """A package of a lock with a newer version."""
 
     name: str
+    """The package."""
     kind: str
+    """Its kind, as in `tenv packages`."""
     locked: tuple[str, ...]
+    """Its versions in the lock: several where platforms or Pythons differ."""
     allowed: tuple[str, ...]
+    """Its versions in a lock of today, which `tenv update` writes; empty where it would not be in it."""
     newest: str | None
+    """The newest published version; None if unknown."""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""

@@ -63,17 +63,14 @@ _LIBRARIES = ("py-rattler", "uv")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting in use.
-
-    Attributes:
-        name: Its key, or the variable.
-        value: Its value.
-        origin: Its file, ``environment``, or ``default``.
-    """
+    """A setting in use."""
 
     name: str
+    """Its key, or the variable."""
     value: Any
+    """Its value."""
     origin: str
+    """Its file, ``environment``, or ``default``."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the setting as JSON values."""
@@ -231,27 +228,24 @@ def _value(name: str, text: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """The installation of tenv.
-
-    Attributes:
-        commit: The commit that it was installed from; None if it is not known.
-        platform: The platform of this host.
-        versions: The versions of tenv and its dependencies, by name.
-        folders: The folders by name; None for a missing one.
-        caches: The folders of the caches, by name.
-        settings: The settings with their origins.
-        index: The indexes of wheels in the order in which they are asked.
-        others: Other programs called tenv on PATH, in the order of PATH.
-    """
+    """The installation of tenv."""
 
     commit: str | None
+    """The commit that it was installed from; None if it is not known."""
     platform: str
+    """The platform of this host."""
     versions: dict[str, str]
+    """The versions of tenv and its dependencies, by name."""
     folders: dict[str, str | None]
+    """The folders by name; None for a missing one."""
     caches: dict[str, str]
+    """The folders of the caches, by name."""
     settings: tuple[Setting, ...]
+    """The settings with their origins."""
     index: str
+    """The indexes of wheels in the order in which they are asked."""
     others: tuple[str, ...]
+    """Other programs called tenv on PATH, in the order of PATH."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the description as JSON values."""

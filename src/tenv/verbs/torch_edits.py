@@ -26,36 +26,30 @@ _SECTION = "pypi-dependencies"
 
 @dataclass(frozen=True, slots=True)
 class TorchEdit:
-    """One line of a manifest.
-
-    Attributes:
-        section: Its section: ``requirements``, ``platform.linux-64.pypi-dependencies``; empty for the top of the file.
-        key: Its key.
-        value: Its value, as a text or a table.
-        why: The reason; empty for the request of torch itself.
-    """
+    """One line of a manifest."""
 
     section: str
+    """Its section: ``requirements``, ``platform.linux-64.pypi-dependencies``; empty for the top of the file."""
     key: str
+    """Its key."""
     value: Any
+    """Its value, as a text or a table."""
     why: str = ""
+    """The reason; empty for the request of torch itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The torch that a target can have.
-
-    Attributes:
-        row: The facts about its minor version.
-        wheel: Its wheel.
-        requires: Its requirements.
-        newest: Whether it is the newest with the target's CUDA, since the requested one has another.
-    """
+    """The torch that a target can have."""
 
     row: TorchMinor
+    """The facts about its minor version."""
     wheel: Wheel
+    """Its wheel."""
     requires: tuple[str, ...]
+    """Its requirements."""
     newest: bool
+    """Whether it is the newest with the target's CUDA, since the requested one has another."""
 
 
 def edits_for_torch(context: Context, manifest: Manifest, wanted: Range) -> tuple[str, tuple[TorchEdit, ...]]:

@@ -26,51 +26,42 @@ class WordKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option of a command.
-
-    Attributes:
-        names: Its names, such as ``--output`` and ``-o``.
-        value: The kind of its value; None for a flag.
-        words: Its values, if they are few.
-        help: Its purpose.
-    """
+    """An option of a command."""
 
     names: tuple[str, ...]
+    """Its names, such as ``--output`` and ``-o``."""
     value: WordKind | None = None
+    """The kind of its value; None for a flag."""
     words: tuple[str, ...] = ()
+    """Its values, if they are few."""
     help: str = ""
+    """Its purpose."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subcommand:
-    """A command of tenv.
-
-    Attributes:
-        name: Its name.
-        help: Its purpose.
-        options: Its options.
-        arguments: Its arguments in order: a kind, or the possible words.
-        repeats: Whether its last argument may come again.
-    """
+    """A command of tenv."""
 
     name: str
+    """Its name."""
     help: str
+    """Its purpose."""
     options: tuple[Option, ...]
+    """Its options."""
     arguments: tuple[WordKind | tuple[str, ...], ...]
+    """Its arguments in order: a kind, or the possible words."""
     repeats: bool = False
+    """Whether its last argument may come again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """The grammar of the command line.
-
-    Attributes:
-        commands: Its commands.
-        folders: The folders of the user and of tenv itself with ``manifests`` and ``locks`` in them.
-    """
+    """The grammar of the command line."""
 
     commands: tuple[Subcommand, ...]
+    """Its commands."""
     folders: tuple[str, ...]
+    """The folders of the user and of tenv itself with ``manifests`` and ``locks`` in them."""
 
 
 _CORE = r"""

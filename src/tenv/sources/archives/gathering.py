@@ -63,22 +63,19 @@ def fetch_files(access: Access, store: Store, fetcher: Fetcher, wanted: Sequence
 
 @dataclass
 class Gathering:
-    """Archives that background threads fetch and unpack.
-
-    Attributes:
-        archives: The archives to fetch and unpack.
-        wanted: All archives of the lock.
-        damaged: Names of archives with damaged files in the prefix.
-        how: How files of the store are installed.
-    """
+    """Archives that background threads fetch and unpack."""
 
     archives: Sequence[Archive]
+    """The archives to fetch and unpack."""
     wanted: Sequence[Archive]
+    """All archives of the lock."""
     _fetcher: Fetcher
     _store: Store
     _thorough: bool
     damaged: Collection[str] = ()
+    """Names of archives with damaged files in the prefix."""
     how: Sharing = Sharing.CLONE
+    """How files of the store are installed."""
     _waiting: "queue.SimpleQueue[Archive]" = field(default_factory=queue.SimpleQueue)
     _trees: dict[str, Tree] = field(default_factory=dict)
     _errors: list[BaseException] = field(default_factory=list)

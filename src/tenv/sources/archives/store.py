@@ -61,47 +61,38 @@ class Sharing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A damaged file in the store.
-
-    Attributes:
-        path: The file.
-        reason: The fault.
-    """
+    """A damaged file in the store."""
 
     path: Path
+    """The file."""
     reason: str
+    """The fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """An unpacked archive.
-
-    Attributes:
-        folder: Its folder.
-        contents: Its content.
-        shared: Whether another user can write it, so that its files are compared and copied.
-    """
+    """An unpacked archive."""
 
     folder: Path
+    """Its folder."""
     contents: Contents
+    """Its content."""
     shared: bool = False
+    """Whether another user can write it, so that its files are compared and copied."""
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The store in a folder.
-
-    Attributes:
-        folder: The folder.
-        say: Receives messages about waiting for another process.
-        limits: The limits on the content of an archive.
-        safe: Returns the folders that the user's settings call safe; asked only about a store that others can write.
-    """
+    """The store in a folder."""
 
     folder: Path
+    """The folder."""
     say: Callable[[str], None] = field(default=lambda _: None, compare=False)
+    """Receives messages about waiting for another process."""
     limits: UnpackLimits = field(default_factory=UnpackLimits)
+    """The limits on the content of an archive."""
     safe: Callable[[], Sequence[Path]] = field(default=tuple, compare=False)
+    """Returns the folders that the user's settings call safe; asked only about a store that others can write."""
 
     def is_shared(self, *entries: Path) -> bool:
         """Return whether another user can write the store or some of its entries, in a folder that is called safe.

@@ -62,17 +62,14 @@ def to_package(record: Record) -> CondaPackage:
 
 @dataclass(frozen=True, slots=True)
 class Conda:
-    """Selects conda packages.
-
-    Attributes:
-        network: The network settings for channels.
-        time_limit: The time limit in seconds for reading package lists, and for solving one platform.
-        exclude_newer: Ignore packages that are newer than this time.
-    """
+    """Selects conda packages."""
 
     network: Network
+    """The network settings for channels."""
     time_limit: float = 300.0
+    """The time limit in seconds for reading package lists, and for solving one platform."""
     exclude_newer: dt.datetime | None = None
+    """Ignore packages that are newer than this time."""
 
     def resolve(
         self, manifest: Manifest, kept: Mapping[str, Sequence[Record]], progress: Progress

@@ -33,25 +33,22 @@ _SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """The fetched conda packages of a lock.
-
-    Attributes:
-        records: The packages.
-        files: The package of every file, by path relative to the prefix.
-        claims: The paths of all files of each package, relative to the prefix, by its name.
-        links: The files that are symbolic links.
-        archives: The fetched packages that are not in the cache yet, by URL.
-        damaged: Names of packages with damaged files in the cache.
-        notes: Notes for the user.
-    """
+    """The fetched conda packages of a lock."""
 
     records: tuple[Record, ...] = ()
+    """The packages."""
     files: Mapping[str, str] = field(default_factory=dict)
+    """The package of every file, by path relative to the prefix."""
     claims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The paths of all files of each package, relative to the prefix, by its name."""
     links: tuple[str, ...] = ()
+    """The files that are symbolic links."""
     archives: Mapping[str, Path] = field(default_factory=dict)
+    """The fetched packages that are not in the cache yet, by URL."""
     damaged: tuple[str, ...] = ()
+    """Names of packages with damaged files in the cache."""
     notes: tuple[str, ...] = ()
+    """Notes for the user."""
 
 
 def stage(

@@ -11,23 +11,20 @@ from tenv.sources.system.interface import Lack, Tool, ToolRequest, macros, named
 
 @dataclass(frozen=True, slots=True)
 class _Library:
-    """How to find a library.
-
-    Attributes:
-        headers: The headers that may define its version, the newest name first.
-        macros: The macros of the version, from major to patch.
-        files: Patterns for its libraries.
-        variables: The variables that name its folder.
-        usual: Patterns for its default folders.
-        install: The command that installs it.
-    """
+    """How to find a library."""
 
     headers: tuple[str, ...]
+    """The headers that may define its version, the newest name first."""
     macros: tuple[str, ...]
+    """The macros of the version, from major to patch."""
     files: tuple[str, ...]
+    """Patterns for its libraries."""
     variables: tuple[str, ...]
+    """The variables that name its folder."""
     usual: tuple[str, ...]
+    """Patterns for its default folders."""
     install: str
+    """The command that installs it."""
 
 
 _SYSTEM = ("usr", "usr/local")

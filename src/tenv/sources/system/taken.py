@@ -40,17 +40,14 @@ _FOLDERS = ("cudnn", "cusparselt", "nccl", "mkl", "mpi")
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The system tools of an environment.
-
-    Attributes:
-        tools: The resolved tools.
-        before: The fingerprints in the environment.
-        drifts: The changes since those fingerprints.
-    """
+    """The system tools of an environment."""
 
     tools: tuple[Tool, ...] = ()
+    """The resolved tools."""
     before: tuple[Fingerprint, ...] = ()
+    """The fingerprints in the environment."""
     drifts: tuple[Drift, ...] = ()
+    """The changes since those fingerprints."""
 
     @property
     def touched(self) -> bool:

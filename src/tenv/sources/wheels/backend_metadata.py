@@ -40,23 +40,20 @@ _HINT = "write `version` and `dependencies` in the [project] of its pyproject.to
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """The build backend of a source tree.
-
-    Attributes:
-        uv: uv, which installs the requirements of the backend.
-        python: The Python that runs it.
-        folder: The source tree.
-        where: The source tree, and the failure where it is to write a wheel, for messages.
-        environ: The variables of the backend.
-        settings: More variables for uv.
-    """
+    """The build backend of a source tree."""
 
     uv: Uv
+    """uv, which installs the requirements of the backend."""
     python: Path
+    """The Python that runs it."""
     folder: Path
+    """The source tree."""
     where: str
+    """The source tree, and the failure where it is to write a wheel, for messages."""
     environ: Mapping[str, str]
+    """The variables of the backend."""
     settings: Mapping[str, str] = field(default_factory=dict)
+    """More variables for uv."""
 
     def metadata(self) -> ProjectMetadata:
         """Return the metadata of the source tree.

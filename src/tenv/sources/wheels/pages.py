@@ -23,17 +23,14 @@ _NO_PAGE = (401, 403, 404)
 
 @dataclass(frozen=True, slots=True)
 class PublishedWheel:
-    """A wheel on a page of an index.
-
-    Attributes:
-        file: Its name.
-        pythons: Its `requires-python`; empty for none.
-        index: The address of the index, without a login.
-    """
+    """A wheel on a page of an index."""
 
     file: WheelFile
+    """Its name."""
     pythons: str
+    """Its `requires-python`; empty for none."""
     index: str
+    """The address of the index, without a login."""
 
 
 def wheels_by_name(uv: Uv, manifest: Manifest | None, names: Sequence[str]) -> dict[str, list[PublishedWheel]]:
