@@ -263,10 +263,10 @@ class ArchiveWork(Work):
         job, plan = self.job, self.job.plan
         if not self._archives() and not (job.prefix / ARCHIVES).is_dir():
             return
-        from tenv.sources.archives.gathering import gather  # late: loads the HTTP client
+        from tenv.sources.archives.gathering import Gathering  # late: loads the HTTP client
 
         self.close()
-        self._gathering = gather(
+        self._gathering = Gathering(
             job.context,
             job.prefix,
             self._archives(),
@@ -284,16 +284,12 @@ class ArchiveWork(Work):
     def prepare(self) -> None:
         """Remove the archives that go, before another source puts files in their places."""
         if self._gathering is not None:
-            from tenv.sources.archives.gathering import remove_gone  # late: as above
-
-            remove_gone(self.job.prefix, self._gathering)
+            self._gathering.remove_gone()
 
     def put(self) -> None:
         """Install the archives of the lock."""
         if self._gathering is not None:
-            from tenv.sources.archives.gathering import settle_archives  # late: as above
-
-            settle_archives(self.job.prefix, self._gathering)
+            self._gathering.settle()
 
     def toolkit_parts(self) -> tuple[Path, ...]:
         """Return the folders of NVIDIA's archives, without the prefix itself."""
