@@ -18,65 +18,16 @@ from tenv.core.names import normalize
 from tenv.environment.installed_files import Expected, Records
 from tenv.environment.state import Environment, Owned, State
 from tenv.locks.lock import Lock, LockedFile
+from tenv.sources.access import Access
 from tenv.targets.manifest import Manifest, with_features
 from tenv.targets.sections import SECTIONS, SourceSection
 from tenv.toolchain.discover import Toolchain
 
 if TYPE_CHECKING:
     from tenv.activation.changes import Watch
-    from tenv.core.carried_files import CarriedFiles
-    from tenv.core.http_settings import HttpSettings
-    from tenv.core.link_mode import LinkMode
-    from tenv.core.progress import Progress
-    from tenv.core.unpack_limits import UnpackLimits
-    from tenv.facts.tables import Facts
-    from tenv.rattler_api.network import Network
     from tenv.sources.archives.store import Damage, Store
     from tenv.sources.job import Job
     from tenv.sources.system.fingerprint import Drift
-    from tenv.sources.wheels.uv import Uv
-    from tenv.targets.config import Settings
-
-
-class Access(Protocol):
-    """The settings and services that a source uses; `tenv.project.context.Context` implements it."""
-
-    @property
-    def progress(self) -> "Progress":
-        """Receives progress."""
-
-    @property
-    def environ(self) -> Mapping[str, str]:
-        """The environment variables of the calling process."""
-
-    @property
-    def offline(self) -> bool:
-        """Whether the network is off."""
-
-    @property
-    def carried(self) -> "CarriedFiles | None":
-        """The files that are taken from a folder, by their digests; None without such a folder."""
-
-    def uv(self) -> "Uv":
-        """Return uv with the index settings of the user."""
-
-    def settings(self) -> "Settings":
-        """Return the user's settings from ``config.toml``."""
-
-    def network(self) -> "Network":
-        """Return the network settings of the user for conda channels."""
-
-    def http(self) -> "HttpSettings":
-        """Return the HTTP settings of the user for tenv's own requests."""
-
-    def unpack_limits(self) -> "UnpackLimits":
-        """Return the limits on the unpacked size of one package."""
-
-    def link_mode(self) -> "LinkMode":
-        """Return how files of caches come into environments."""
-
-    def facts(self) -> "Facts":
-        """Return the tables with the user's rows."""
 
 
 @dataclass(frozen=True, slots=True)

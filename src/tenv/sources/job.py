@@ -11,7 +11,8 @@ from tenv.core import process
 from tenv.core.dataclass import dataclass
 from tenv.environment.integrity import Faults
 from tenv.environment.state import Environment, Owned, State, Status
-from tenv.sources.interface import Access, Work, sources
+from tenv.sources.access import Access
+from tenv.sources.interface import Work, sources
 from tenv.targets.manifest import Manifest
 from tenv.toolchain.discover import Toolchain, discover
 

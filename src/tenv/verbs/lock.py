@@ -17,7 +17,8 @@ from tenv.locks.lock import Lock, from_manifest
 from tenv.locks.lock_features import divide, take
 from tenv.locks.lock_file import parse_lock, read_lock, render_lock
 from tenv.project.context import Context, without_beside
-from tenv.sources.interface import Access, Chosen, Problem, SolveOptions, differences, package_names, sources
+from tenv.sources.access import Access
+from tenv.sources.interface import Chosen, Problem, SolveOptions, differences, package_names, sources
 from tenv.targets.manifest import Manifest, with_features
 from tenv.targets.search import Target
 from tenv.targets.sections import SECTIONS

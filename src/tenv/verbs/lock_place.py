@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import LockMissingError, LockStaleError, UsageError
 from tenv.core.files import write_atomic
-from tenv.project.context import Context, is_set
+from tenv.core.truth_words import is_set
+from tenv.project.context import Context
 from tenv.targets.config import PROJECT_FILE
 from tenv.targets.search import Origin, Place, Target, makes_project
 

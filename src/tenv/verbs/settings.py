@@ -19,11 +19,11 @@ from tenv.core.names import channel_url
 from tenv.core.other_programs import other_programs
 from tenv.core.size_text import format_bytes
 from tenv.core.toml_reader import nearest, read_toml
-from tenv.core.truth_words import is_true
+from tenv.core.truth_words import is_set, is_true
 from tenv.core.untrusted import without_login
 from tenv.core.user_folders import user_home
 from tenv.host.machine import current_platform
-from tenv.project.context import Context, is_set
+from tenv.project.context import Context
 from tenv.sources.interface import sources
 from tenv.targets.config import (
     PROJECT_FILE,

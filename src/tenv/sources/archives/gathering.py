@@ -17,12 +17,12 @@ from tenv.core.progress import Bytes, Joined, Transfer
 from tenv.core.size_text import format_bytes
 from tenv.environment.installed_files import POINTER, Expected
 from tenv.locks.lock import Archive
+from tenv.sources.access import Access
 from tenv.sources.archives.download import Fetcher, RemoteFile
 from tenv.sources.archives.link import Placed, describe, place, placed, remove
 from tenv.sources.archives.redist import NVIDIA
 from tenv.sources.archives.store import Sharing, Store, Tree, default_store
 from tenv.sources.archives.unpack import unpack
-from tenv.sources.interface import Access
 
 _CONNECTIONS = 5
 _WINDOWS = sys.platform == "win32"

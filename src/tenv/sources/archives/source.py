@@ -13,17 +13,8 @@ from tenv.core.prefix import ARCHIVES
 from tenv.environment.installed_files import POINTER, Expected, Records, listed, read_note
 from tenv.environment.state import Environment, State
 from tenv.locks.lock import Archive, Lock, LockedFile
-from tenv.sources.interface import (
-    Access,
-    CarriedFile,
-    Chosen,
-    NeededFile,
-    Problem,
-    Source,
-    SourceCache,
-    Work,
-    section_of,
-)
+from tenv.sources.access import Access
+from tenv.sources.interface import CarriedFile, Chosen, NeededFile, Problem, Source, SourceCache, Work, section_of
 from tenv.targets.manifest import Manifest
 from tenv.targets.search import settings_folder
 

@@ -14,8 +14,8 @@ from tenv.locks.lock import Lock
 from tenv.rattler_api.cache import PackedFile
 from tenv.rattler_api.lockfile import read_records
 from tenv.rattler_api.records import Record
+from tenv.sources.access import Access
 from tenv.sources.conda.staging import fetch_packages, places
-from tenv.sources.interface import Access
 
 _DIFFERS = "sha256:differs"
 

@@ -17,17 +17,8 @@ from tenv.core.user_folders import user_data
 from tenv.environment.installed_files import BYTECODE, FOLDER, TEXT, Expected, Records, listed, read_note
 from tenv.environment.state import Environment, State, Status
 from tenv.locks.lock import CondaPackage, Lock, LockedFile
-from tenv.sources.interface import (
-    Access,
-    CarriedFile,
-    Chosen,
-    NeededFile,
-    Problem,
-    Source,
-    SourceCache,
-    Work,
-    section_of,
-)
+from tenv.sources.access import Access
+from tenv.sources.interface import CarriedFile, Chosen, NeededFile, Problem, Source, SourceCache, Work, section_of
 from tenv.sources.owners import claimed_twice
 from tenv.targets.manifest import Manifest
 

@@ -15,7 +15,7 @@ from tenv.core.files import storage_errors
 from tenv.core.versions import Version
 from tenv.environment.state import Environment
 from tenv.host.places import Places
-from tenv.sources.interface import Access
+from tenv.sources.access import Access
 from tenv.sources.system.fingerprint import (
     Drift,
     Fingerprint,

@@ -15,10 +15,11 @@ from tenv.core.names import file_at, is_dist_info, normalize
 from tenv.core.versions import Version
 from tenv.environment.installed_files import BYTECODE, Expected
 from tenv.locks.lock import Lock, LockedTree, Wheel
+from tenv.sources.access import Access
 from tenv.sources.archives.download import Fetcher, RemoteFile
 from tenv.sources.archives.gathering import fetch_files
 from tenv.sources.archives.store import Store
-from tenv.sources.interface import Access, CarriedFile
+from tenv.sources.interface import CarriedFile
 from tenv.sources.wheels.index_requests import located, located_sdist
 from tenv.sources.wheels.sdist_builds import pinned_wheels
 from tenv.sources.wheels.urls import find_wheels, wheel_urls

@@ -17,17 +17,8 @@ from tenv.environment.installed_files import Expected
 from tenv.environment.integrity import check
 from tenv.environment.state import Environment, State
 from tenv.locks.lock import Lock, LockedFile, LockedTree, Wheel
-from tenv.sources.interface import (
-    Access,
-    CarriedFile,
-    Chosen,
-    NeededFile,
-    Problem,
-    Source,
-    SourceCache,
-    Work,
-    section_of,
-)
+from tenv.sources.access import Access
+from tenv.sources.interface import CarriedFile, Chosen, NeededFile, Problem, Source, SourceCache, Work, section_of
 from tenv.sources.wheels.installed import Wheels
 from tenv.sources.wheels.unpacked_size import check_directories
 from tenv.targets.manifest import Manifest, with_features

@@ -13,7 +13,7 @@ from tenv.core.files import digest, read_regular, storage_errors, write_atomic
 from tenv.core.names import METADATA, WheelFile, dist_info
 from tenv.locks.lock import LockedTree, Wheel
 from tenv.locks.wheel_requirement import requirement_of
-from tenv.sources.interface import Access
+from tenv.sources.access import Access
 from tenv.sources.wheels.git_trees import clone
 from tenv.sources.wheels.installed import Wheels
 from tenv.sources.wheels.sdist_builds import (

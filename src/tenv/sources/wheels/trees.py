@@ -20,7 +20,8 @@ from tenv.core.names import info_of, pure_wheel
 from tenv.core.versions import Version
 from tenv.locks.lock import Lock, LockedTree
 from tenv.locks.wheel_requirement import requirement_of
-from tenv.sources.interface import Access, Problem
+from tenv.sources.access import Access
+from tenv.sources.interface import Problem
 from tenv.sources.wheels.git_trees import clone
 from tenv.sources.wheels.project_metadata import ProjectMetadata, read_project
 from tenv.targets.manifest import Manifest, WheelRequest
