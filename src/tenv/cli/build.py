@@ -172,9 +172,8 @@ def _run(
             tell_step(step, progress.say, sys.stderr)
 
         found = work(context, (lambda _: None) if printed else say)
-    findings = [finding.to_json() for finding in found.findings]
     status = Exit.DONE if found.ok else Exit.CHECK
-    return Result(found.to_json(), text=lambda: _print(found, whole=printed), findings=findings, status=status)
+    return Result(found.to_json(), text=lambda: _print(found, whole=printed), findings=found.findings, status=status)
 
 
 def tell_step(step: "StepReport", write: Callable[[str], None], stream: TextIO) -> None:
@@ -189,8 +188,8 @@ def tell_step(step: "StepReport", write: Callable[[str], None], stream: TextIO) 
     write(f"{step.name.value}: {word}, {format_seconds(step.seconds)}")
     for line in step.done.lines:
         write(f"  {line}")
-    if findings := [finding.to_json() for finding in step.done.findings]:
-        print_findings(findings, write, stream)
+    if step.done.findings:
+        print_findings(step.done.findings, write, stream)
         write("")
     if step.done.log and not step.ok:
         write(f"log: {step.done.log}")

@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from tenv.cli.command import command, named_features, not_empty, offline_option, target_argument
 from tenv.cli.host import from_report_option, host_options, pytorch_option, taken_from_report
-from tenv.cli.output import Result, Voice, count, format_bytes, format_seconds, is_terminal, print_findings
+from tenv.cli.output import Result, Voice, count, format_bytes, format_seconds, is_terminal
 from tenv.cli.progress_bar import Terminal
 from tenv.cli.table import print_table
 from tenv.core.dataclass import dataclass
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from tenv.checks.before_create import Surroundings
     from tenv.checks.choose_target import TargetChoice
     from tenv.checks.host_options import HostOptions
-    from tenv.checks.rules.interface import Finding
     from tenv.checks.target_from_report import FromReport
     from tenv.project.context import Context
     from tenv.verbs.beside import Beside
@@ -222,7 +221,7 @@ def create(
             *(around, repair, anew, named, for_others),
         )
         if dry_run:
-            previewed = workflow.preview(context, request, _reporter(progress))
+            previewed = workflow.preview(context, request, progress.report)
             return _previewed(previewed, "a cache" if given is None else "the bundle")
         made, choice = _first_that_is_served(context, request, choice, progress)
     return _result(made, prefix, _data(made, choice, taken) | ({"for": begun.to_json()} if begun else {}))
@@ -238,7 +237,7 @@ def _from_report(
 
 
 def _result(made: "Created", prefix: Path | None, data: dict[str, Any]) -> Result:
-    return Result(data, summary=_summary(made, prefix), findings=[finding.to_json() for finding in made.findings])
+    return Result(data, summary=_summary(made, prefix), findings=made.findings)
 
 
 def _judged(
@@ -310,8 +309,7 @@ def _previewed(found: "Preview", kept: str) -> Result:
     }
     idle = [] if found.changed else [f"{found.found.name} is ready in {found.prefix}: nothing to do"]
     text = partial(print_table, ("NAME", "VERSION", "KIND", "SIZE", "FROM"), rows) if rows else ""
-    findings = [finding.to_json() for finding in found.findings]
-    return Result(data, text=text, summary=[*idle, *found.lines], findings=findings)
+    return Result(data, text=text, summary=[*idle, *found.lines], findings=found.findings)
 
 
 def _first_that_is_served(
@@ -320,11 +318,10 @@ def _first_that_is_served(
     """Create a target; of `auto` without the network, the best one whose files the caches have."""
     from tenv.verbs import create as workflow
 
-    report = _reporter(progress)
     printed = {*choice.lines()} if choice else set()
     while choice and context.offline:
         try:
-            return workflow.create(context, request, report), choice
+            return workflow.create(context, request, progress.report), choice
         except NetworkError as error:  # nothing was changed: files are fetched before the environment changes
             following = choice.without(f"`--offline`: {_one_line(error.message)}")
             if following is None:
@@ -332,7 +329,7 @@ def _first_that_is_served(
             progress.say("\n".join(line for line in following.lines() if line not in printed))
             printed.update(following.lines())
             choice, request = following, replace(request, target=following.target)
-    return workflow.create(context, request, report), choice
+    return workflow.create(context, request, progress.report), choice
 
 
 def _one_line(message: str) -> str:
@@ -342,13 +339,6 @@ def _one_line(message: str) -> str:
     first, *more = [line.strip() for line in message.splitlines()]
     cause = next((line.removeprefix("cause: ") for line in more if line.startswith("cause: ")), "")
     return textwrap.shorten(f"{first} {cause}", 200, placeholder=" …")
-
-
-def _reporter(progress: Terminal) -> "Callable[[Sequence[Finding]], None]":
-    def report(findings: "Sequence[Finding]") -> None:
-        print_findings([finding.to_json() for finding in findings], progress.say, sys.stderr)
-
-    return report
 
 
 def _mode(*, locked: bool, frozen: bool) -> "LockMode":

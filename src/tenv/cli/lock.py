@@ -192,8 +192,7 @@ def locked_result(target: str, locked: "Locked", verb: str) -> Result:
     platforms = counts(locked.lock)
     data = {"target": target, "path": str(locked.path), "changed": locked.changed, "platforms": platforms}
     tally = ", ".join(f"{platform} {_count(row)}" for platform, row in platforms.items())
-    findings = [finding.to_json() for finding in locked.findings]
-    return Result(data, summary=[f"{locked.path} {verb}: {tally}"], findings=findings)
+    return Result(data, summary=[f"{locked.path} {verb}: {tally}"], findings=locked.findings)
 
 
 def _count(row: "dict[str, int]") -> str:

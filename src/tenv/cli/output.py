@@ -5,8 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from tenv import __version__
 from tenv.cli.fold import fold_line, terminal_width
@@ -14,6 +13,9 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import Exit, TenvError
 from tenv.core.size_text import format_bytes
 from tenv.core.untrusted import json_without_login, printable, without_login
+
+if TYPE_CHECKING:
+    from tenv.checks.rules.interface import Finding
 
 __all__ = ["format_bytes"]
 
@@ -39,8 +41,8 @@ class Result:
     reading."""
     summary: Sequence[str] = ()
     """The last messages on standard error, unless ``--quiet``."""
-    findings: Sequence[dict[str, str]] = field(default=())
-    """The findings as JSON values."""
+    findings: Sequence["Finding"] = ()
+    """The findings."""
     status: Exit = Exit.DONE
     """The exit status."""
 
@@ -76,7 +78,7 @@ class Voice:
     def finish(self, command: str, result: Result) -> Exit:
         """Print the result of a command."""
         if self.json:
-            self._envelope(command, result.status == Exit.DONE, result.data, result.findings, None)
+            self._envelope(command, result.status == Exit.DONE, result.data, as_json(result.findings), None)
             return result.status
         if callable(result.text):
             result.text()
@@ -108,7 +110,7 @@ class Voice:
         return error.status
 
     def _envelope(
-        self, command: str, ok: bool, data: Any, findings: Sequence[dict[str, str]], error: dict[str, str] | None
+        self, command: str, ok: bool, data: Any, findings: Iterable[dict[str, str]], error: dict[str, str] | None
     ) -> None:
         before = {"tenv": __version__, "command": command, "ok": ok}
         behind = {"findings": list(findings), "error": error}
@@ -179,8 +181,13 @@ def paint_verdict(text: str) -> str:
     return text.replace(word, paint(word, _VERDICTS[word], sys.stdout)) if word in _VERDICTS else text
 
 
+def as_json(findings: "Iterable[Finding | dict[str, str]]") -> list[dict[str, str]]:
+    """Return findings as JSON values; those of an error are such values."""
+    return [one if isinstance(one, dict) else one.to_json() for one in findings]
+
+
 def print_findings(
-    findings: Sequence[dict[str, str]], write: Callable[[str], None] = out, stream: TextIO | None = None
+    findings: "Iterable[Finding | dict[str, str]]", write: Callable[[str], None] = out, stream: TextIO | None = None
 ) -> None:
     """Print findings in full, with a blank line before each.
 
@@ -190,7 +197,7 @@ def print_findings(
         stream: The stream behind `write`, which decides about colors; None for standard output.
     """
     stream = stream or sys.stdout
-    for finding in findings:
+    for finding in as_json(findings):
         label = f"{finding['severity']}[{finding['code']}]"
         lines = [f"{label}: {finding['subject']}: {finding['message']}"]
         for key in filter(finding.get, ("evidence", "source", "fix")):  # an unknown cause has no source

@@ -20,11 +20,10 @@ from tenv.cli.command import (
     prefix_option,
     target_argument,
 )
-from tenv.cli.output import Result, Voice, print_findings
+from tenv.cli.output import Result, Voice
 from tenv.core.errors import Exit, UnknownTargetError, UsageError
 
 if TYPE_CHECKING:
-    from tenv.checks.rules.interface import Finding
     from tenv.project.context import Context
     from tenv.verbs.run import StartPlan
 
@@ -151,11 +150,8 @@ def _sync(voice: Voice, context: "Context", target: str | None, prefix: Path | N
     from tenv.cli.progress_bar import Terminal
     from tenv.verbs.create import sync  # late: loads the modules of `create`
 
-    def tell(findings: "Sequence[Finding]") -> None:
-        print_findings([finding.to_json() for finding in findings], progress.say, sys.stderr)
-
     with Terminal(voice) as progress:
-        sync(replace(context, progress=progress), target, prefix, tell, features)
+        sync(replace(context, progress=progress), target, prefix, progress.report, features)
 
 
 @command("shell", short_help="Start a shell with an active environment.")
