@@ -56,10 +56,8 @@ class CondaPackages(Records):
             for note in known.get(name, ()):
                 record = read_note(note)
                 paths = found.setdefault(name, set())
-                rows = record.get("paths_data")
-                rows = rows.get("paths") if isinstance(rows, dict) else None
-                for row in rows if isinstance(rows, list) else ():
-                    claimed = row.get("original_path") or row.get("_path") if isinstance(row, dict) else None
+                for row in rows_of(record):
+                    claimed = row.get("original_path") or row.get("_path")
                     if isinstance(claimed, str):
                         paths.add(os.path.normpath(claimed))
                 paths |= {*map(os.path.normpath, listed(record, "files"))}
@@ -72,11 +70,8 @@ class CondaPackages(Records):
         for note in (note for notes in known.values() for note in notes):
             if note.is_symlink():
                 yield f"{note}"  # absolute, so rattler would write outside the prefix
-            rows = read_note(note).get("paths_data")
-            paths = rows.get("paths") if isinstance(rows, dict) else None
-            for row in paths if isinstance(paths, list) else ():
-                name = row.get("_path") if isinstance(row, dict) else None
-                if isinstance(name, str):
+            for row in rows_of(read_note(note)):
+                if isinstance(name := row.get("_path"), str):
                     yield name
 
     def own_files(self, packages: Iterable[str]) -> Iterator[str]:
@@ -126,6 +121,13 @@ class CondaPackages(Records):
             return any(isinstance(read_note(note).get("files"), list) for note in known.get(name, ()))
 
         return {name for name in names if not is_read(name)}
+
+
+def rows_of(note: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of the files in the record of a conda package, without those that are none."""
+    data = note.get("paths_data")
+    rows = data.get("paths") if isinstance(data, dict) else None
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
 def _of_note(row: Mapping[str, Any], owner: str) -> Expected:

@@ -77,7 +77,7 @@ def stage(
         UnsafePackageError: A package would write outside the prefix or to a reserved path.
         ArchiveRefusedError: A package unpacks to more than the limits.
     """
-    records = _records(lock, platform)
+    records = records_of(lock, platform)
     _compare(lock, platform, records)
     contents, damaged = read_cache(records, thorough=thorough)
     archives = dict[str, Path]()
@@ -88,14 +88,15 @@ def stage(
     return stage_contents([contents[record.url] for record in records], archives, damaged)
 
 
-def _records(lock: Lock, platform: str) -> tuple[Record, ...]:
+def records_of(lock: Lock, platform: str) -> tuple[Record, ...]:
+    """Return the packages of a lock for a platform."""
     every = (Record.of(raw) for raw in read_records(lock.text, lock.target, platform))
     return tuple(record for record in every if record.url not in lock.left_out)
 
 
 def cached_urls(lock: Lock, platform: str) -> frozenset[str]:
     """Return the URLs of the packages of a lock that are in the package cache; their files are not read."""
-    return frozenset(record.url for record, _ in in_cache(_records(lock, platform)))
+    return frozenset(record.url for record, _ in in_cache(records_of(lock, platform)))
 
 
 def collect_packages(
@@ -109,7 +110,7 @@ def collect_packages(
     """
     new: dict[str, Record] = {}
     for platform in platforms:
-        records = _records(lock, platform) if lock.conda.get(platform) else ()
+        records = records_of(lock, platform) if lock.conda.get(platform) else ()
         _compare(lock, platform, records)
         new |= {record.url: record for record in records if not store.file(record.sha256 or "").is_file()}
     if not new:
