@@ -218,19 +218,16 @@ def _keep_stamp(job: BuildJob) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Indexed:
-    """A library that has an index now.
-
-    Attributes:
-        name: Its file name.
-        size: The bytes of its debug information.
-        before: Seconds that GDB took to load it without an index.
-        after: Seconds that it takes now.
-    """
+    """A library that has an index now."""
 
     name: str
+    """Its file name."""
     size: int
+    """The bytes of its debug information."""
     before: float
+    """Seconds that GDB took to load it without an index."""
     after: float
+    """Seconds that it takes now."""
 
 
 def _asks_for_debug(job: BuildJob) -> bool:

@@ -49,24 +49,21 @@ _OF_BACKEND = re.compile(r"failed \(signal: (9|15) \(SIG[A-Z]+\)\)")
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A program of a build that has ended.
-
-    Attributes:
-        status: Its exit status; negative for a signal.
-        lines: Its output.
-        seconds: How long it took.
-        reason: Why it could not be started, or an empty string.
-        processor: Seconds of processors that it and the programs below it took, in user and system mode; 0 where the
-            system does not count them.
-        before: The number of lines of the log before its output.
-    """
+    """A program of a build that has ended."""
 
     status: int
+    """Its exit status; negative for a signal."""
     lines: tuple[str, ...]
+    """Its output."""
     seconds: float
+    """How long it took."""
     reason: str = ""
+    """Why it could not be started, or an empty string."""
     processor: float = 0.0
+    """Seconds of processors that it and the programs below it took, in user and system mode; 0 where the system does
+    not count them."""
     before: int = 0
+    """The number of lines of the log before its output."""
 
 
 class _Watcher:

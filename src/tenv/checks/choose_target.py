@@ -38,31 +38,28 @@ _NUMBERS = re.compile(r"(?<![\w.-])\d[\d.]*")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A target that was considered.
-
-    Attributes:
-        target: Its name.
-        cuda: Its CUDA release; None without CUDA, or if it uses the host's toolkit and the host has none.
-        gpu: Whether it has CUDA.
-        verdict: How the driver supports it.
-        suits: Whether it can be built and run here.
-        reason: Why it suits, or why it does not.
-        fix: The fix of the reason against it, or an empty string.
-        system: Whether the toolkit is the host's.
-        conda: Whether it has conda packages.
-        aside: Why another target goes before it although it suits, or an empty string.
-    """
+    """A target that was considered."""
 
     target: str
+    """Its name."""
     cuda: Version | None
+    """Its CUDA release; None without CUDA, or if it uses the host's toolkit and the host has none."""
     gpu: bool
+    """Whether it has CUDA."""
     verdict: Verdict
+    """How the driver supports it."""
     suits: bool
+    """Whether it can be built and run here."""
     reason: str
+    """Why it suits, or why it does not."""
     fix: str = ""
+    """The fix of the reason against it, or an empty string."""
     system: bool = False
+    """Whether the toolkit is the host's."""
     conda: bool = False
+    """Whether it has conda packages."""
     aside: str = ""
+    """Why another target goes before it although it suits, or an empty string."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the candidate as JSON values."""
@@ -77,19 +74,16 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class TargetChoice:
-    """The selected target.
-
-    Attributes:
-        target: Its name.
-        reason: Why it was selected.
-        ranking: Every considered target, best first.
-        better: Targets that rank higher, but do not suit or are left aside.
-    """
+    """The selected target."""
 
     target: str
+    """Its name."""
     reason: str
+    """Why it was selected."""
     ranking: tuple[Candidate, ...]
+    """Every considered target, best first."""
     better: tuple[Candidate, ...]
+    """Targets that rank higher, but do not suit or are left aside."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the choice as JSON values."""

@@ -67,23 +67,20 @@ _SHOWN = 60
 
 @dataclass(frozen=True, slots=True)
 class MachineVerdicts(Generic[T]):
-    """The answers about one host.
-
-    Attributes:
-        machine: The host's name; the report's origin if the report is unreadable or names no host.
-        source: The origin of its report.
-        driver: Its driver as in `data`; empty if the report is unreadable.
-        gpus: The names of its GPUs, of AMD too.
-        answers: The answers to the questions.
-        problem: Why the report is unreadable, or an empty string.
-    """
+    """The answers about one host."""
 
     machine: str
+    """The host's name; the report's origin if the report is unreadable or names no host."""
     source: str
+    """The origin of its report."""
     driver: dict[str, str]
+    """Its driver as in `data`; empty if the report is unreadable."""
     gpus: tuple[str, ...]
+    """The names of its GPUs, of AMD too."""
     answers: tuple[T, ...]
+    """The answers to the questions."""
     problem: str = ""
+    """Why the report is unreadable, or an empty string."""
 
     def to_json(self, answer: Callable[[T], Any]) -> dict[str, Any]:
         """Return the answers as JSON values, each converted by `answer`."""

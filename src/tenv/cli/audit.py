@@ -49,13 +49,12 @@ def audit(
     from tenv.verbs.audit import audit as judge
 
     found = judge(Context(), AuditRequest(path, target, prefix, HostOptions(**options), against, torch))
-    findings = [finding.to_json() for finding in found.findings]
 
     def show() -> None:
         _show(found)
-        print_findings(findings)
+        print_findings(found.findings)
 
-    return Result(found.to_json(), text=show, findings=findings, status=Exit.DONE if found.fits else Exit.CHECK)
+    return Result(found.to_json(), text=show, findings=found.findings, status=Exit.DONE if found.fits else Exit.CHECK)
 
 
 def _show(found: "Audit") -> None:

@@ -6,17 +6,19 @@ A log gets the name of each step, and a line about a long one twice a minute.
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from tenv.cli.output import Voice, cleaned, folded, format_bytes, format_seconds, is_terminal
+from tenv.cli.output import Voice, cleaned, folded, format_bytes, format_seconds, is_terminal, print_findings
 from tenv.core.progress import Bytes, Progress, Transfer
 from tenv.core.untrusted import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
     from rich.progress import ProgressColumn, TaskID
+
+    from tenv.checks.rules.interface import Finding
 
 _SHOWN = 5
 _BAR, _WIDEST_BAR = 8, 30
@@ -150,6 +152,10 @@ class Terminal(Progress):
             self._bars.update(self._running[name], completed=row.done)
         if self._counts_bytes:  # `advance` counts items
             self._bars.update(self._step, completed=sum(row.done for row in running.values()))
+
+    def report(self, findings: "Sequence[Finding]") -> None:
+        """Print findings above the bars."""
+        print_findings(findings, self.say, sys.stderr)
 
     def say(self, sentence: str) -> None:
         """Print a message above the bars."""

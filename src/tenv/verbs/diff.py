@@ -19,17 +19,14 @@ _HEAD = "HEAD"
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Two locks and their difference.
-
-    Attributes:
-        old: The name of the first lock.
-        new: The name of the second lock.
-        difference: Their difference.
-    """
+    """Two locks and their difference."""
 
     old: str
+    """The name of the first lock."""
     new: str
+    """The name of the second lock."""
     difference: Difference
+    """Their difference."""
 
 
 def diff(

@@ -16,17 +16,14 @@ from tenv.verbs.requests import requested_names
 
 @dataclass(frozen=True, slots=True)
 class EditedTarget:
-    """The target and the packages in the words of `tenv add` or `tenv drop`.
-
-    Attributes:
-        name: The target.
-        packages: The requests or packages.
-        note: The decision, if the words are ambiguous; else empty.
-    """
+    """The target and the packages in the words of `tenv add` or `tenv drop`."""
 
     name: str
+    """The target."""
     packages: tuple[str, ...]
+    """The requests or packages."""
     note: str = ""
+    """The decision, if the words are ambiguous; else empty."""
 
 
 def edited_target(context: Context, verb: str, words: Sequence[str]) -> EditedTarget:

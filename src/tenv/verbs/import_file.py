@@ -44,8 +44,7 @@ from tenv.targets.manifest_file import read_manifest
 from tenv.targets.tree_request import TREE_KEYS, TreeRequest
 from tenv.verbs.export import refuse_existing
 from tenv.verbs.init import ignore_environments
-from tenv.verbs.kept_locks import require_kept
-from tenv.verbs.lock_place import begun_project
+from tenv.verbs.lock_place import begun_project, require_kept
 
 _PIN = re.compile(r"\d[\w.+]*")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -53,50 +52,44 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 @dataclass(frozen=True, slots=True)
 class ImportRequest:
-    """The request for an import.
-
-    Attributes:
-        file: The file.
-        format: Its format; None to detect it from its name and first lines.
-        name: The target's name; None for the name in the file, or that of its folder.
-        environment: The environment to import if the file holds several; empty for the default one.
-        platforms: The platforms to import; empty for all in the file.
-        force: Overwrite existing files.
-        lock: Also write a lock if the file has hashes.
-    """
+    """The request for an import."""
 
     file: Path
+    """The file."""
     format: str | None = None
+    """Its format; None to detect it from its name and first lines."""
     name: str | None = None
+    """The target's name; None for the name in the file, or its folder's."""
     environment: str = ""
+    """The environment to import if the file holds several; empty for the default one."""
     platforms: tuple[str, ...] = ()
+    """The platforms to import; empty for all in the file."""
     force: bool = False
+    """Overwrite existing files."""
     lock: bool = True
+    """Also write a lock if the file has hashes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedTarget:
-    """The result of an import.
-
-    Attributes:
-        target: The target's name.
-        format: The format of the file.
-        manifest: The manifest's file.
-        lock: The lock's file; None without a lock.
-        counts: The number of conda packages and wheels in the lock, by platform.
-        lost: The parts of the file that the target lacks, one sentence each.
-        notes: What a reader may want to know of the target, a sentence each.
-        begun: The folder that this import has made a project; None for a project that was there.
-    """
+    """The result of an import."""
 
     target: str
+    """The target's name."""
     format: str
+    """The format of the file."""
     manifest: Path
+    """The manifest's file."""
     lock: Path | None
+    """The lock's file; None without a lock."""
     counts: dict[str, dict[str, int]]
+    """The number of conda packages and wheels in the lock, by platform."""
     lost: tuple[str, ...]
+    """The parts of the file that the target lacks, one sentence each."""
     notes: tuple[str, ...] = ()
+    """What a reader may want to know of the target, a sentence each."""
     begun: Path | None = None
+    """The folder that this import has made a project; None for a project that was there."""
 
 
 def import_file(context: Context, request: ImportRequest, *, user: bool = False) -> ImportedTarget:
@@ -213,21 +206,18 @@ def _with_python_of_pins(context: Context, asked: Manifest, draft: Draft, notes:
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """A manifest and a lock that are tried before they are written.
-
-    Attributes:
-        context: The context of the verb.
-        file: The imported file.
-        name: The target's name.
-        folder: A folder for the trial.
-        home: The folder of the manifest.
-    """
+    """A manifest and a lock that are tried before they are written."""
 
     context: Context
+    """The context of the verb."""
     file: Path
+    """The imported file."""
     name: str
+    """The target's name."""
     folder: Path
+    """A folder for the trial."""
     home: Path
+    """The folder of the manifest."""
 
     def manifest(self, draft: Draft) -> tuple[str, Manifest]:
         """Return the text of a manifest, and the manifest that tenv reads of it."""

@@ -147,34 +147,28 @@ _HINT = (
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """Two places of a text that contradict each other.
-
-    Attributes:
-        item: The item that both describe.
-        taken: The place that counts, with its value.
-        left: The other one.
-    """
+    """Two places of a text that contradict each other."""
 
     item: Item
+    """The item that both describe."""
     taken: str
+    """The place that counts, with its value."""
     left: str
+    """The other one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pasted:
-    """The description of a machine in a pasted text.
-
-    Attributes:
-        source: Where it was read.
-        layouts: The layouts in it, in the order of trust.
-        answers: The value of each item with its place, or why there is none.
-        clashes: Where places contradict each other.
-    """
+    """The description of a machine in a pasted text."""
 
     source: str
+    """Where it was read."""
     layouts: tuple[str, ...]
+    """The layouts in it, in the order of trust."""
     answers: dict[Item, Fact[Any] | Missing]
+    """The value of each item with its place, or why there is none."""
     clashes: tuple[Clash, ...]
+    """Where places contradict each other."""
 
     def value(self, item: Item) -> Any:
         """Return the value of an item; None if there is none."""

@@ -29,15 +29,12 @@ _PINNED = re.compile(r"([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?(?:==| @ )")
 
 @dataclass(frozen=True, slots=True)
 class UserIndexes:
-    """The indexes of the user that have a name, which stand in the place of the manifest's of the same name.
-
-    Attributes:
-        urls: The address of each, by name.
-        flats: The names of those that are one page or folder with links to files.
-    """
+    """The indexes of the user that have a name, which stand in the place of the manifest's of the same name."""
 
     urls: Mapping[str, str]
+    """The address of each, by name."""
     flats: frozenset[str] = frozenset()
+    """The names of those that are one page or folder with links to files."""
 
     @classmethod
     def of(cls, environment: Mapping[str, str], configuration: Mapping[str, Any]) -> "UserIndexes":
@@ -58,17 +55,14 @@ class UserIndexes:
 
 @dataclass(frozen=True, slots=True)
 class IndexedRequests:
-    """Requests, some of which name an index.
-
-    Attributes:
-        lines: The lines of a requirements file of the requests that name none.
-        bound: The requirement and the index of each other one, by name.
-        hashes: The lines of a requirements file that hold the digests of `bound`; empty without digests.
-    """
+    """Requests, some of which name an index."""
 
     lines: tuple[str, ...]
+    """The lines of a requirements file of the requests that name none."""
     bound: Mapping[str, tuple[str, Index]]
+    """The requirement and the index of each other one, by name."""
     hashes: str = ""
+    """The lines of a requirements file that hold the digests of `bound`; empty without digests."""
 
     @property
     def text(self) -> str:

@@ -32,7 +32,9 @@ from tenv.sources.wheels.ask_ahead import (
 from tenv.sources.wheels.choose import join
 from tenv.sources.wheels.compiled import CompiledSdists
 from tenv.sources.wheels.index_requests import require_index_folders
+from tenv.sources.wheels.sdists import locked_sdists
 from tenv.sources.wheels.trees import Trees, stand_ins
+from tenv.sources.wheels.urls import requirements_at
 from tenv.sources.wheels.uv import Uv
 from tenv.sources.wheels.uv_output import CHECK_INDEX
 from tenv.targets.manifest import Manifest
@@ -80,8 +82,6 @@ def resolve_wheels(
         if rows := tuple(compiled.rows(platform, there, problem.manifest.on(platform).wheels)):
             built[platform] = (*built.get(platform, ()), *rows)
     if any(not is_wheel(row[0].file) for choices in resolved.values() for choice in choices for row in choice.values()):
-        from tenv.sources.wheels.sdists import locked_sdists  # late: few targets have one
-
         for platform, rows in locked_sdists(problem, resolved).items():
             built[platform] = (*built.get(platform, ()), *rows)
     return wheels, built
@@ -247,8 +247,6 @@ def _reading_ahead(problem: Problem) -> Iterator[Callable[[Answer], None]]:
 
     `_requirements` finds their notes; a request without an answer is repeated there.
     """
-    from tenv.sources.wheels.urls import requirements_at  # late: as there
-
     known = {wheel.sha256 for wheels in problem.old.wheels.values() for wheel in wheels} if problem.old else set()
     uv, pool = problem.access.uv(), ThreadPoolExecutor(1)
     reads: list[Future[Any]] = []
@@ -311,7 +309,6 @@ def _explained(
     new: Iterable[str],
 ) -> NoSolutionError:
     """Return the error of one platform and Python minor with its cause; the requests that are new come first."""
-    from tenv.sources.wheels.urls import requirements_at
     from tenv.sources.wheels.wheel_conflicts import WheelCase, explain  # late: only without a solution
 
     uv, manifest, limits = problem.access.uv(), problem.manifest, problem.limits
@@ -416,8 +413,6 @@ def _requirements(
     asked = {digest: url for digest, url in urls.items() if digest not in known}
     if not asked:
         return known
-    from tenv.sources.wheels.urls import requirements_at  # late: not needed if all wheels are known
-
     problem.access.progress.step("reading the metadata of wheels", len(asked))
     found = {**known, **requirements_at(problem.access.uv(), asked, problem.access.progress)}
     unread = sorted(file_at(url) for digest, url in asked.items() if found[digest] is None)

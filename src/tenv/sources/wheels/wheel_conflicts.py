@@ -57,32 +57,29 @@ class _SearchEndedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class WheelCase:
-    """A request for wheels without a solution.
-
-    Attributes:
-        manifest: The manifest for the platform.
-        platforms: All platforms of the target.
-        platform: The platform.
-        python: The Python minor.
-        given: The versions of Python packages from other sources, by name.
-        solve: Selects the wheels of a manifest for a Python minor beside given packages; raises NoSolutionError.
-        releases: Returns the newest releases that satisfy requirements for a Python minor, with the wheels for all
-            platforms, as rows of a pylock.
-        requires: Returns the requirements of wheels by sha256, from their URLs.
-        new: The requests that the lock does not have yet; empty where any may be the cause.
-        against_torch: The packages that are known to compile against an installed torch.
-    """
+    """A request for wheels without a solution."""
 
     manifest: Manifest
+    """The manifest for the platform."""
     platforms: Mapping[str, Manifest]
+    """All platforms of the target."""
     platform: str
+    """The platform."""
     python: str
+    """The Python minor."""
     given: Mapping[str, str]
+    """The versions of Python packages from other sources, by name."""
     solve: Callable[[Manifest, str, str, Mapping[str, str]], Rows]
+    """Selects the wheels of a manifest for a Python minor beside given packages; raises NoSolutionError."""
     releases: Callable[[Sequence[str], str], list[dict[str, Any]]]
+    """Returns the newest releases that satisfy requirements for a Python minor, with the wheels for all platforms, as
+    rows of a pylock."""
     requires: Callable[[Mapping[str, str]], Mapping[str, tuple[str, ...] | None]]
+    """Returns the requirements of wheels by sha256, from their URLs."""
     new: frozenset[str] = frozenset()
+    """The requests that the lock does not have yet; empty where any may be the cause."""
     against_torch: frozenset[str] = frozenset()
+    """The packages that are known to compile against an installed torch."""
 
 
 def explain(case: WheelCase, error: NoSolutionError) -> NoSolutionError:
