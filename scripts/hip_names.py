@@ -137,7 +137,7 @@ BEFORE_ITS_TAG = {
     "clr": {Version("6.3"): "release/rocm-rel-6.3.0.1"},
     "rccl": {Version("6.3"): "HEAD"},
 }
-"""Revisions of October 2024 that have the number of a release."""
+"""Revisions of October 2024 with the number of a release."""
 CUDA = {
     "CUDA's runtime": ("Runtime", "cuda", "hip"),
     "CUDA's driver": ("Driver", "cu", "hip"),
@@ -161,7 +161,7 @@ class Repositories:
         self._folder = folder
 
     def git(self, name: str, *words: str) -> str:
-        """Return what git prints in a repository."""
+        """Return the output of git in a repository."""
         command = ["git", "-C", str(self._folder / name), *words]
         return subprocess.run(command, capture_output=True, check=True, text=True, errors="replace").stdout
 
@@ -188,7 +188,7 @@ class Repositories:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """The names of a library in one release.
+    """One release of a library.
 
     Attributes:
         names: The names, each with its header.
@@ -284,9 +284,9 @@ def histories(
     """Return the history of each name of a library.
 
     Args:
-        releases: What each release declares, oldest first.
+        releases: The names of each release, oldest first.
         hipify: The first release of names by HIPIFY.
-        whole: The last release that was read with all headers. What a later one lacks is gone if it has the header.
+        whole: The last release that was read with all headers; absence in a later one counts for its headers alone.
         oldest: A name of this release or an older one counts as one of every release.
     """
     found = {}
@@ -295,8 +295,7 @@ def histories(
     for name in {name for one in releases.values() for name in one.names}:
         has = [version for version in order if name in releases[version].names]
         place = order.index(has[0])
-        by_hipify = hipify.get(name)
-        since = min(has[0], by_hipify) if by_hipify else has[0] if place else None
+        since = min(has[0], hipify.get(name, has[0])) if place or name in hipify else None
         after = order[place - 1] if place and since == has[0] and _apart(order[place - 1], has[0]) else None
         header = releases[has[-1]].names[name]
         is_gone = not DEVICE.match(f"{name}(") and (has[-1] < whole or (header in headers and has[-1] < order[-1]))
@@ -444,7 +443,7 @@ def kept() -> tuple[str, set[str], set[str]]:
 
 
 def releases_of(library: Library, repositories: Repositories) -> dict[Version, Release]:
-    """Return what each release of a library declares, oldest first."""
+    """Return the names of each release of a library, oldest first."""
     tags = {name: repositories.tags(name) for name, _ in library.places}
     found: dict[Version, Release] = {}
     for version in sorted(set().union(*tags.values())):
@@ -486,9 +485,7 @@ def main() -> None:
             releases[Version(newest)] = read(library, texts)
         found = histories(releases, hipify.since, whole, OLDEST_OTHER if library.header else OLDEST)
         every |= found.keys()
-        few = (
-            library.name == "rocSPARSE"
-        )  # so seldom called that only what a release brought or dropped is worth its place
+        few = library.name == "rocSPARSE"  # seldom called: the names of every release are not worth their place
         found = {name: one for name, one in found.items() if name not in known and (one.since or one.gone or not few)}
         rows += name_rows(library.name, found, "TAGS")
         rows += changed_rows(library.name, changes(releases, hipify.changed), known_changes)

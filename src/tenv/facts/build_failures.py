@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from tenv.core.dataclass import dataclass
 from tenv.core.toml_reader import Column, OptionalText
-from tenv.facts.hip_names import Standing
+from tenv.facts.hip_names import NameStanding
 from tenv.facts.interface import Basis
 from tenv.facts.table_files import Data
 
@@ -50,17 +50,17 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class FailureCase:
-    """A cause by what the table of HIP's names knows of the name in a line.
+    """A cause by the standing of the name in a line.
 
     Attributes:
-        standing: What is known.
+        standing: The standing.
         name: The name of the cause.
         title: A short title.
         cause: The cause in a sentence.
         remedies: The fixes.
     """
 
-    standing: Standing
+    standing: NameStanding
     name: Annotated[str, Column("id")]
     title: str
     cause: str
@@ -86,9 +86,8 @@ class BuildFailure:
         versions: The affected releases.
         needs: A further condition, or an empty string.
         remedies: The fixes.
-        standing: What must be known of the name in the line, where no other case holds; None for a row that does not
-            ask.
-        cases: The causes by what else is known.
+        standing: The standing of the name in the line where no case holds; None for a row that does not ask.
+        cases: The causes by other standings.
         basis: How certain this is.
     """
 
@@ -106,13 +105,13 @@ class BuildFailure:
     versions: OptionalText
     needs: Annotated[str, Column("with", default="")]
     remedies: Annotated[tuple[Remedy, ...], Column("fix")]
-    standing: Standing | None
+    standing: NameStanding | None
     cases: Annotated[tuple[FailureCase, ...], Column("case")]
     basis: Basis
 
     @property
-    def standings(self) -> frozenset[Standing]:
-        """What may be known of a name that the row is about; empty if it does not ask."""
+    def standings(self) -> frozenset[NameStanding]:
+        """The standings of a name that the row holds for; empty if it does not ask."""
         every = {self.standing, *(case.standing for case in self.cases)}
         return frozenset(one for one in every if one)
 
@@ -121,8 +120,8 @@ class BuildFailure:
         """The row and its cases, each as a cause."""
         return (self, *(self.known_as(case.standing) for case in self.cases))
 
-    def known_as(self, standing: Standing | None) -> "BuildFailure":
-        """Return the row as the cause for what is known of a name."""
+    def known_as(self, standing: NameStanding | None) -> "BuildFailure":
+        """Return the row as the cause for the standing of a name."""
         case = next((one for one in self.cases if one.standing is standing), None)
         if case is None:
             return self

@@ -14,12 +14,12 @@ from tenv.facts.table_files import Data
 
 _FAMILY = re.compile(r"\[([A-Za-z]+)\]|\(([\w|]+)\)")
 _SUFFIX = re.compile(r"_v[2-9](?=_64$|$)|R(?!0000)\d{4}$")
-"""What CUDA and HIP put behind a name that has a newer form."""
+"""The ends by which CUDA and HIP tell forms of a name apart."""
 _OF_KERNELS = re.compile(r"__(?!hip)[a-z]|atomic[A-Z]")
 
 
-class Standing(StrEnum):
-    """What the table knows of a name in an error of a build."""
+class NameStanding(StrEnum):
+    """The knowledge of the table about a name in an error of a build."""
 
     NEWER = "newer"
     """A release after the one here brought it."""
@@ -59,7 +59,7 @@ class NameHistory:
     """Names that the same releases have.
 
     Attributes:
-        library: What they belong to, ``hipBLAS``.
+        library: Their library, ``hipBLAS``.
         header: The header that declares them.
         since: The first release that has them; None for the oldest that was read.
         after: The last release that was read before that one, where releases between were not read.
@@ -79,15 +79,15 @@ class NameHistory:
     names: Annotated[tuple[str, ...], Column(read=_words)]
     basis: Basis
 
-    def standing(self, here: Version | None) -> Standing:
-        """Return what is known of the names in a release; None for an unknown one."""
+    def standing(self, here: Version | None) -> NameStanding:
+        """Return the standing of the names in a release; None for an unknown release."""
         if self.gone and (here is None or here >= self.gone):
-            return Standing.GONE
+            return NameStanding.GONE
         if here is None:
-            return Standing.MACRO if self.macro else Standing.ADDED if self.since else Standing.PRESENT
+            return NameStanding.MACRO if self.macro else NameStanding.ADDED if self.since else NameStanding.PRESENT
         if self.since and here < self.since:
-            return Standing.ADDED if self.after and here > self.after else Standing.NEWER
-        return Standing.MACRO if self.without_macro and here < self.without_macro else Standing.PRESENT
+            return NameStanding.ADDED if self.after and here > self.after else NameStanding.NEWER
+        return NameStanding.MACRO if self.without_macro and here < self.without_macro else NameStanding.PRESENT
 
     def slots(self) -> dict[str, str]:
         """Return the values for the slots of a text."""
@@ -103,7 +103,7 @@ class ChangedNames:
     """Functions whose arguments have other types from a release on.
 
     Attributes:
-        library: What they belong to.
+        library: Their library.
         release: The release.
         names: The functions.
     """
@@ -152,8 +152,8 @@ class NameTable:
     alone: Mapping[str, str]
     prefixes: tuple[tuple[str, str, str], ...]
 
-    def standing(self, name: str, owner: str, here: Version | None) -> tuple[Standing, dict[str, str]] | None:
-        """Return what is known of a name, with the values for the slots of a text.
+    def standing(self, name: str, owner: str, here: Version | None) -> tuple[NameStanding, dict[str, str]] | None:
+        """Return the standing of a name, with the values for the slots of a text.
 
         None for a function of kernels in a release that has it: headers declare these for some types, options and GPUs
         alone, so that the name says little.
@@ -167,15 +167,15 @@ class NameTable:
         values = {"name": name} | _release_here(here)
         if rows := self.histories.get(name):
             found = [(row.standing(here), row) for row in rows]
-            standing, row = next((one for one in found if one[0] is not Standing.GONE), found[-1])
-            of_kernels = standing is Standing.PRESENT and _OF_KERNELS.match(name)
+            standing, row = next((one for one in found if one[0] is not NameStanding.GONE), found[-1])
+            of_kernels = standing is NameStanding.PRESENT and _OF_KERNELS.match(name)
             return None if of_kernels else (standing, values | row.slots())
         if other := self.counterpart(name):
             history = self.histories.get(other[0], (None,))[0]
             slots = history.slots() if history else {}
-            return Standing.CUDA, values | slots | {"other": other[0], "library": other[1]}
+            return NameStanding.CUDA, values | slots | {"other": other[0], "library": other[1]}
         library = self.alone.get(name)
-        return (Standing.ALONE, values | {"library": library}) if library else (Standing.UNKNOWN, values)
+        return (NameStanding.ALONE, values | {"library": library}) if library else (NameStanding.UNKNOWN, values)
 
     def counterpart(self, name: str) -> tuple[str, str] | None:
         """Return HIP's name for one of CUDA's, with CUDA's library; None if there is none that is known."""
@@ -188,7 +188,7 @@ class NameTable:
                     return hip, library
         return None
 
-    def changed(self, name: str, here: Version | None) -> tuple[Standing, dict[str, str]] | None:
+    def changed(self, name: str, here: Version | None) -> tuple[NameStanding, dict[str, str]] | None:
         """Return the release that changed a function, with the values for the slots; None if none did.
 
         Args:
@@ -200,7 +200,7 @@ class NameTable:
             return None
         row = next((row for row in rows if here and row.release > here), rows[-1])
         values = {"library": row.library, "changed": f"ROCm {row.release}"}
-        return Standing.CHANGED, values | _release_here(here)
+        return NameStanding.CHANGED, values | _release_here(here)
 
 
 def _release_here(here: Version | None) -> dict[str, str]:
@@ -219,10 +219,11 @@ def read(data: Data) -> NameTable:
             changes[name] = (*changes.get(name, ()), change)
     cuda = data.read("cuda", CudaNames)
     pairs = [(word.partition("="), row.library) for row in cuda for word in row.renamed]
+    renamed = {name: (other, library) for (name, _, other), library in pairs}
     return NameTable(
         histories,
         changes,
-        {name: (other, library) for (name, _, other), library in pairs},
-        {name: row.library for row in cuda for name in row.alone},
+        renamed,
+        {name: row.library for row in cuda for name in row.alone if name not in renamed},
         tuple(sorted(((row.prefix, row.becomes, row.library) for row in cuda), key=lambda row: -len(row[0]))),
     )

@@ -145,7 +145,7 @@ class Cause:
         return {**({"part": part.name, "install": part.install} if part else {}), **named, **self.known}
 
     def settled(self, table: BuildFailureTable, here: Version | None) -> "Cause":
-        """Return the cause by what the table of HIP's names knows in a release of ROCm; None for an unknown one."""
+        """Return the cause by the standing of its name in a release of ROCm; None for an unknown release."""
         known = standing_of(self.failure, self.line.text, table, here) if self.failure.standings else None
         return replace(self, failure=self.failure.known_as(known[0]), known=known[1]) if known else self
 
@@ -250,7 +250,7 @@ class _Rows:
         return None
 
     def _is_known(self, failure: BuildFailure, text: str) -> bool:
-        """Return whether the table of HIP's names knows of the name in a line what a row asks for."""
+        """Return whether the name in a line has a standing that a row asks for."""
         known = standing_of(failure, text, self._table, None) if failure.standing else None
         return failure.standing is None or (known is not None and known[0] in failure.standings)
 

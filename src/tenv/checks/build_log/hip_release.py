@@ -1,4 +1,4 @@
-"""The release of ROCm that a log shows, and what the table of HIP's names knows of the name in a line."""
+"""The release of ROCm that a log shows, and the standing of the name in a line by the table of HIP's names."""
 
 import re
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from tenv.checks.build_log.log_lines import LogLine, Sieve
 from tenv.checks.build_log.source_places import named_place
 from tenv.core.versions import Version
 from tenv.facts.build_failures import BuildFailure, BuildFailureTable
-from tenv.facts.hip_names import Standing
+from tenv.facts.hip_names import NameStanding
 
 _AS_NUMBER = re.compile(r"(\d{1,2})(\d\d)\d\d")
 """ROCM_VERSION of a macro, 60304 for 6.3.4."""
@@ -43,8 +43,8 @@ def values(patterns: Sequence[re.Pattern[str]], text: str) -> dict[str, str]:
 
 def standing_of(
     failure: BuildFailure, text: str, table: BuildFailureTable, here: Version | None
-) -> tuple[Standing, dict[str, str]] | None:
-    """Return what is known of the name in a line, with the values for slots; None if the row is not about that.
+) -> tuple[NameStanding, dict[str, str]] | None:
+    """Return the standing of the name in a line, with the values for slots; None without one.
 
     Args:
         failure: The row that matches in the line.
@@ -55,7 +55,7 @@ def standing_of(
     groups = values(failure.patterns, text)
     name = next((groups[kind] for kind in _NAMES if kind in groups), "")
     names = table.hip_names()
-    if failure.standing is Standing.CHANGED:
+    if failure.standing is NameStanding.CHANGED:
         return names.changed(name, here)
     known = names.standing(name, groups.get("owner", ""), here)
     place = named_place(text)
