@@ -403,7 +403,7 @@ def squeezed(names: Iterable[str]) -> set[str]:
 
 def lines(key: str, words: Iterable[str]) -> str:
     """Return a list of words as a text of TOML."""
-    return f'{key} = """\n' + "\n".join(textwrap.wrap(" ".join(sorted(words)), 118, break_long_words=False)) + '"""'
+    return f'{key} = """\n' + " \\\n".join(textwrap.wrap(" ".join(sorted(words)), 116, break_long_words=False)) + '"""'
 
 
 def name_rows(library: str, found: Mapping[str, History], source: str) -> Iterator[str]:
