@@ -173,6 +173,14 @@ LAYOUTS: Mapping[str, Layout] = {
             "compiler": Section(("hipcc",), ("system", "takes", "refuses")),
         },
     ),
+    "hip_names": Layout(
+        "the release of ROCm that brought or dropped a name of HIP, and CUDA's names for HIP's",
+        {
+            "name": Section(("library", "header", "since", "after", "gone", "macro"), ("names",)),
+            "changed": Section(("library", "release", "source"), ("names",)),
+            "cuda": Section(("library",), ("prefix", "becomes", "renamed", "alone")),
+        },
+    ),
     "torch_wheels": Layout(
         "the torch wheels of the default index: their CUDA, C++ and GPU code",
         {
