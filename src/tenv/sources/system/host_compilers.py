@@ -102,7 +102,7 @@ def find_msvc(wanted: ToolRequest) -> Tool | Lack:
         else:
             found.append((way.kind is Lead.PROMPT, version, way.text, folder))
     if not found:
-        install = "winget install Microsoft.VisualStudio.2022.BuildToolswith the C++ workload"
+        install = "winget install Microsoft.VisualStudio.2022.BuildTools, with the C++ workload"
         return wanted.lack(refused, LOOKED_AT, install)
     _, version, found_by, folder = max(found)
     programs = patterns(cl_of(folder).parent, *_MSVC_FILES)
