@@ -38,7 +38,8 @@ STANDINGS = [
     ("cudaMemcpyAsync", "", "", NameStanding.CUDA, "hipMemcpyAsync"),
     ("cudaPointerAttributes", "", "", NameStanding.CUDA, "hipPointerAttribute_t"),
     ("cudaDevAttrMaxThreadsPerBlock", "", "", NameStanding.CUDA, "hipDeviceAttributeMaxThreadsPerBlock"),
-    ("cublasComputeType_t", "", "5.7", NameStanding.CUDA, "ROCm 6.0"),
+    ("cublasComputeType_t", "", "6.2", NameStanding.CUDA, "ROCm 6.0"),
+    ("cublasComputeType_t", "", "5.7", NameStanding.NEWER, "hipblasComputeType_t, HIP's name for cublasComputeType_t,"),
     ("cublasDgemm_v2", "", "", NameStanding.CUDA, "hipblasDgemm"),
     ("nv_bfloat16", "", "", NameStanding.CUDA, "__hip_bfloat16"),
     ("cuMemAlloc_v2", "", "", NameStanding.CUDA, "hipMalloc"),
@@ -99,6 +100,9 @@ LINES = {
     "ROCM_VERSION_DEV: 6.2.4": "6.2.4",
     "AMD clang version 18.0.0git (https://github.com/RadeonOpenCompute/llvm-project roc-6.2.0 24292 2)": "6.2.0",
     "c++ x.o /opt/rocm/hip/lib/libamdhip64.so.5.1.20531": "5.1.20531",
+    r"C:\Program Files\AMD\ROCm\6.2\include\hip\hip_runtime.h:1:1: note: here": "6.2",
+    "/s/opt/linux-zen4/gcc-13/hip-5.7.1-i4qz6bf7p2/include/hip/hip_runtime.h:1:1: note: here": "5.7.1",
+    "/nix/store/2kx6-clr-6.0.2/include/hip/hip_runtime.h:1:1: note: here": "6.0.2",
     "/usr/tce/packages/rocmcc/rocmcc-7.2.0-magic/include/hip/amd_detail/a.h:1:1: note: here": "7.2.0",
 }
 

@@ -173,6 +173,8 @@ class NameTable:
         if other := self.counterpart(name):
             history = self.histories.get(other[0], (None,))[0]
             slots = history.slots() if history else {}
+            if history and here and history.standing(here) is NameStanding.NEWER:
+                return NameStanding.NEWER, values | slots | {"name": f"{other[0]}, HIP's name for {name},"}
             return NameStanding.CUDA, values | slots | {"other": other[0], "library": other[1]}
         library = self.alone.get(name)
         return (NameStanding.ALONE, values | {"library": library}) if library else (NameStanding.UNKNOWN, values)

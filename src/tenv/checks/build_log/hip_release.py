@@ -1,6 +1,7 @@
 """The release of ROCm that a log shows, and the standing of the name in a line by the table of HIP's names."""
 
 import re
+from collections import deque
 from collections.abc import Sequence
 
 from tenv.checks.build_log.log_lines import LogLine, Sieve
@@ -12,6 +13,7 @@ from tenv.facts.hip_names import NameStanding
 _AS_NUMBER = re.compile(r"(\d{1,2})(\d\d)\d\d")
 """ROCM_VERSION of a macro, 60304 for 6.3.4."""
 _NAMES = ("name", "symbol")
+_MOST = 1000  # changes from one release to another that are kept
 
 
 class ReleaseInLog:
@@ -19,11 +21,13 @@ class ReleaseInLog:
 
     def __init__(self, patterns: tuple[re.Pattern[str], ...]) -> None:
         self._search = Sieve(patterns).search
-        self._found: list[tuple[int, Version]] = []
+        self._found = deque[tuple[int, Version]](maxlen=_MOST)
+        self._last = "\n"  # the words that named the last one: nearly all lines of a build with HIP have them
 
     def read(self, line: LogLine) -> None:
         """Note the release that a line names."""
-        if match := self._search(line.text):
+        if self._last not in line.text and (match := self._search(line.text)):
+            self._last = match.group()
             number = _AS_NUMBER.fullmatch(match["release"])
             version = Version(f"{number[1]}.{int(number[2])}" if number else match["release"])
             if not self._found or self._found[-1][1] != version:
