@@ -20,15 +20,15 @@ PAGES = ROOT / "docs" / "rules"
 
 def causes(code: str) -> str:
     """Return the list of causes of a code, as its page has it."""
-    rows = [failure for failure in load_facts().build_failures.failures if failure.code == code]
+    rows = [one for row in load_facts().build_failures.failures if row.code == code for one in row.every]
     return HEAD + "\n" + "\n".join(map(_cause, rows))
 
 
 def _cause(failure: BuildFailure) -> str:
     doubt = "" if failure.basis.confirmed else " Not confirmed."
     ways = "".join(f"- {way}\n" for way in failure.remedies)
-    text = f"### {failure.name}\n{failure.title[0].upper()}{failure.title[1:]}. {failure.cause}{doubt}\n\n{ways}"
-    return filled(text, {})
+    title = filled(failure.title, {})
+    return filled(f"### {failure.name}\n{title[0].upper()}{title[1:]}. {failure.cause}{doubt}\n\n{ways}", {})
 
 
 def written(page: str, code: str) -> str:

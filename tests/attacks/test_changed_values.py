@@ -18,8 +18,8 @@ from tenv.activation.shells.posix import render_activation
 from tenv.core.errors import TenvError
 from tenv.environment.integrity import check, expect_made
 from tenv.environment.state import Environment, State, Status, digests_of
-from tenv.sources.archives.installed import InstalledArchives
-from tenv.sources.conda.installed import CondaPackages
+from tenv.sources.archives.source import InstalledArchives
+from tenv.sources.conda.source import CondaPackages
 from tenv.sources.system.fingerprint import FILE, FileFingerprint, Fingerprint, read_fingerprints, render
 from tests.support.each import each
 from tests.support.projects import call

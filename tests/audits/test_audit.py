@@ -277,6 +277,8 @@ def test_where_a_wheel_was_built(locked: Project) -> None:
 def test_where_a_folder_was_built(tmp_path: Path, place: str) -> None:
     library(tmp_path / "torch" / "lib" / "libtorch.so")
     (tmp_path / place).parent.mkdir(parents=True)
+    (tmp_path / place).write_bytes(note(version=""))
+    assert "built by: target tiny\n" in said(tmp_path)
     (tmp_path / place).write_bytes(note())
     for path in (tmp_path / "torch", tmp_path / "torch" / "lib", tmp_path / "torch" / "lib" / "libtorch.so"):
         assert audit(path)[1]["build"]["target"] == "tiny"

@@ -64,3 +64,17 @@ def test_the_status_of_a_ninja_below_pip_is_counted(tmp_path: Path) -> None:
     words = ["sh", "-c", script]
     run_logged(words, tmp_path / "log", environ=os.environ, folder=tmp_path, progress=counted, title="compiling")
     assert (counted.total, counted.done) == (3, 3)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the program is of a shell")
+def test_a_line_has_its_number_in_the_log(tmp_path: Path) -> None:
+    """The log starts with the command, and the second program of a step appends to it."""
+    log = tmp_path / "log"
+    for again, script in ((False, "echo one"), (True, "# two\necho fine; echo 'a.c:1: error: odd'; exit 1")):
+        words = ["sh", "-c", script]
+        ran = run_logged(
+            words, log, environ=os.environ, folder=tmp_path, progress=Silent(), title="compiling", again=again
+        )
+    found = look_up(ran, "TE961", "ops", log, load_facts().build_failures)
+    number = next(i for i, line in enumerate(log.read_text().splitlines(), 1) if line == "a.c:1: error: odd")
+    assert f"{log}: line {number}: a.c:1: error: odd" in found.evidence

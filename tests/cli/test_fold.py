@@ -137,6 +137,9 @@ def test_evidence_is_a_list_on_a_terminal(project: Project, monkeypatch: pytest.
     text = bare(on_terminal_here(100, "check", "cuda121"))
     if "warning[TE101]" in text:
         assert re.search(r"evidence:\n    - NVML: .*\n    - nvidia-smi: ", text)
+    (project.folder / "smi.txt").write_text("GPU 0: NVIDIA B200 (UUID: GPU-1)\nDriver Version: 580.65.06\n")
+    text = bare(on_terminal_here(200, "check", "cuda121", "--host-report", str(project.folder / "smi.txt")))
+    assert re.search(r"evidence: compute capability 10\.0 \(by its name in cuda_gpu_arch\.toml; line 1, .*\)\n", text)
 
 
 @pytest.mark.parametrize(

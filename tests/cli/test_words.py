@@ -170,7 +170,6 @@ def test_a_first_word_that_is_no_target_shows_both_forms_first(created: Project)
 @each(
     "words, message, hint",
     [
-        ("diff", "`tenv diff` lacks OLD", "the form is `tenv diff OLD [NEW]`, such as `tenv diff cuda130 cuda132`; "),
         ("export", "`tenv export` lacks FORMAT", "the form is `tenv export FORMAT [TARGET]`, such as `tenv export "),
         (
             "check cpu cuda130",

@@ -96,10 +96,11 @@ def test_a_failed_write_leaves_the_old_file_and_no_rest(tmp_path: Path, monkeypa
         (errno.EDQUOT, "the disk quota is used up: free some space, then run the same command again"),
         (
             errno.EROFS,
-            "the file system is read-only; choose a writable folder (for an environment, with `--prefix`)",
+            "the file system is read-only; choose a writable folder (`--prefix` for an environment, XDG_CONFIG_HOME "
+            "for settings)",
         ),
-        (errno.EACCES, "choose a writable folder (for an environment, with `--prefix`)"),
-        (errno.EPERM, "choose a writable folder (for an environment, with `--prefix`)"),
+        (errno.EACCES, "choose a writable folder (`--prefix` for an environment, XDG_CONFIG_HOME for settings)"),
+        (errno.EPERM, "choose a writable folder (`--prefix` for an environment, XDG_CONFIG_HOME for settings)"),
         (errno.EIO, ""),
     ],
 )

@@ -3,8 +3,7 @@
 import click
 import pytest
 
-from tenv.core.truth_words import TRUTH_WORDS, is_true
-from tenv.project.context import is_set
+from tenv.core.truth_words import TRUTH_WORDS, is_set, is_true
 from tests.support.each import each
 from tests.support.projects import Project, call
 

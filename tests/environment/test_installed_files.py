@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tenv.sources.archives.installed import InstalledArchives
-from tenv.sources.conda.installed import CondaPackages
+from tenv.sources.archives.source import InstalledArchives
+from tenv.sources.conda.source import CondaPackages
 from tenv.sources.owners import unmanaged_files
 from tenv.sources.wheels.installed import Wheels
 from tests.support.fakes import make_wheel, unpack

@@ -13,7 +13,7 @@ import pytest
 from tenv.core import files
 from tenv.environment.installed_files import Expected
 from tenv.environment.integrity import check, describe_made, expect_made
-from tenv.sources.conda.installed import CondaPackages
+from tenv.sources.conda.source import CondaPackages
 from tenv.sources.wheels.installed import Wheels
 from tests.support.fakes import make_wheel, unpack
 

@@ -85,10 +85,7 @@ def test_a_read_only_disk_is_told(locked: Project, tmp_path: Path) -> None:
     wrapped = mounted(f"mount --bind {disk} {disk}", f"mount -o remount,ro,bind {disk}")
     ended = locked.run("create", "tiny", "--prefix", str(disk / "env"), wrapped=wrapped)
     check(ended)
-    assert (
-        "hint: the file system is read-only; choose a writable folder (for an environment, with `--prefix`)"
-        in ended.err
-    )
+    assert "hint: the file system is read-only; choose a writable folder (`--prefix` for an environment, " in ended.err
 
 
 @pytest.fixture
@@ -108,7 +105,7 @@ def users(locked: Project) -> Project:
 def test_a_home_that_can_not_be_written_is_told(users: Project) -> None:
     ended = users.run("create", "tiny", wrapped=PLAIN)
     check(ended)
-    assert "hint: choose a writable folder (for an environment, with `--prefix`)" in ended.err
+    assert "hint: choose a writable folder (`--prefix` for an environment, XDG_CONFIG_HOME for settings)" in ended.err
 
 
 def test_a_home_that_can_not_be_written_is_no_obstacle_to_a_prefix(users: Project, tmp_path: Path) -> None:

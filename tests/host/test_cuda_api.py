@@ -3,10 +3,17 @@ from pathlib import Path
 import pytest
 
 from tenv.core.versions import Version
-from tenv.host.cuda_api import parse, probe
+from tenv.host.cuda_api import parse
+from tenv.host.cuda_api import probe as probe_with
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
+from tenv.host.nvidia import Nvidia
+from tenv.host.places import Places
 from tests.host.builders import library, needs_compiler, nvml, places, reason
 from tests.support.each import each
+
+
+def probe(places: Places) -> Fact[Version] | Missing:
+    return probe_with(Nvidia(places))
 
 
 def libcuda(root: Path, body: str) -> Path:

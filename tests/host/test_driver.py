@@ -4,11 +4,19 @@ import pytest
 
 from tenv.core.versions import Version
 from tenv.host import nvidia
-from tenv.host.driver import is_wsl, parse_proc, parse_sys, parse_tegra, probe
+from tenv.host.driver import is_wsl, parse_proc, parse_sys, parse_tegra
+from tenv.host.driver import probe as probe_with
 from tenv.host.interface import Fact, Missing, OriginKind
+from tenv.host.nvidia import Nvidia
+from tenv.host.places import Places
 from tests.host import builders
 from tests.host.builders import HOSTS, needs_compiler, nvml, places, program, put, reason
 from tests.support.each import each
+
+
+def probe(places: Places) -> Fact[Version] | Missing:
+    return probe_with(Nvidia(places))
+
 
 NO_LIBRARY = "libtenv-has-no-such-library.so.1"
 
@@ -87,7 +95,7 @@ def test_nothing_there_starts_no_program(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_this_machine_gives_an_answer() -> None:
-    assert isinstance(probe(), Fact | Missing)
+    assert isinstance(probe(Places()), Fact | Missing)
 
 
 @each(

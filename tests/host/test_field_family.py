@@ -15,10 +15,10 @@ import pytest
 from tenv import host
 from tenv.core.toml_reader import Table
 from tenv.core.worded import Worded
+from tenv.host.collect import Scan
 from tenv.host.field import HostField, host_fields
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.report import HostReport, Lead, LibcudaKind, ProblemKind
-from tenv.host.scan import Scan
 from tests.host.field_cases import Absent, Present
 from tests.support.each import each
 from tests.support.projects import call

@@ -1,11 +1,18 @@
 from pathlib import Path
 
 from tenv.core.versions import Version
-from tenv.host.gpus import parse_proc, parse_tegra, probe
+from tenv.host.gpus import parse_proc, parse_tegra
+from tenv.host.gpus import probe as probe_with
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
+from tenv.host.nvidia import Nvidia
+from tenv.host.places import Places
 from tenv.host.report import Gpu
 from tests.host.builders import HOSTS, FakeGpu, needs_compiler, nvml, pci, places, program, put, text
 from tests.support.each import each
+
+
+def probe(places: Places) -> Fact[tuple[Gpu, ...]] | Missing:
+    return probe_with(Nvidia(places))
 
 
 def test_no_driver_at_all_and_still_found_by_pci_id(tmp_path: Path) -> None:

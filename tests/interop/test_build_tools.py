@@ -244,7 +244,7 @@ def test_an_environment_with_the_torch_of_conda_has_no_wheel_of_it_and_names_its
     text = "dependencies:\n- python=3.12\n- pytorch>=2.3\n- pip:\n  - torch>=2.4\n  - einops\n"
     found, said = imported("environment.yml", text)
     assert found["pypi-dependencies"] == {"einops": "*"}
-    assert "torch of the package index on linux-64, since torch is requested from conda" in said
+    assert "wheels of packages that are requested from conda, too: torch" in said
     assert "the file names no channels: conda-forge is used" in said
 
 

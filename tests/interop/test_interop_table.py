@@ -50,6 +50,11 @@ UV_IT = (
     '[[package]]\nname = "it"\nversion = "1.0"\nsource = { registry = "https://index.example/simple" }\n'
     f'wheels = [{{ url = "{WHEEL}", hash = "sha256:{SHA["alpha"]}" }}]\n'
 )
+UV_GROUP = '[package.optional-dependencies]\ngpu = [{ name = "six" }]\n'
+UV_SIX = (
+    '[[package]]\nname = "six"\nversion = "1.0"\nsource = { registry = "https://index.example/simple" }\n'
+    f'wheels = [{{ url = "https://files.example/six-1.0-py3-none-any.whl", hash = "sha256:{SHA["beta"]}" }}]\n'
+)
 FOLDER = {"it/pyproject.toml": '[project]\nname = "it"\nversion = "1"\n'}
 SOURCES = f'[[source]]\nname = "pypi"\nurl = "https://index.example/simple"\n[[source]]\nname = "a"\nurl = "{INDEX}"\n'
 MARKER = "sys_platform == 'win32'"
@@ -168,8 +173,8 @@ SAMPLES: dict[str, dict[str, tuple[str, str, str]]] = {
         "wheels": ("uv.lock", UV + UV_IT % ', specifier = ">=1"', 'it = ">=1"'),
         "requests of one platform": (
             "uv.lock",
-            UV + UV_IT.replace('"it" }]\n[', '"it"%s }]\n[') % ((f', marker = "{MARKER}"',) * 2),
-            "it",
+            UV + UV_IT % f' }}, {{ name = "six", marker = "{MARKER}"',
+            "six",
         ),
         "the index of one package": ("uv.lock", UV + UV_IT % f', index = "{INDEX}"', 'index = "pytorch-cu128"'),
         "a git repository": (
@@ -182,11 +187,10 @@ SAMPLES: dict[str, dict[str, tuple[str, str, str]]] = {
         "groups, as features": (
             "uv.lock",
             UV
-            + UV_IT.replace(
-                "[package.metadata]", '[package.optional-dependencies]\ngpu = [{ name = "it" }]\n[package.metadata]'
-            )
-            % "",
-            "gpu",
+            + UV_IT.replace("[package.metadata]", f"{UV_GROUP}[package.metadata]")
+            % ' }, { name = "six", marker = "extra == \'gpu\'"'
+            + UV_SIX,
+            "[feature.gpu.pypi-dependencies]",
         ),
         "files by hash, as a lock": ("uv.lock", UV + UV_IT % "", SHA["alpha"]),
     },

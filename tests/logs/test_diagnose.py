@@ -270,7 +270,7 @@ def test_of_two_steps_that_fail_the_first_decides_and_the_other_is_named(table: 
 
 @pytest.mark.parametrize("start", first_fast(range(5)))
 def test_what_is_known_to_be_built_leaves_out_the_causes_of_others(start: int, table: BuildFailureTable) -> None:
-    rows = {failure.name: failure for failure in table.failures}
+    rows = {failure.name: failure for row in table.failures for failure in row.every}
     for log in FAILURES[start::5]:
         expected = rows[notes(log)["expected"]]
         found = diagnose(lines(log), table, of="pytorch").cause

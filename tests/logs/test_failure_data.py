@@ -26,8 +26,10 @@ GOOD = sorted(path.stem for path in (HERE / "good").glob("*.log"))
 OF = {"pytorch", "torchvision", "torchaudio", "extension"}
 PHASES = {"clone", "pip", "configure", "compile", "link", "install", "import", "run"}
 REQUIRED = {"id", "code", "title", "of", "phase", "patterns", "cause", "versions", "source", "confirmed", "fix"}
-OPTIONAL = {"kind", "weak", "near", "not_near", "with"}
-MARKS = {"success", "failed", "error", "noise", "probe_begin", "probe_end"}
+OPTIONAL = {"kind", "weak", "near", "not_near", "with", "standing", "case"}
+MARKS = {"success", "failed", "error", "noise", "probe_begin", "probe_end", "release"}
+OF_NAMES = {"library", "header", "since", "gone", "macro", "always", "other", "here", "changed"}
+"""The slots of what the table of HIP's names knows of the name in a line."""
 
 
 def table() -> dict[str, Any]:
@@ -35,6 +37,8 @@ def table() -> dict[str, Any]:
 
 
 ROWS: dict[str, dict[str, Any]] = {row["id"]: row for row in table()["failure"]}
+CASES: dict[str, dict[str, Any]] = {case["id"]: row | case for row in ROWS.values() for case in row.get("case", [])}
+"""The causes by what is known of a name, each with the columns of its row."""
 
 
 def notes(folder: str, name: str) -> dict[str, Any]:
@@ -47,6 +51,14 @@ def addresses(text: str) -> list[str]:
 
 def test_each_cause_has_a_name_of_its_own() -> None:
     assert len(ROWS) == len(table()["failure"]) >= 100
+    assert not ROWS.keys() & CASES.keys()
+    assert len(CASES) == sum(len(row.get("case", [])) for row in ROWS.values())
+
+
+def test_each_case_is_another_standing() -> None:
+    for name, row in ROWS.items():
+        standings = [case["standing"] for case in row.get("case", [])] + [row.get("standing")]
+        assert len(set(standings)) == len(standings), name
 
 
 def test_the_marks_of_a_log_compile() -> None:
@@ -58,9 +70,9 @@ def test_the_marks_of_a_log_compile() -> None:
             re.compile(pattern)
 
 
-@each("name", ROWS)
+@each("name", [*ROWS, *CASES])
 def test_a_row_is_whole(name: str) -> None:
-    row = ROWS[name]
+    row = ROWS.get(name) or CASES[name]
     assert set(row) >= REQUIRED
     assert set(row) <= REQUIRED | OPTIONAL
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)
@@ -100,12 +112,13 @@ def test_no_two_rows_have_the_same_pattern_unless_what_is_near_tells_them_apart(
 
 
 def test_each_slot_of_a_text_is_a_group_of_a_pattern() -> None:
-    for name, row in ROWS.items():
+    for name, row in (ROWS | CASES).items():
         groups = {group for pattern in row["patterns"] for group in re.compile(pattern).groupindex}
-        texts = (row["title"], row["cause"], *(way["do"] for way in row["fix"]))
+        texts = (row["title"], row["cause"], *(text for way in row["fix"] for text in way.values()))
         slots = {slot for text in texts for slot in re.findall(r"\{(\w+)\|", text)}
         if objects := groups & set(_OBJECTS):
             slots -= {"part", "install"} - groups
+        slots -= OF_NAMES if "standing" in row else set()
         assert slots | objects == groups, name
 
 
@@ -140,7 +153,7 @@ def test_the_decisive_line_matches_the_row_that_is_expected(name: str) -> None:
     assert all(address.startswith("https://") for address in said["source"])
     lines = list(clean((HERE / "failures" / f"{name}.log").read_text().splitlines()))
     line, *rest = (one.text for one in lines[said["line"] - 1 : said["line"] + 3])
-    row = ROWS[said["expected"]]
+    row = ROWS.get(said["expected"]) or CASES[said["expected"]]
     text = " ".join([line, *(one.strip() for one in rest)])  # clang and CMake fold their messages
     assert any(re.search(pattern, one) for pattern in row["patterns"] for one in (line, text))
 

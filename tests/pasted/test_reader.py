@@ -447,3 +447,29 @@ def test_a_log_is_read_at_its_head(monkeypatch: pytest.MonkeyPatch) -> None:
     found = harmless(COLLECT_ENV + "x\n" * few)
     assert found is not None
     assert Version(found.value(Item.DRIVER)) == Version("550.54.15")
+
+
+@each(
+    "lines",
+    [
+        "OS: Alpine Linux v3.19 (x86_64)\nLibc version: -",
+        "OS: Alpine Linux v3.19 (x86_64)\nLibc version: N/A",
+        "OS: Void Linux (x86_64)\nLibc version: musl-1.2.4",
+        "Python platform: Linux-6.6.4-x86_64-with-musl1.2.4",
+    ],
+)
+def test_a_machine_with_musl_has_no_glibc(lines: str) -> None:
+    text = f"CUDA used to build PyTorch: 12.1\nIs debug build: False\n{lines}\nNvidia driver version: 535.104.05\n"
+    libc = report(text).libc
+    assert isinstance(libc, Missing)
+    assert (libc.kind, "musl" in libc.reason) == (ReasonKind.NOT_GLIBC, True)
+
+
+def test_the_musl_of_a_loader_or_a_list_is_no_glibc() -> None:
+    for text in (
+        "musl libc (x86_64)\nVersion 1.2.4\ngcc (Alpine 13.2.1) 13.2.1\n",
+        "OS: Alpine Linux 3.19\nGCC: 13.2\n",
+    ):
+        libc = report(text).libc
+        assert isinstance(libc, Missing)
+        assert libc.kind is ReasonKind.NOT_GLIBC, text

@@ -20,7 +20,7 @@ from tenv.host.machine import BuildResources
 from tenv.locks.lock import Archive
 from tenv.locks.lock_file import read_lock
 from tenv.project.context import Context
-from tenv.sources.archives.gathering import gather, settle_archives
+from tenv.sources.archives.gathering import Gathering
 from tenv.targets.search import find_places
 from tenv.toolchain.cuda_folder import assemble
 from tenv.toolchain.discover import Toolchain
@@ -70,9 +70,9 @@ def made(
         if windows:  # to what unpacks and to what finds; the rest of Python stays as it is here
             for module in ("sources.archives.gathering", "toolchain.discover"):
                 patch.setattr(f"tenv.{module}.sys", SimpleNamespace(platform="win32"))
-        gathering = gather(Context(), prefix, served)
+        gathering = Gathering(Context(), prefix, served)
         gathering.start()
-        settle_archives(prefix, gathering)
+        gathering.settle()
         parts = tuple(dict.fromkeys(prefix / row.to for row in served))
         return assemble(prefix, platform, parts), served, server.paths()
 
@@ -156,8 +156,8 @@ def test_the_license_is_named_before_nvidia_s_files_are_fetched(tmp_path: Path) 
 
     rows = read_lock(ROOT / "locks" / "cuda117.lock", "cuda117").archives["linux-64"]
     elsewhere = [replace(row, url="https://example.org/a.tar.xz") for row in rows]
-    gather(Context(progress=Heard()), tmp_path, elsewhere)
+    Gathering(Context(progress=Heard()), tmp_path, elsewhere)
     assert said == []
-    gather(Context(progress=Heard()), tmp_path, rows)
+    Gathering(Context(progress=Heard()), tmp_path, rows)
     assert len(said) == 1
     assert "under its license (https://docs.nvidia.com/cuda/eula/)" in said[0]

@@ -12,7 +12,7 @@ from tenv.targets.nearest_cuda import HostDriver
 from tenv.targets.search import Origin, Place, SearchPath, find_project
 from tenv.verbs.build import find_checkout
 from tests.support.each import each
-from tests.support.projects import Project, write_config
+from tests.support.projects import Project, call, write_config
 
 TEXT = 'platforms = ["linux-64"]\n'
 
@@ -230,6 +230,19 @@ def test_a_folder_of_another_user_is_named_where_its_target_is_missed(
         replace(places, refused=tmp_path).find("nowhere")
     assert f"{tmp_path} belongs to another user" in error.value.message
     assert error.value.hint == f"`TENV_SAFE_FOLDERS={tmp_path}` trusts it"
+    with pytest.raises(UsageError, match="belongs to another user"):
+        replace(places, refused=tmp_path).require_trust()
+    places.require_trust()
+
+
+def test_a_folder_of_another_user_is_named_where_no_target_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tenv.toml").touch()
+    owners(monkeypatch, {tmp_path: 4711})
+    monkeypatch.chdir(tmp_path)
+    for command in (("add", "numpy"), ("create",), ("lock",), ("config", "sync", "true", "--project"), ("outdated",)):
+        ended = call(*command)
+        assert ended.status == 2, command
+        assert f"{tmp_path} belongs to another user" in ended.err, (command, ended.err)
 
 
 def owners(monkeypatch: pytest.MonkeyPatch, others: dict[Path, int | None]) -> None:

@@ -141,7 +141,7 @@ def test_an_override_stands_in_for_a_driver_that_is_not_read(
 
 def test_an_override_counts_for_this_machine_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONDA_OVERRIDE_CUDA", "12.4")
-    monkeypatch.setattr("tenv.host.driver.probe", lambda **_: Missing("no probe answered"))
+    monkeypatch.setattr("tenv.host.driver.probe", lambda _: Missing("no probe answered"))
     assert call("check-driver", "cuda121", "--json").data["targets"][0]["verdict"] == "native"
 
 

@@ -64,6 +64,17 @@ def test_a_folder_has_a_file_a_machine(tmp_path: Path) -> None:
         write(tmp_path / "fleet" / f"{number}.json", envelope if number % 2 else data)
     write(tmp_path / "fleet" / "notes.txt", "no report")
     assert names(tmp_path / "fleet") == ["node0", "node1", "node2"]
+    (tmp_path / "fleet" / "failed.txt").touch()
+    (tmp_path / "fleet" / "gone.txt").symlink_to("nowhere")
+    rows = [row for row in ask_each(tmp_path / "fleet", nothing) if row.problem]
+    assert [(row.machine, "it is empty" in row.problem) for row in rows] == [("failed.txt", True)]
+
+
+def test_the_gpus_of_amd_are_named_too(tmp_path: Path) -> None:
+    text = "HSA Agents\nAgent 1\n  Name:  gfx90a\n  Marketing Name:  AMD Instinct MI210\n  Device Type:  GPU\n"
+    (tmp_path / "fleet").mkdir()
+    (tmp_path / "fleet" / "node.txt").write_text(text)
+    assert [row.gpus for row in ask_each(tmp_path / "fleet", nothing)] == [("AMD Instinct MI210",)]
 
 
 @pytest.mark.parametrize("indent", [None, 2])

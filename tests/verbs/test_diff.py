@@ -41,6 +41,14 @@ def test_one_name_is_compared_with_the_last_commit(updated: Project) -> None:
     assert updated.ok("diff", "locks/tiny.lock", "--rev", "main").out.startswith("main:locks/tiny.lock → locks/tiny")
 
 
+def test_without_a_name_it_is_the_default_target(updated: Project) -> None:
+    assert updated.ok("diff").out == updated.ok("diff", "tiny").out
+    assert updated.ok("diff", "--rev", "main").out.startswith("main:locks/tiny.lock → tiny\n")
+    err = updated.fails(2, "unknown-target", "diff", "main")
+    assert "hint: `tenv diff --rev main` compares with that revision" in err
+    assert "hint: `tenv targets`" in updated.fails(2, "unknown-target", "diff", "no-such")
+
+
 def test_two_names_may_be_revisions_files_and_targets(updated: Project, tmp_path: Path) -> None:
     sent = tmp_path / "sent"
     sent.write_bytes(updated.lock.read_bytes())

@@ -15,7 +15,8 @@ from tenv.core.wheel_platforms import marker_values
 from tenv.host.machine import current_platform
 from tenv.locks.lock import Wheel
 from tenv.locks.lock_file import read_lock
-from tenv.sources.wheels import urls, uv
+from tenv.sources.wheels import resolve as resolver
+from tenv.sources.wheels import uv
 from tenv.targets.manifest import Manifest
 from tests.support.fakes import MINORS, make_wheel
 from tests.support.projects import Project, call
@@ -147,7 +148,7 @@ def rows(path: Any, minors: Sequence[str]) -> dict[tuple[str, str, str], tuple[s
 @pytest.fixture
 def edits(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.setattr(uv.Uv, "resolve", resolve)
-    monkeypatch.setattr(urls, "requirements_at", requires)
+    monkeypatch.setattr(resolver, "requirements_at", requires)
     return project
 
 

@@ -9,8 +9,10 @@ import yaml
 
 from tenv.core.errors import ManifestError
 from tenv.host.machine import current_platform
-from tenv.locks.lock_features import features_of, take
+from tenv.locks.lock import Wheel
+from tenv.locks.lock_features import divide, features_of, take
 from tenv.locks.lock_file import read_lock
+from tenv.targets.manifest import with_features
 from tenv.targets.manifest_file import read_manifest
 from tests.support.conda import Channel, make_conda, make_python
 from tests.support.each import each
@@ -159,6 +161,10 @@ def test_an_export_holds_the_target_alone_and_says_so(featured: Project) -> None
             "`a` is asked for by [pypi-dependencies], and a feature only adds",
         ),
         (
+            '[feature.x.pypi-dependencies]\na = { version = ">=2", extras = ["more"] }\n',
+            "`a` is asked for by [pypi-dependencies], and a feature only adds",
+        ),
+        (
             '[feature.x.pypi-dependencies]\nb = ">=2"\n[feature.y.pypi-dependencies]\nb = "*"\n',
             "`b` is asked for by [feature.x.pypi-dependencies] in another version",
         ),
@@ -172,6 +178,27 @@ def test_a_feature_that_does_more_than_add_is_refused(tmp_path: Path, text: str,
     with pytest.raises(ManifestError) as error:
         read_manifest("t", path, lambda _: path)
     assert message in f"{error.value.message} {error.value.hint}"
+
+
+def test_features_add_extras_to_a_package_of_the_target(tmp_path: Path) -> None:
+    (tmp_path / "t.toml").write_text(
+        'platforms = ["linux-64"]\npython = "3.11.*"\n[pypi-dependencies]\na = { version = "*", extras = ["own"] }\n'
+        '[feature.x.pypi-dependencies]\na = { version = "*", extras = ["more"] }\n'
+        '[feature.y.platform.linux-64.pypi-dependencies]\na = { version = "*", extras = ["last"] }\n'
+    )
+    manifest = read_manifest("t", tmp_path / "t.toml", lambda name: tmp_path / f"{name}.toml")
+    for chosen, extras in ((None, "last more own"), (["x"], "more own"), (["y"], "last own"), ([], "own")):
+        found = with_features(manifest, chosen).on("linux-64").wheels["a"]
+        assert " ".join(found.extras) == extras
+    files = [
+        Wheel(
+            "a", "1", "a-1-py3-none-any.whl", "0" * 64, None, ("3.11",), ("b; extra == 'more'", "c; extra == 'last'")
+        ),
+        Wheel("b", "1", "b-1-py3-none-any.whl", "1" * 64, None, ("3.11",), ()),
+        Wheel("c", "1", "c-1-py3-none-any.whl", "2" * 64, None, ("3.11",), ()),
+    ]
+    made = divide(manifest, {"wheels": {"linux-64": tuple(files)}})["wheels"]["linux-64"]
+    assert {row.name: row.features for row in made} == {"a": (), "b": ("x",), "c": ("y",)}
 
 
 def test_a_child_extends_the_features_of_its_parent(tmp_path: Path) -> None:

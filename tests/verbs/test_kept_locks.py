@@ -8,7 +8,7 @@ import pytest
 
 from tenv.cli.main import COMMANDS
 from tenv.verbs.create import LockMode
-from tenv.verbs.kept_locks import mode_by_variables
+from tenv.verbs.lock_place import mode_by_variables
 from tests.support.each import each
 from tests.support.fakes import make_wheel
 from tests.support.projects import Project

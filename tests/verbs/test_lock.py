@@ -1,10 +1,12 @@
 """`tenv lock`: every file for every platform, from any machine, with what still fits kept."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from tenv.core.file_stamps import stamps_folder
 from tenv.locks.lock import Lock
 from tenv.locks.lock_file import read_lock
 from tests.support.fakes import MINORS, Fault, Index, make_native, make_wheel
@@ -249,6 +251,17 @@ def test_offline_with_an_empty_cache_says_what_to_do(project: Project) -> None:
     err = project.fails(6, "network", "lock", "tiny", "--offline")
     assert "hint: the cache lacks a file: run the same command without `--offline`" in err
     assert project.index.asked == []
+
+
+def test_offline_a_wheel_whose_requirements_were_never_read_is_named(locked: Project) -> None:
+    locked.lock.unlink()
+    next(stamps_folder().glob("requires-*.json")).unlink()
+    err = locked.fails(6, "network", "lock", "tiny", "--offline")
+    assert re.search(
+        r"can't read the requirements of \S+\.whl\nhint: run the same command once without `--offline`", err
+    )
+    assert not locked.lock.exists()
+    locked.ok("lock", "tiny")
 
 
 def test_a_lock_does_not_depend_on_whether_sizes_could_be_asked(

@@ -116,6 +116,35 @@ def test_a_mirror_is_the_users_own_index_of_that_name(
     assert torch.asked == []
 
 
+@pytest.mark.parametrize("flat", [False, True], ids=["simple", "flat"])
+def test_a_mirror_may_be_a_folder(
+    flat: bool, asked: Project, torch: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked.ok("lock", "tiny")
+    raw = asked.lock.read_bytes()
+    asked.lock.unlink()
+    torch.asked.clear()
+    mirror = tmp_path / "mi rror"
+    (wheel,) = torch.folder.glob("torch-*")
+    if flat:
+        shutil.copytree(torch.folder, mirror)
+        (tmp_path / "uv.toml").write_text(
+            f'[[index]]\nname = "pytorch-cu128"\nurl = "{mirror.as_uri()}"\nformat = "flat"\n'
+        )
+        monkeypatch.setenv("UV_CONFIG_FILE", str(tmp_path / "uv.toml"))
+    else:
+        (mirror / "torch").mkdir(parents=True)
+        shutil.copy(wheel, mirror / "torch")
+        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        file = wheel.name.replace("+", "%2B")
+        (mirror / "torch" / "index.html").write_text(f'<a href="{file}#sha256={digest}">{wheel.name}</a>')
+        monkeypatch.setenv("UV_INDEX", f"pytorch-cu128={mirror.as_uri()}")
+    asked.ok("lock", "tiny")
+    asked.ok("create", "tiny")
+    assert asked.lock.read_bytes() == raw
+    assert torch.asked == []
+
+
 def _other_index(ours: dict[str, Any], evil: str) -> None:
     ours["indexes"].append({"name": "evil", "url": evil})
     next(row for row in ours["wheels"]["linux-64"] if row["name"] == "alpha")["index"] = "evil"

@@ -253,6 +253,17 @@ CONFLICTS = (
         thread="github.com/ndl-lab/ndlocr-lite/pull/44",
     ),
     Conflict(
+        "python-all",
+        f'{LINUX}python = ">=3.12,<3.14"\n\n[pypi-dependencies]\nnumpy = "1.26.0"\n',
+        "numpy 1.26.0 has no wheel for Python 3.13; it has wheels for Python 3.12",
+        wheels=(
+            ("numpy", "1.26.0", f"cp312-cp312-{OLD}", ()),
+            ("numpy", "2.4.6", f"cp312-cp312-{OLD}", ()),
+            ("numpy", "2.4.6", f"cp313-cp313-{OLD}", ()),
+            ("numpy", "2.5.5", f"cp313-cp313-{OLD}", ()),
+        ),
+    ),
+    Conflict(
         "platform",
         'platforms = ["linux-64", "win-64"]\npython = ">=3.12,<3.13"\n\n'
         '[pypi-dependencies]\nsix = "*"\nnvidia-nccl-cu12 = "*"\n',

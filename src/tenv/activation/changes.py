@@ -29,23 +29,20 @@ _SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The change of one variable.
-
-    Attributes:
-        name: The variable.
-        action: The kind of change.
-        value: The new value, or the text to add before or after the old one; empty for `unset`.
-        reason: The origin and the reason, in one sentence.
-        separator: The separator between the old value and the added text.
-        default: Whether a value of the user stays; only of `set`.
-    """
+    """The change of one variable."""
 
     name: str
+    """The variable."""
     action: Action
+    """The kind of change."""
     value: str
+    """The new value, or the text to add before or after the old one; empty for `unset`."""
     reason: str
+    """The origin and the reason, in one sentence."""
     separator: str = os.pathsep
+    """The separator between the old value and the added text."""
     default: bool = False
+    """Whether a value of the user stays; only of `set`."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the change as JSON values; separator and default only if they are not the usual ones."""
@@ -68,15 +65,12 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Host files that an environment depends on and a shell can check without running a program.
-
-    Attributes:
-        files: Each file with a stamp: an empty file of tenv's with the same modification time.
-        sentence: The warning if a file is missing or its modification time differs from its stamp's.
-    """
+    """Host files that an environment depends on and a shell can check without running a program."""
 
     files: tuple[tuple[str, str], ...]
+    """Each file with a stamp: an empty file of tenv's with the same modification time."""
     sentence: str
+    """The warning if a file is missing or its modification time differs from its stamp's."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the watch as JSON values."""
@@ -85,21 +79,18 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """All changes of an activation, in order.
-
-    Attributes:
-        target: The target.
-        prefix: The environment's folder.
-        changes: The changes; a variable occurs once, or twice if a list gets additions at both ends.
-        watches: The files that shells check first.
-        left_out: Variables that packages' activation scripts set but this activation does not, with the reasons.
-    """
+    """All changes of an activation, in order."""
 
     target: str
+    """The target."""
     prefix: Path
+    """The environment's folder."""
     changes: tuple[Change, ...]
+    """The changes; a variable occurs once, or twice if a list gets additions at both ends."""
     watches: tuple[Watch, ...] = ()
+    """The files that shells check first."""
     left_out: tuple[Change, ...] = ()
+    """Variables that packages' activation scripts set but this activation does not, with the reasons."""
 
     def changes_in(self, environment: Mapping[str, str]) -> Iterator[Change]:
         """Yield the changes of an environment: a default only if the user has no value, and with a note of it."""

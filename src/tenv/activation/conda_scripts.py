@@ -32,32 +32,26 @@ _UNSAID = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The combined effect of the scripts on one variable.
-
-    Attributes:
-        name: The variable.
-        value: Its value after them; None if they unset it.
-        before: Its value before them, in the clean shell; None if it was not set.
-        script: The last script that changed it.
-    """
+    """The combined effect of the scripts on one variable."""
 
     name: str
+    """The variable."""
     value: str | None
+    """Its value after them; None if they unset it."""
     before: str | None
+    """Its value before them, in the clean shell; None if it was not set."""
     script: str
+    """The last script that changed it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The decision about an effect.
-
-    Attributes:
-        value: The kept value; None if nothing is kept.
-        reason: The reason, in one sentence.
-    """
+    """The decision about an effect."""
 
     value: str | None
+    """The kept value; None if nothing is kept."""
     reason: str
+    """The reason, in one sentence."""
 
 
 def run_scripts(prefix: Path) -> tuple[tuple[Effect, ...], tuple[str, ...]]:

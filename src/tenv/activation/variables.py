@@ -43,15 +43,12 @@ def jobs(machine: BuildResources, *, cuda: bool) -> tuple[int, str]:
 
 @dataclass(frozen=True, slots=True)
 class Archs:
-    """GPU architectures to compile for.
-
-    Attributes:
-        names: Such as ``("8.0", "9.0", "12.0+PTX")``.
-        reason: Why they are listed.
-    """
+    """GPU architectures to compile for."""
 
     names: tuple[str, ...]
+    """Such as ``("8.0", "9.0", "12.0+PTX")``."""
     reason: str
+    """Why they are listed."""
 
 
 def derive(

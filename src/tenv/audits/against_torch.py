@@ -30,23 +30,20 @@ _STABLE = ("aoti_torch_", "torch_")
 
 @dataclass(frozen=True, slots=True)
 class TorchAudit:
-    """An extension held against a torch.
-
-    Attributes:
-        torch: The torch.
-        wanted: The number of symbols that the extension wants of torch.
-        missing: Those that this torch lacks; None where its libraries can't be read.
-        stable: Whether it uses torch's stable ABI alone; None where it wants nothing of torch.
-        pythons: The Pythons that its modules are for: ``cp312``, ``abi3`` for Python's stable ABI.
-        findings: Its faults.
-    """
+    """An extension held against a torch."""
 
     torch: InstalledTorch
+    """The torch."""
     wanted: int
+    """The number of symbols that the extension wants of torch."""
     missing: tuple[str, ...] | None
+    """Those that this torch lacks; None where its libraries can't be read."""
     stable: bool | None
+    """Whether it uses torch's stable ABI alone; None where it wants nothing of torch."""
     pythons: tuple[str, ...]
+    """The Pythons that its modules are for: ``cp312``, ``abi3`` for Python's stable ABI."""
     findings: tuple[Finding, ...]
+    """Its faults."""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""

@@ -43,17 +43,14 @@ class AuditedKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TreePart:
-    """A file in it.
-
-    Attributes:
-        path: Its place below the audited path.
-        data: Its bytes; None where it can't be read.
-        fault: Why it can't be read; empty where it can.
-    """
+    """A file in it."""
 
     path: str
+    """Its place below the audited path."""
     data: "bytes | mmap.mmap | None"
+    """Its bytes; None where it can't be read."""
     fault: str = ""
+    """Why it can't be read; empty where it can."""
 
 
 class AuditedTree:

@@ -17,25 +17,22 @@ from tenv.facts.cuda_gpu_arch import GpuArch, asked_codes, unserved
 
 @dataclass(frozen=True, slots=True)
 class BuildNote:
-    """Where a build came from.
-
-    Attributes:
-        target: The target.
-        lock: The digest of its lock.
-        prefix: The environment that built it.
-        commit: The commit of the checkout, with ``+changes`` where files were changed.
-        version: The version of PyTorch.
-        architectures: The value of TORCH_CUDA_ARCH_LIST; empty where it was not set.
-        values: All of it, as it was written.
-    """
+    """Where a build came from."""
 
     target: str
+    """The target."""
     lock: str = ""
+    """The digest of its lock."""
     prefix: str = ""
+    """The environment that built it."""
     commit: str = ""
+    """The commit of the checkout, with ``+changes`` where files were changed."""
     version: str = ""
+    """The version of PyTorch."""
     architectures: str = ""
+    """The value of TORCH_CUDA_ARCH_LIST; empty where it was not set."""
     values: dict[str, Any] = field(default_factory=dict)
+    """All of it, as it was written."""
 
 
 def note_of(raw: bytes | None) -> BuildNote | None:
@@ -90,17 +87,14 @@ def _time(path: Path) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ServedCode:
-    """The GPU code of libraries, compared with the architectures that were asked for.
-
-    Attributes:
-        there: The architectures with machine code.
-        lacking: The architectures asked for that neither machine code nor PTX of the libraries serves.
-        none: Whether there is no GPU code at all.
-    """
+    """The GPU code of libraries, compared with the architectures that were asked for."""
 
     there: tuple[GpuArch, ...]
+    """The architectures with machine code."""
     lacking: tuple[GpuArch, ...]
+    """The architectures asked for that neither machine code nor PTX of the libraries serves."""
     none: bool
+    """Whether there is no GPU code at all."""
 
     @property
     def words(self) -> str:

@@ -10,7 +10,8 @@ import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from mmap import mmap
+from typing import Any
 
 from tenv.audits.audited_tree import AuditedTree, TreePart
 from tenv.checks.rules.interface import Finding, Severity, Unknown
@@ -18,9 +19,6 @@ from tenv.core.dataclass import dataclass
 from tenv.core.elf import CxxAbi, Elf, ElfFaultError, ElfFile, read_elf
 from tenv.core.versions import Version
 from tenv.facts.cuda_gpu_arch import GpuArch
-
-if TYPE_CHECKING:
-    from mmap import mmap
 
 CODES = {
     "TE001": "a file can't be read",
@@ -70,17 +68,14 @@ _MOST_IMAGES = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class GpuCode:
-    """The GPU code of a library.
-
-    Attributes:
-        cubin: The architectures of its machine code, rising.
-        ptx: The architectures of its PTX.
-        ir: The architectures of code that nvlink or nvJitLink finishes (LTO).
-    """
+    """The GPU code of a library."""
 
     cubin: tuple[GpuArch, ...] = ()
+    """The architectures of its machine code, rising."""
     ptx: tuple[GpuArch, ...] = ()
+    """The architectures of its PTX."""
     ir: tuple[GpuArch, ...] = ()
+    """The architectures of code that nvlink or nvJitLink finishes (LTO)."""
 
     def serves(self, capability: int) -> bool:
         """Return whether it runs on a GPU of this compute capability, at once or compiled by the driver."""
@@ -89,7 +84,7 @@ class GpuCode:
         )
 
 
-def gpu_code(data: "bytes | mmap", elf: Elf) -> GpuCode:
+def gpu_code(data: bytes | mmap, elf: Elf) -> GpuCode:
     """Return the GPU code of a library; raises ElfFaultError for a fat binary that contradicts itself."""
     found: dict[int, set[GpuArch]] = {}
     for section in elf.sections:
@@ -99,7 +94,7 @@ def gpu_code(data: "bytes | mmap", elf: Elf) -> GpuCode:
     return GpuCode(*(tuple(sorted(found.get(kind, ()))) for kind in (_CUBIN, _PTX, _IR)))
 
 
-def _images(data: "bytes | mmap", start: int, stop: int) -> Iterator[tuple[int, GpuArch]]:
+def _images(data: bytes | mmap, start: int, stop: int) -> Iterator[tuple[int, GpuArch]]:
     left = _MOST_IMAGES
     while (start := data.find(_MAGIC, start, stop)) >= 0:
         if start + _CONTAINER.size > stop:
@@ -127,15 +122,12 @@ _CUDART = re.compile(r"libcudart\.so\.(\d{1,9})")
 
 @dataclass(frozen=True, slots=True)
 class TorchSymbols:
-    """The symbols of torch's interfaces that a library has to do with.
-
-    Attributes:
-        wanted: Those that another library must define.
-        defined: Those that it defines.
-    """
+    """The symbols of torch's interfaces that a library has to do with."""
 
     wanted: frozenset[str] = frozenset()
+    """Those that another library must define."""
     defined: frozenset[str] = frozenset()
+    """Those that it defines."""
 
 
 _TORCH = re.compile(
@@ -144,7 +136,7 @@ _TORCH = re.compile(
 """The names of torch: its namespaces in C++, and the functions in C of its stable interface."""
 
 
-def torch_symbols(data: "bytes | mmap") -> TorchSymbols:
+def torch_symbols(data: bytes | mmap) -> TorchSymbols:
     """Return the symbols of torch's interfaces in a library; raises ElfFaultError for a damaged table."""
     found: tuple[set[str], set[str]] = (set(), set())
     for symbol in ElfFile(data).dynamic_symbols():
@@ -155,21 +147,18 @@ def torch_symbols(data: "bytes | mmap") -> TorchSymbols:
 
 @dataclass(frozen=True, slots=True)
 class AuditedFile:
-    """A library.
-
-    Attributes:
-        path: Its place below the audited path.
-        elf: Its needs of the loader; None where it can't be read.
-        code: Its GPU code.
-        fault: Why it can't be read; empty where it can.
-        torch: Its symbols of torch's interfaces; None where they were not asked for.
-    """
+    """A library."""
 
     path: str
+    """Its place below the audited path."""
     elf: Elf | None
+    """Its needs of the loader; None where it can't be read."""
     code: GpuCode = field(default_factory=GpuCode)
+    """Its GPU code."""
     fault: str = ""
+    """Why it can't be read; empty where it can."""
     torch: TorchSymbols | None = None
+    """Its symbols of torch's interfaces; None where they were not asked for."""
 
     @property
     def symbols(self) -> dict[str, Version]:
@@ -205,21 +194,18 @@ class AuditedFile:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The needs of all libraries together.
-
-    Attributes:
-        machines: The processors, by their `uname -m` names.
-        symbols: The highest version of each family of symbols, each with the library that requires it.
-        cuda: The major versions of the CUDA run time that they link.
-        code: The libraries with GPU code.
-        own_libstdcxx: Whether a libstdc++ is brought along.
-    """
+    """The needs of all libraries together."""
 
     machines: tuple[str, ...]
+    """The processors, by their `uname -m` names."""
     symbols: Mapping[str, tuple[Version, str]]
+    """The highest version of each family of symbols, each with the library that requires it."""
     cuda: tuple[int, ...]
+    """The major versions of the CUDA run time that they link."""
     code: tuple[AuditedFile, ...]
+    """The libraries with GPU code."""
     own_libstdcxx: bool
+    """Whether a libstdc++ is brought along."""
 
 
 def inspect(tree: AuditedTree, *, torch: bool = False) -> list[AuditedFile]:

@@ -39,17 +39,14 @@ class LinkOrigin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Environs:
-    """The surroundings of an audited path.
-
-    Attributes:
-        prefix: The environment; None for none.
-        index: The libraries of the environment by name.
-        find: Returns where the system's loader finds a library; an empty string for nowhere.
-    """
+    """The surroundings of an audited path."""
 
     prefix: Path | None = None
+    """The environment; None for none."""
     index: dict[str, str] = field(default_factory=dict)
+    """The libraries of the environment by name."""
     find: Callable[[str], str] = lambda _: ""
+    """Returns where the system's loader finds a library; an empty string for nowhere."""
 
     def holds(self, place: str) -> bool:
         """Return whether a file is the environment's, and not of an environment in it."""
@@ -62,19 +59,16 @@ class Environs:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A library that another one needs.
-
-    Attributes:
-        name: Its name.
-        by: The library that needs it.
-        origin: Where it comes from.
-        place: The file; empty where it is not known.
-    """
+    """A library that another one needs."""
 
     name: str
+    """Its name."""
     by: str
+    """The library that needs it."""
     origin: LinkOrigin
+    """Where it comes from."""
     place: str = ""
+    """The file; empty where it is not known."""
 
 
 def is_environment(folder: Path | str) -> bool:

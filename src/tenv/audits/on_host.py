@@ -53,19 +53,16 @@ ALLOWED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class TagAnswer:
-    """The oldest tag.
-
-    Attributes:
-        glibc: The glibc of the tag; None where no tag allows the symbols.
-        tag: The tag, or ``linux_x86_64`` where none is allowed.
-        because: The symbol version that decides it; empty without one.
-        outside: The libraries that no tag expects of the system and that are not brought along.
-    """
+    """The oldest tag."""
 
     glibc: Version | None
+    """The glibc of the tag; None where no tag allows the symbols."""
     tag: str
+    """The tag, or ``linux_x86_64`` where none is allowed."""
     because: str
+    """The symbol version that decides it; empty without one."""
     outside: tuple[str, ...]
+    """The libraries that no tag expects of the system and that are not brought along."""
 
 
 def tag_answer(needs: Mapping[str, Version], machine: str, outside: Iterable[str]) -> TagAnswer:

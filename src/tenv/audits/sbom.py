@@ -32,21 +32,18 @@ _CLASSIFIER = "License :: "
 
 @dataclass(frozen=True, slots=True)
 class _Stated:
-    """The package of a file.
-
-    Attributes:
-        kind: The type of a package URL: ``pypi``, ``conda`` or ``generic``.
-        name: Its name.
-        version: Its version; empty for none.
-        licences: Its licences as it states them.
-        qualifiers: The qualifiers of its package URL.
-    """
+    """The package of a file."""
 
     kind: str
+    """The type of a package URL: ``pypi``, ``conda`` or ``generic``."""
     name: str
+    """Its name."""
     version: str
+    """Its version; empty for none."""
     licences: tuple[str, ...] = ()
+    """Its licences as it states them."""
     qualifiers: Mapping[str, str] = field(default_factory=dict)
+    """The qualifiers of its package URL."""
 
 
 def require_library() -> None:

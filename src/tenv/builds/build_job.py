@@ -23,6 +23,7 @@ from tenv.core.errors import UsageError
 from tenv.core.file_content import noted_json, read_text, text_or_empty
 from tenv.facts.torch_packages import TorchPackage
 from tenv.project.context import Context
+from tenv.targets.search import Target
 
 if TYPE_CHECKING:
     from tenv.activation.changes import Activation
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from tenv.checks.before_create import Surroundings
     from tenv.environment.state import Environment
     from tenv.host.installed_torch import InstalledTorch
-    from tenv.targets.search import Target
     from tenv.toolchain.discover import Toolchain
 
 
@@ -65,28 +65,22 @@ class Products(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """A package that is compiled against an installed torch.
-
-    Attributes:
-        name: Its normalized name.
-        facts: Its row in the table of such packages; None without one.
-    """
+    """A package that is compiled against an installed torch."""
 
     name: str
+    """Its normalized name."""
     facts: TorchPackage | None
+    """Its row in the table of such packages; None without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wayfinder:
-    """The way of a revision, and the file that decides it.
-
-    Attributes:
-        way: How it is built.
-        evidence: The file that decides it.
-    """
+    """The way of a revision, and the file that decides it."""
 
     way: BuildWay
+    """How it is built."""
     evidence: str
+    """The file that decides it."""
 
     @property
     def products(self) -> Products:
@@ -178,34 +172,28 @@ CODES = {
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The result of a step.
-
-    Attributes:
-        findings: Its findings; an error ends the build.
-        facts: Its measurements, as plain values.
-        log: The log that it wrote.
-        lines: Its lines for people.
-    """
+    """The result of a step."""
 
     findings: Sequence[Finding] = ()
+    """Its findings; an error ends the build."""
     facts: dict[str, Any] | None = None
+    """Its measurements, as plain values."""
     log: Path | None = None
+    """The log that it wrote."""
     lines: Sequence[str] = ()
+    """Its lines for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """How a step ended.
-
-    Attributes:
-        name: The step.
-        done: Its result.
-        seconds: How long it took.
-    """
+    """How a step ended."""
 
     name: BuildStepName
+    """The step."""
     done: Done
+    """Its result."""
     seconds: float
+    """How long it took."""
 
     @property
     def ok(self) -> bool:
@@ -283,33 +271,30 @@ def kind_by_variables(environ: Mapping[str, str]) -> DebugKind | None:
 
 @dataclass(frozen=True, slots=True)
 class BuildRequest:
-    """The request of a build.
-
-    Attributes:
-        checkout: The PyTorch checkout.
-        target: The target's name; None for the default one of ``tenv.toml``, else the best one.
-        allow: Switches and codes whose errors do not end the build.
-        fresh: Whether to configure anew.
-        clean: Whether to remove the build folder first.
-        only: The target of Ninja that is built, and nothing else; empty for all and the package.
-        defines: CMake variables.
-        wheel: The folder that takes a wheel; None to install in place.
-        debug: The debug information.
-        debug_files: Sources that are compiled with debug information.
-        portable: Whether no run path may name the environment or the checkout.
-    """
+    """The request of a build."""
 
     checkout: Path
+    """The PyTorch checkout."""
     target: str | None = None
+    """The target's name; None for the default one of ``tenv.toml``, else the best one."""
     allow: frozenset[str] = frozenset()
+    """Switches and codes whose errors do not end the build."""
     fresh: bool = False
+    """Whether to configure anew."""
     clean: bool = False
+    """Whether to remove the build folder first."""
     only: str = ""
+    """The target of Ninja that is built, and nothing else; empty for all and the package."""
     defines: Mapping[str, str] = field(default_factory=dict)
+    """CMake variables."""
     wheel: Path | None = None
+    """The folder that takes a wheel; None to install in place."""
     debug: DebugKind = DebugKind.NONE
+    """The debug information."""
     debug_files: tuple[str, ...] = ()
+    """Sources that are compiled with debug information."""
     portable: bool = False
+    """Whether no run path may name the environment or the checkout."""
 
     def with_variables(self, environ: Mapping[str, str]) -> "BuildRequest":
         """Return the request with the values that variables give to options that are not set: `DEBUG=1` is `--debug`.
@@ -351,51 +336,48 @@ class BuildRequest:
 
 @dataclass(slots=True)
 class BuildJob:
-    """The values that the steps of one build pass on; a step sets the values that later ones read.
-
-    Attributes:
-        context: The context of the verb; its project is the checkout.
-        request: The request.
-        dry: Whether nothing may be written.
-        tree: The requirements of the checkout, of PyTorch alone.
-        extension: The package of a checkout that is compiled against an installed torch; None for PyTorch.
-        installed: The torch that an extension is compiled against.
-        record: The extensions that its ``setup.py`` compiles.
-        found: How its revision is built.
-        around: The machine and the checkout that the target is judged for.
-        target: The target.
-        environment: Its environment.
-        activation: The changes of its activation.
-        toolchain: Where things are in it.
-        environ: The environment of every program of the build.
-        storage_gone: Whether the shared storage of the compile cache does not answer, so that the build does without.
-        offer: The servers that compile for this build; None where it compiles here alone.
-        summary: The rows of PyTorch's own summary, by name.
-        estimate: The expected seconds of the compilation; None where they are not known.
-        tried: The results of the canary; None before it.
-        torch: The built torch; of an extension, the torch that it was imported with.
-    """
+    """The values that the steps of one build pass on; a step sets the values that later ones read."""
 
     context: Context
+    """The context of the verb; its project is the checkout."""
     request: BuildRequest
+    """The request."""
     dry: bool = False
+    """Whether nothing may be written."""
     tree: SourceTree = field(init=False)
+    """The requirements of the checkout, of PyTorch alone."""
     extension: Extension | None = None
+    """The package of a checkout that is compiled against an installed torch; None for PyTorch."""
     installed: "InstalledTorch | None" = None
+    """The torch that an extension is compiled against."""
     record: Mapping[str, Any] = field(default_factory=dict)
+    """The extensions that its ``setup.py`` compiles."""
     found: Wayfinder = field(init=False)
+    """How its revision is built."""
     around: "Surroundings" = field(init=False)
-    target: "Target" = field(init=False)
+    """The machine and the checkout that the target is judged for."""
+    target: Target = field(init=False)
+    """The target."""
     environment: "Environment" = field(init=False)
+    """Its environment."""
     activation: "Activation | None" = None
+    """The changes of its activation."""
     toolchain: "Toolchain | None" = None
+    """Where things are in it."""
     environ: dict[str, str] = field(default_factory=dict)
+    """The environment of every program of the build."""
     storage_gone: bool = False
+    """Whether the shared storage of the compile cache does not answer, so that the build does without."""
     offer: "ServerOffer | None" = None
+    """The servers that compile for this build; None where it compiles here alone."""
     summary: dict[str, str] = field(default_factory=dict)
+    """The rows of PyTorch's own summary, by name."""
     estimate: float | None = None
+    """The expected seconds of the compilation; None where they are not known."""
     tried: "Tried | None" = None
+    """The results of the canary; None before it."""
     torch: dict[str, Any] = field(default_factory=dict)
+    """The built torch; of an extension, the torch that it was imported with."""
 
     @property
     def checkout(self) -> Path:

@@ -31,17 +31,14 @@ _NOTED = {"direct_cache_hit": "hit", "preprocessed_cache_hit": "hit", "cache_mis
 
 @dataclass(frozen=True, slots=True)
 class CacheChoice:
-    """The compile cache that a build takes.
-
-    Attributes:
-        name: ``ccache``, ``sccache`` or ``off``.
-        program: The program; None without one, or where none is wanted.
-        storage: The storage that machines share; empty for none.
-    """
+    """The compile cache that a build takes."""
 
     name: str
+    """``ccache``, ``sccache`` or ``off``."""
     program: Path | None
+    """The program; None without one, or where none is wanted."""
     storage: str = ""
+    """The storage that machines share; empty for none."""
 
 
 _BY_SCCACHE = ("s3", "gs", "memcached", "gha", "http", "https", "rediss")
@@ -110,19 +107,16 @@ def path_flags(checkout: Path, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 class Counts(NamedTuple):
-    """The counts of a compile cache.
-
-    Attributes:
-        hits: The compilations that it has served.
-        misses: The compilations that it had to run.
-        elsewhere: The compilations that ran on servers of a scheduler.
-        returned: The compilations that ran here since no server took them.
-    """
+    """The counts of a compile cache."""
 
     hits: int
+    """The compilations that it has served."""
     misses: int
+    """The compilations that it had to run."""
     elsewhere: int = 0
+    """The compilations that ran on servers of a scheduler."""
     returned: int = 0
+    """The compilations that ran here since no server took them."""
 
 
 def counts(choice: CacheChoice, environ: Mapping[str, str]) -> Counts | None:
@@ -210,23 +204,20 @@ def _text_of(file: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CacheUse:
-    """The hits and misses of a compile cache for some compilations.
-
-    Attributes:
-        hits: How many came out of it.
-        misses: How many it had to run.
-        served: The names of sources that came out of it; empty where it does not name them.
-        missed: The names of sources that it had to compile; a name may be in both.
-        elsewhere: How many ran on servers of a scheduler.
-        returned: How many ran here since no server took them.
-    """
+    """The hits and misses of a compile cache for some compilations."""
 
     hits: int
+    """How many came out of it."""
     misses: int
+    """How many it had to run."""
     served: frozenset[str] = frozenset()
+    """The names of sources that came out of it; empty where it does not name them."""
     missed: frozenset[str] = frozenset()
+    """The names of sources that it had to compile; a name may be in both."""
     elsewhere: int = 0
+    """How many ran on servers of a scheduler."""
     returned: int = 0
+    """How many ran here since no server took them."""
 
     @property
     def count(self) -> int:

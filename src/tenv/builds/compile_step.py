@@ -20,7 +20,7 @@ from tenv.builds import editable_wheel
 from tenv.builds.build_job import BuildJob, BuildWay, DebugKind, Done, Products, build_finding
 from tenv.builds.compile_cache import STORED_BY_CCACHE, CacheChoice, CacheUse, stores
 from tenv.builds.configure_step import backend_settings, package_command
-from tenv.builds.estimate_step import build_targets, duration
+from tenv.builds.estimate_step import build_targets
 from tenv.builds.extension_steps import PACKAGE, begin, end, extension_tasks, forced, installed_package
 from tenv.builds.logged_run import look_up, run_step
 from tenv.builds.ninja_plan import CompileWatch
@@ -148,19 +148,18 @@ def run_build(job: BuildJob) -> Done:
         _keep_stamp(job)
     if job.offer:
         facts["distributed"] = {"elsewhere": used.elsewhere, "returned": used.returned}
-    lines.insert(0, f"took {duration(sum(spent.values()))}" + _rate(watch.cache, used) + _distributed(job, used))
+    if used.count:
+        lines.insert(0, _rate(watch.cache, used) + _distributed(job, used))
     return Done(findings, facts, log, tuple(lines))
 
 
 def _rate(cache: CacheChoice, used: CacheUse) -> str:
-    if not used.count:
-        return ""
     shared = f" ({without_login(cache.storage)})" if cache.storage and stores(cache.name, cache.storage) else ""
-    return f"; {cache.name}: {used.percent:.0f} % of {used.count} compilations came out of the cache{shared}"
+    return f"{cache.name}: {used.percent:.0f} % of {used.count} compilations came out of the cache{shared}"
 
 
 def _distributed(job: BuildJob, used: CacheUse) -> str:
-    if job.offer is None or not used.count:
+    if job.offer is None:
         return ""
     returned = f", {used.returned} ran here since no server took them" if used.returned else ""
     return f"; {used.elsewhere} ran on the servers of {job.offer.scheduler}{returned}"
@@ -219,19 +218,16 @@ def _keep_stamp(job: BuildJob) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Indexed:
-    """A library that has an index now.
-
-    Attributes:
-        name: Its file name.
-        size: The bytes of its debug information.
-        before: Seconds that GDB took to load it without an index.
-        after: Seconds that it takes now.
-    """
+    """A library that has an index now."""
 
     name: str
+    """Its file name."""
     size: int
+    """The bytes of its debug information."""
     before: float
+    """Seconds that GDB took to load it without an index."""
     after: float
+    """Seconds that it takes now."""
 
 
 def _asks_for_debug(job: BuildJob) -> bool:

@@ -59,17 +59,14 @@ _SOURCE = "docs/guide/clusters.md, Compile; docs/Distributed.md of github.com/mo
 
 @dataclass(frozen=True, slots=True)
 class ServerOffer:
-    """The servers of a scheduler that compile for a build.
-
-    Attributes:
-        scheduler: The address.
-        servers: How many servers it has.
-        cores: Their processors together.
-    """
+    """The servers of a scheduler that compile for a build."""
 
     scheduler: str
+    """The address."""
     servers: int
+    """How many servers it has."""
     cores: int
+    """Their processors together."""
 
     @property
     def reason(self) -> str:

@@ -48,23 +48,20 @@ _COMPILES = (TaskKind.C, TaskKind.CXX, TaskKind.CUDA)
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """The results of the canary about the machine and its compile cache.
-
-    Attributes:
-        slowdown: How many times its processor time a task of it took; 0 where that is not known.
-        hits: How many of its compilations came out of the cache.
-        misses: How many did not.
-        kinds: The kinds of sources that were compiled.
-        missed: The heavy sources of it that did not come out of the cache.
-        hit_seconds: The processor time of a hit; 0 where that is not known.
-    """
+    """The results of the canary about the machine and its compile cache."""
 
     slowdown: float = 0.0
+    """How many times its processor time a task of it took; 0 where that is not known."""
     hits: int = 0
+    """How many of its compilations came out of the cache."""
     misses: int = 0
+    """How many did not."""
     kinds: frozenset[TaskKind] = frozenset()
+    """The kinds of sources that were compiled."""
     missed: tuple[str, ...] = ()
+    """The heavy sources of it that did not come out of the cache."""
     hit_seconds: float = 0.0
+    """The processor time of a hit; 0 where that is not known."""
 
     def serves(self, kind: TaskKind) -> bool:
         """Return whether the rate is one of this kind; C goes the way of C++, which is compiled by the same program."""
@@ -83,19 +80,16 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """The expected duration of a build.
-
-    Attributes:
-        seconds: How long, on a machine that has nothing else to do.
-        uncached: How long if nothing came out of the compile cache.
-        busy: How long if other programs go on as they did in the canary; None where none of them was noticed.
-        tried: The results of the canary; None before it.
-    """
+    """The expected duration of a build."""
 
     seconds: float
+    """How long, on a machine that has nothing else to do."""
     uncached: float
+    """How long if nothing came out of the compile cache."""
     busy: float | None
+    """How long if other programs go on as they did in the canary; None where none of them was noticed."""
     tried: Tried | None
+    """The results of the canary; None before it."""
 
     @property
     def cache_words(self) -> str:

@@ -51,19 +51,16 @@ Reason = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The requests of a manifest about a package.
-
-    Attributes:
-        name: The package.
-        cxx: The C++ standard in place of its own; 0 for its own.
-        archs: The architectures, as ``TORCH_CUDA_ARCH_LIST``.
-        forced: Whether nvcc takes them whatever the package names (`with_archs`).
-    """
+    """The requests of a manifest about a package."""
 
     name: str
+    """The package."""
     cxx: int
+    """The C++ standard in place of its own; 0 for its own."""
     archs: str
+    """The architectures, as ``TORCH_CUDA_ARCH_LIST``."""
     forced: bool = False
+    """Whether nvcc takes them whatever the package names (`with_archs`)."""
 
 
 def refusals(
@@ -282,7 +279,7 @@ def with_archs(environ: Mapping[str, str], archs: str, folder: Path) -> dict[str
 
     Args:
         environ: The variables of the build.
-        archs: The architectures, as ``TORCH_CUDA_ARCH_LIST``; empty for those of the package.
+        archs: The architectures, as ``TORCH_CUDA_ARCH_LIST``; empty for the package's.
         folder: Where the script is written.
     """
     nvcc = environ.get("PYTORCH_NVCC") or process.find("nvcc", environ.get("PATH"))

@@ -20,6 +20,7 @@ from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
 from tenv.host.machine import current_platform
+from tenv.locks.lock_file import read_lock
 
 _SCRIPT = """\
 import json, sys
@@ -138,8 +139,6 @@ def _other_versions(job: BuildJob, found: Mapping[str, Any]) -> Iterator[Finding
 
 
 def _locked(job: BuildJob, prefix: str) -> str:
-    from tenv.locks.lock_file import read_lock
-
     lock = read_lock(job.target.lock_file, job.target.name)
     wheels = lock.wheels.get(current_platform(), ())
     return next((wheel.version for wheel in wheels if wheel.name.startswith(prefix)), "")
@@ -159,15 +158,12 @@ def _differs(job: BuildJob, what: str, built: str, locked: str, severity: Severi
 
 @dataclass(frozen=True, slots=True)
 class _Heavy:
-    """A heavy object that is still to be compiled.
-
-    Attributes:
-        output: The object, as Ninja names it.
-        before: How many tasks come before it.
-    """
+    """A heavy object that is still to be compiled."""
 
     output: str
+    """The object, as Ninja names it."""
     before: int
+    """How many tasks come before it."""
 
     @property
     def waits(self) -> bool:

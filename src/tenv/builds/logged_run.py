@@ -49,22 +49,21 @@ _OF_BACKEND = re.compile(r"failed \(signal: (9|15) \(SIG[A-Z]+\)\)")
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A program of a build that has ended.
-
-    Attributes:
-        status: Its exit status; negative for a signal.
-        lines: Its output.
-        seconds: How long it took.
-        reason: Why it could not be started, or an empty string.
-        processor: Seconds of processors that it and the programs below it took, in user and system mode; 0 where the
-            system does not count them.
-    """
+    """A program of a build that has ended."""
 
     status: int
+    """Its exit status; negative for a signal."""
     lines: tuple[str, ...]
+    """Its output."""
     seconds: float
+    """How long it took."""
     reason: str = ""
+    """Why it could not be started, or an empty string."""
     processor: float = 0.0
+    """Seconds of processors that it and the programs below it took, in user and system mode; 0 where the system does
+    not count them."""
+    before: int = 0
+    """The number of lines of the log before its output."""
 
 
 class _Watcher:
@@ -143,6 +142,7 @@ def run_logged(
     make_folder(log.parent)
     with log.open("a" if again else "w", encoding="utf-8", buffering=1) as file:
         file.write(f"$ {shlex.join(command)}\n")
+        before = log.read_bytes().count(b"\n")
         program = process.find(command[0], environ.get("PATH"))
         if program is None:
             return Ran(127, (), 0.0, f"there is no program `{command[0]}` in the environment or on PATH")
@@ -158,7 +158,7 @@ def run_logged(
     seconds = time.monotonic() - start
     if isinstance(ended, Missing):
         return Ran(127, (), seconds, ended.reason)
-    return Ran(ended, tuple(watcher.lines), seconds, processor=_processor_seconds() - processor)
+    return Ran(ended, tuple(watcher.lines), seconds, processor=_processor_seconds() - processor, before=before)
 
 
 def run_step(
@@ -218,7 +218,8 @@ def look_up(ran: Ran, code: str, what: str, log: Path, table: BuildFailureTable,
     """
     if ran.status == 0 and not ran.reason:
         raise BugError(f"{what} has not failed")
-    found = diagnose([*ran.lines, "ninja: build stopped: subcommand failed."], table, of=of)
+    numbered = [*[""] * ran.before, *ran.lines]  # as in the log, whose first line is the command
+    found = diagnose([*numbered, "ninja: build stopped: subcommand failed."], table, of=of)
     if ran.reason:
         return build_finding(code, what, f"can't be done: {ran.reason}", str(log), "", f"see {log}")
     if found.own_cause:
@@ -228,7 +229,7 @@ def look_up(ran: Ran, code: str, what: str, log: Path, table: BuildFailureTable,
         fix = "`dmesg | tail` tells whether memory ran out; `export MAX_JOBS=1` and the same command take least"
         return build_finding(code, what, message, str(log), SIGNAL_SOURCE, fix)
     error = found.error or found.step
-    if error is None or error.number > len(ran.lines):  # the last line is not the program's own
+    if error is None or error.number > len(numbered):  # the last line is not the program's own
         tail = " | ".join([line.strip() for line in ran.lines if line.strip()][-_TAIL:])
         message = f"ended with status {ran.status} and printed no error, as a program that was killed does"
         fix = f"`dmesg | tail` tells whether memory ran out; else read {log}, then run the same command again"

@@ -92,19 +92,16 @@ def kind_of_object(output: str) -> TaskKind:
 
 @dataclass(frozen=True, slots=True)
 class LogRow:
-    """A row of Ninja's log.
-
-    Attributes:
-        start: When its task began, in milliseconds since the start of that Ninja.
-        end: When it ended.
-        stamp: The time stamp that Ninja notes; 0 in logs of old versions.
-        command: The digest of the command; the outputs of one task share it.
-    """
+    """A row of Ninja's log."""
 
     start: int
+    """When its task began, in milliseconds since the start of that Ninja."""
     end: int
+    """When it ended."""
     stamp: int
+    """The time stamp that Ninja notes; 0 in logs of old versions."""
     command: str
+    """The digest of the command; the outputs of one task share it."""
 
     @property
     def seconds(self) -> float:
@@ -157,17 +154,14 @@ _ELSEWHERE = frozenset(("sccache", "distcc", "icecc", "recc", "rewrapper"))
 
 @dataclass(frozen=True, slots=True)
 class NinjaRun:
-    """One run of Ninja.
-
-    Attributes:
-        rows: The rows of its log, by output.
-        elapsed: How long its tasks took, added up.
-        processor: The seconds of processors that they took together; 0 where that is not known.
-    """
+    """One run of Ninja."""
 
     rows: Mapping[str, LogRow]
+    """The rows of its log, by output."""
     elapsed: float
+    """How long its tasks took, added up."""
     processor: float
+    """The seconds of processors that they took together; 0 where that is not known."""
 
     @property
     def objects(self) -> tuple[str, ...]:
@@ -182,15 +176,12 @@ class NinjaRun:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """How long compilations took.
-
-    Attributes:
-        seconds: By their outputs, the latest last.
-        elapsed: Whether other programs are in some of them, since the processor time is not known.
-    """
+    """How long compilations took."""
 
     seconds: Mapping[str, float]
+    """By their outputs, the latest last."""
     elapsed: bool
+    """Whether other programs are in some of them, since the processor time is not known."""
 
 
 def compiles_elsewhere(job: BuildJob) -> bool:

@@ -26,17 +26,14 @@ _SHOWN = 8
 
 @dataclass
 class _Moved:
-    """The changes.
-
-    Attributes:
-        files: The names of the files with another run path.
-        lost: The libraries that only the environment holds, with a file that needs each.
-        failed: The error of the editor about a file that it could not change.
-    """
+    """The changes."""
 
     files: list[str] = field(default_factory=list)
+    """The names of the files with another run path."""
     lost: dict[str, str] = field(default_factory=dict)
+    """The libraries that only the environment holds, with a file that needs each."""
     failed: str = ""
+    """The error of the editor about a file that it could not change."""
 
 
 def missing_editor(job: BuildJob) -> Iterator[Finding]:

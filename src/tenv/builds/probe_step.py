@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import Any
 
@@ -236,8 +237,6 @@ def requirement_faults(job: BuildJob, toolchain: Toolchain) -> Iterator[Finding]
 
 def _lacking(lines: Iterable[str], toolchain: Toolchain) -> dict[str, str]:
     """Return the requirements that the environment does not hold: their versions by their names."""
-    from importlib.metadata import Distribution, distributions  # late: for those who build
-
     from packaging.requirements import InvalidRequirement, Requirement
 
     there: dict[str, Distribution] = {

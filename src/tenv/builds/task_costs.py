@@ -37,15 +37,12 @@ class TaskKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One task of Ninja.
-
-    Attributes:
-        kind: Its kind.
-        output: Its output, by Ninja's name.
-    """
+    """One task of Ninja."""
 
     kind: TaskKind
+    """Its kind."""
     output: str
+    """Its output, by Ninja's name."""
 
 
 _KINDS = (
@@ -115,17 +112,14 @@ def seconds_of(task: Task, architectures: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """How many compilations the memory carries.
-
-    Attributes:
-        jobs: How many at a time.
-        places: How many of them may be heavy ones; 0 where none is among the tasks, or where none waits for a place.
-        reason: The limit.
-    """
+    """How many compilations the memory carries."""
 
     jobs: int
+    """How many at a time."""
     places: int
+    """How many of them may be heavy ones; 0 where none is among the tasks, or where none waits for a place."""
     reason: str
+    """The limit."""
 
 
 def memory_jobs(

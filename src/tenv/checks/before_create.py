@@ -31,23 +31,20 @@ from tenv.targets.search import Target
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The surroundings that a target is judged by. They are collected once, since probes start programs.
-
-    Attributes:
-        host: The host.
-        source: The PyTorch to build; None if none is named.
-        facts: The tables.
-        arch_list: `TORCH_CUDA_ARCH_LIST` in the caller's environment.
-        here: Whether the host is this machine, with no assumed values.
-        exported: The build switches of PyTorch in the caller's environment.
-    """
+    """The surroundings that a target is judged by. They are collected once, since probes start programs."""
 
     host: HostReport
+    """The host."""
     source: SourceTree | None
+    """The PyTorch to build; None if none is named."""
     facts: Facts
+    """The tables."""
     arch_list: str = ""
+    """`TORCH_CUDA_ARCH_LIST` in the caller's environment."""
     here: bool = False
+    """Whether the host is this machine, with no assumed values."""
     exported: Mapping[str, str] = field(default_factory=dict)
+    """The build switches of PyTorch in the caller's environment."""
 
 
 def look_around(context: Context, pytorch: str = "", options: HostOptions | None = None) -> Surroundings:

@@ -45,32 +45,26 @@ _FOLDERS = ("CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT", "CUDNN_ROOT", "NCCL_ROO
 
 @dataclass(frozen=True, slots=True)
 class CacheEntry:
-    """An entry of a CMakeCache.txt.
-
-    Attributes:
-        kind: CMake's type of it: ``BOOL``, ``FILEPATH``, ``INTERNAL`` …
-        value: Its value.
-    """
+    """An entry of a CMakeCache.txt."""
 
     kind: str
+    """CMake's type of it: ``BOOL``, ``FILEPATH``, ``INTERNAL`` …"""
     value: str
+    """Its value."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildCache:
-    """The CMakeCache.txt of an earlier build.
-
-    Attributes:
-        file: It, as a path in the checkout.
-        entries: Its entries by name.
-        gone: The entries that name a file, or a toolkit's folder, that is no longer there.
-        moved: The folder that it was configured for, where that is not this checkout; else an empty string.
-    """
+    """The CMakeCache.txt of an earlier build."""
 
     file: str
+    """It, as a path in the checkout."""
     entries: Mapping[str, CacheEntry] = field(default_factory=dict)
+    """Its entries by name."""
     gone: tuple[str, ...] = ()
+    """The entries that name a file, or a toolkit's folder, that is no longer there."""
     moved: str = ""
+    """The folder that it was configured for, where that is not this checkout; else an empty string."""
 
     def value(self, name: str) -> str:
         """Return the value of an entry; an empty string if there is none."""
@@ -80,23 +74,20 @@ class BuildCache:
 
 @dataclass(frozen=True, slots=True)
 class CheckoutState:
-    """The files in a checkout beside its sources.
-
-    Attributes:
-        broken: The submodules that PyTorch's own check refuses, in the order of ``.gitmodules``.
-        brings: Whether the build fetches them itself: all are empty, and git can.
-        eigen_missing: Whether Eigen is fetched by a pin (``third_party/eigen_pin.txt``) and is not there.
-        cache: The cache of an earlier build; None without one.
-        built: The version that was built here last (``torch/version.py``); empty if nothing of a build is left.
-        hipified: The files that the conversion for ROCm has changed; None where the sources are as PyTorch has them.
-    """
+    """The files in a checkout beside its sources."""
 
     broken: tuple[str, ...] = ()
+    """The submodules that PyTorch's own check refuses, in the order of ``.gitmodules``."""
     brings: bool = False
+    """Whether the build fetches them itself: all are empty, and git can."""
     eigen_missing: bool = False
+    """Whether Eigen is fetched by a pin (``third_party/eigen_pin.txt``) and is not there."""
     cache: BuildCache | None = None
+    """The cache of an earlier build; None without one."""
     built: str = ""
+    """The version that was built here last (``torch/version.py``); empty if nothing of a build is left."""
     hipified: Hipified | None = None
+    """The files that the conversion for ROCm has changed; None where the sources are as PyTorch has them."""
 
 
 def read_state(root: Path) -> CheckoutState:
@@ -105,7 +96,7 @@ def read_state(root: Path) -> CheckoutState:
     listed = [path for path in _PATH.findall(text_or_empty(root / ".gitmodules")) if path.isprintable()]
     if not listed and "third_party" in checks and ("check_submodules" in checks or "_submodule_folders" in checks):
         listed = list(_UNLISTED)
-    broken = [path for path in listed if not _is_whole(root / path)]
+    broken = [path for path in listed if not any((root / path / name).exists() for name in EXPECTED)]
     if "third_party/fbgemm" in listed and "third_party/fbgemm" not in broken and "asmjit" in checks:
         broken += [_ASMJIT[0].rpartition("/")[0]] if not any((root / file).is_file() for file in _ASMJIT) else []
     broken += [
@@ -131,10 +122,6 @@ def _nested(checks: str) -> Iterator[str]:
         folder = "/".join(names[:-1] if names[-1] == "CMakeLists.txt" else names)
         if "/" in folder and not folder.endswith("asmjit"):
             yield f"third_party/{folder}"
-
-
-def _is_whole(folder: Path) -> bool:
-    return any((folder / name).exists() for name in EXPECTED)
 
 
 def _is_empty(folder: Path) -> bool:
@@ -220,13 +207,9 @@ def find_checkout(folder: Path, site_packages: Path | None = None) -> Path | Non
     installed = list(_editable(site_packages)) if site_packages else []
     below = sorted(path for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
     for path in (*around, *installed, *below):
-        if is_pytorch(path) and _own(path):
+        if is_pytorch(path) and (os.name != "posix" or path.stat().st_uid in (0, os.getuid())):
             return path
     return None
-
-
-def _own(path: Path) -> bool:
-    return os.name != "posix" or path.stat().st_uid in (0, os.getuid())
 
 
 def _editable(site: Path) -> Iterator[Path]:

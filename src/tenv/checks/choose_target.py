@@ -1,8 +1,10 @@
 """Select the best target for a host and a PyTorch revision, and report why others were rejected."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 from tenv.checks.before_create import Surroundings
@@ -30,35 +32,34 @@ _HOW = {
     Verdict.MINOR_VERSION: "by minor-version compatibility",
     Verdict.FORWARD: "by forward compatibility",
 }
+_NUMBERS = re.compile(r"(?<![\w.-])\d[\d.]*")
+"""The numbers by which the reasons against several targets differ: the CUDA of each, and what it supports."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A target that was considered.
-
-    Attributes:
-        target: Its name.
-        cuda: Its CUDA release; None without CUDA, or if it uses the host's toolkit and the host has none.
-        gpu: Whether it has CUDA.
-        verdict: How the driver supports it.
-        suits: Whether it can be built and run here.
-        reason: Why it suits, or why it does not.
-        fix: The fix of the reason against it, or an empty string.
-        system: Whether the toolkit is the host's.
-        conda: Whether it has conda packages.
-        aside: Why another target goes before it although it suits, or an empty string.
-    """
+    """A target that was considered."""
 
     target: str
+    """Its name."""
     cuda: Version | None
+    """Its CUDA release; None without CUDA, or if it uses the host's toolkit and the host has none."""
     gpu: bool
+    """Whether it has CUDA."""
     verdict: Verdict
+    """How the driver supports it."""
     suits: bool
+    """Whether it can be built and run here."""
     reason: str
+    """Why it suits, or why it does not."""
     fix: str = ""
+    """The fix of the reason against it, or an empty string."""
     system: bool = False
+    """Whether the toolkit is the host's."""
     conda: bool = False
+    """Whether it has conda packages."""
     aside: str = ""
+    """Why another target goes before it although it suits, or an empty string."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the candidate as JSON values."""
@@ -73,19 +74,16 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class TargetChoice:
-    """The selected target.
-
-    Attributes:
-        target: Its name.
-        reason: Why it was selected.
-        ranking: Every considered target, best first.
-        better: Targets that rank higher, but do not suit or are left aside.
-    """
+    """The selected target."""
 
     target: str
+    """Its name."""
     reason: str
+    """Why it was selected."""
     ranking: tuple[Candidate, ...]
+    """Every considered target, best first."""
     better: tuple[Candidate, ...]
+    """Targets that rank higher, but do not suit or are left aside."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the choice as JSON values."""
@@ -117,8 +115,11 @@ class TargetChoice:
     def lines(self) -> Iterator[str]:
         """Yield the choice as text: why the target was selected, and why better ones and its sisters were not."""
         yield f"{AUTO}: {self.target}, since {self.reason}"
-        for candidate in self.better:
-            yield f"{AUTO}: not {candidate.target}, since {candidate.aside or candidate.reason}"
+        for _, rows in groupby(self.better, key=lambda row: _NUMBERS.sub("", row.aside or row.reason)):
+            first, *like = rows
+            yield f"{AUTO}: not {first.target}, since {first.aside or first.reason}"
+            if like:
+                yield f"{AUTO}: nor {', '.join(row.target for row in like)}, for the same reason"
         for candidate, reason in self._sisters():
             yield f"{AUTO}: not {candidate.target}, since {reason}"
 

@@ -67,23 +67,20 @@ _SHOWN = 60
 
 @dataclass(frozen=True, slots=True)
 class MachineVerdicts(Generic[T]):
-    """The answers about one host.
-
-    Attributes:
-        machine: The host's name; the report's origin if the report is unreadable or names no host.
-        source: The origin of its report.
-        driver: Its driver as in `data`; empty if the report is unreadable.
-        gpus: The names of its GPUs.
-        answers: The answers to the questions.
-        problem: Why the report is unreadable, or an empty string.
-    """
+    """The answers about one host."""
 
     machine: str
+    """The host's name; the report's origin if the report is unreadable or names no host."""
     source: str
+    """The origin of its report."""
     driver: dict[str, str]
+    """Its driver as in `data`; empty if the report is unreadable."""
     gpus: tuple[str, ...]
+    """The names of its GPUs, of AMD too."""
     answers: tuple[T, ...]
+    """The answers to the questions."""
     problem: str = ""
+    """Why the report is unreadable, or an empty string."""
 
     def to_json(self, answer: Callable[[T], Any]) -> dict[str, Any]:
         """Return the answers as JSON values, each converted by `answer`."""
@@ -215,9 +212,11 @@ def _about(
         host = item if isinstance(item, HostReport) else from_json(item, source)
     except HostReportError as error:
         return MachineVerdicts(source, source, {}, (), (), problem=error.message.removeprefix(f"{source}: "))
-    gpus = () if isinstance(host.gpus, Missing) else tuple(_line(gpu.name or gpu.pci_id) for gpu in host.gpus.value)
+    gpus = () if isinstance(host.gpus, Missing) else tuple(gpu.name or gpu.pci_id for gpu in host.gpus.value)
+    if isinstance(host.amd_gpus, Fact):
+        gpus += tuple(gpu.name or gpu.gfx for gpu in host.amd_gpus.value)
     name = _line(host.hostname.value) if isinstance(host.hostname, Fact) else source
-    return MachineVerdicts(name, source, fact_to_json(host.driver), gpus, tuple(question(host)))
+    return MachineVerdicts(name, source, fact_to_json(host.driver), tuple(map(_line, gpus)), tuple(question(host)))
 
 
 def _line(text: str) -> str:
@@ -257,7 +256,7 @@ def _read_items(folder: str, name: str) -> Iterator[tuple[str, "object | HostRep
     """Yield the content of each report of a file, with its origin.
 
     Args:
-        folder: The folder of the fleet; empty for one file. A ``.txt`` of a folder that is not a report is skipped.
+        folder: The folder of the fleet; empty for one file. Of a folder, a ``.txt`` with other content is skipped.
         name: The file's name there.
 
     Yields:
@@ -267,8 +266,11 @@ def _read_items(folder: str, name: str) -> Iterator[tuple[str, "object | HostRep
         shown = "standard input" if Path(name) == STDIN else name
         return _every(name, _suffix(Path(name).name), shown)
     suffix = _suffix(name)
-    found = _every(f"{folder}{os.sep}{name}", suffix, name)
-    return (row for row in found if not isinstance(row[1], HostReportError)) if suffix == _TEXT else found
+    file = Path(folder, name)
+    found = _every(str(file), suffix, name)
+    if suffix != _TEXT or (file.is_file() and file.stat().st_size == 0):  # an empty one was to be a report
+        return found
+    return (row for row in found if not isinstance(row[1], HostReportError))
 
 
 def _every(file: str, suffix: str, shown: str) -> Iterator[tuple[str, "object | HostReportError"]]:

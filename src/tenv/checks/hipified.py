@@ -23,25 +23,22 @@ _MADE = "c10/hip/HIPMacros.h"
 
 @dataclass(frozen=True, slots=True)
 class Hipified:
-    """The files that a conversion has changed.
-
-    Attributes:
-        evidence: The file that tells so.
-        commit: The commit that was converted; empty without git, or without a note.
-        changed: The digests of the files that it changed in place, after it.
-        new: The files that it made.
-        whole: Whether it came to its end.
-        noted: Whether the note is there.
-        back: The number of the files changed in place that git has taken back, or that were edited since.
-    """
+    """The files that a conversion has changed."""
 
     evidence: str
+    """The file that tells so."""
     commit: str = ""
+    """The commit that was converted; empty without git, or without a note."""
     changed: Mapping[str, str] = field(default_factory=dict)
+    """The digests of the files that it changed in place, after it."""
     new: tuple[str, ...] = ()
+    """The files that it made."""
     whole: bool = False
+    """Whether it came to its end."""
     noted: bool = False
+    """Whether the note is there."""
     back: int = 0
+    """The number of the files changed in place that git has taken back, or that were edited since."""
 
     @property
     def undo(self) -> str:

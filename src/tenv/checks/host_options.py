@@ -22,20 +22,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HostOptions:
-    """Which host to judge if it is not this machine.
-
-    Attributes:
-        host_report: A file from ``tenv host --json`` or a pasted report, ``-`` for standard input; empty for this
-            machine.
-        assume_driver: The kernel driver's version to assume, or an empty string.
-        assume_gpu: The name of the GPU to assume, or an empty string.
-        given: The content of the file if it was already read.
-    """
+    """Which host to judge if it is not this machine."""
 
     host_report: str = ""
+    """A file from ``tenv host --json`` or a pasted report, ``-`` for standard input; empty for this machine."""
     assume_driver: str = ""
+    """The kernel driver's version to assume, or an empty string."""
     assume_gpu: str = ""
+    """The name of the GPU to assume, or an empty string."""
     given: "Given | None" = None
+    """The content of the file if it was already read."""
 
 
 def read(options: HostOptions) -> HostOptions:

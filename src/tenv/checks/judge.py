@@ -35,21 +35,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GpuVerdict:
-    """The verdicts on a target for one kind of GPU.
-
-    Attributes:
-        name: Its name.
-        capability: Its compute capability; None if unknown.
-        count: How many of them the host has.
-        build: Whether the target can be built on the host with code for it; None if unknown.
-        run: Whether the result runs on it; None if unknown.
-    """
+    """The verdicts on a target for one kind of GPU."""
 
     name: str
+    """Its name."""
     capability: Version | None
+    """Its compute capability; None if unknown."""
     count: int
+    """How many of them the host has."""
     build: bool | None
+    """Whether the target can be built on the host with code for it; None if unknown."""
     run: bool | None
+    """Whether the result runs on it; None if unknown."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the verdicts as JSON values."""
@@ -64,31 +61,28 @@ class GpuVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """The verdicts on a target on a host.
-
-    Attributes:
-        target: The target's name.
-        platform: The platform that is judged.
-        build: Whether it can be built there; None if unknown.
-        run: Whether the result runs there; None if unknown.
-        findings: The findings of all rules.
-        pytorch: The PyTorch version that is judged, or an empty string.
-        lock_problem: Why the lock was not judged, or an empty string.
-        gpus: The verdicts for each kind of GPU.
-        cuda: The CUDA release that the target is built with; None without CUDA.
-        driver: How the host's driver supports it.
-    """
+    """The verdicts on a target on a host."""
 
     target: str
+    """The target's name."""
     platform: str
+    """The platform that is judged."""
     build: bool | None
+    """Whether it can be built there; None if unknown."""
     run: bool | None
+    """Whether the result runs there; None if unknown."""
     findings: tuple[Finding, ...]
+    """The findings of all rules."""
     pytorch: str
+    """The PyTorch version that is judged, or an empty string."""
     lock_problem: str
+    """Why the lock was not judged, or an empty string."""
     gpus: tuple[GpuVerdict, ...] = ()
+    """The verdicts for each kind of GPU."""
     cuda: Version | None = None
+    """The CUDA release that the target is built with; None without CUDA."""
     driver: DriverVerdict = DriverVerdict(Verdict.UNKNOWN)
+    """How the host's driver supports it."""
 
     def about(self, *scopes: Scope) -> tuple[Finding, ...]:
         """Return the findings of the rules of the given scopes."""
@@ -120,18 +114,15 @@ class Verdicts:
 
 @dataclass(frozen=True, slots=True)
 class GpuFindings:
-    """One kind of GPU with the findings of the rules about GPUs that a host with it alone would have.
-
-    Attributes:
-        gpu: The GPU.
-        count: How many of them the host has.
-        found: The findings, each with the verdict that its rule decides; None if all GPUs are of this kind, so that the
-            findings about the host hold for it.
-    """
+    """One kind of GPU with the findings of the rules about GPUs that a host with it alone would have."""
 
     gpu: KnownGpu
+    """The GPU."""
     count: int
+    """How many of them the host has."""
     found: tuple[tuple[Scope, Finding], ...] | None
+    """The findings, each with the verdict that its rule decides; None if all GPUs are of this kind, so that the
+    findings about the host hold for it."""
 
 
 class _WithGpu:
@@ -215,21 +206,18 @@ def settled(found: Iterable[tuple[Scope, Finding]], kinds: Iterable[GpuFindings]
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The findings about a target on a host, before the verdicts are derived.
-
-    Attributes:
-        platform: The platform that is judged.
-        found: The findings of each rule, in the order of the rules.
-        gpus: The findings for each kind of GPU.
-        cuda: The CUDA release that the target is built with; None without CUDA.
-        driver: How the host's driver supports it.
-    """
+    """The findings about a target on a host, before the verdicts are derived."""
 
     platform: str
+    """The platform that is judged."""
     found: Mapping[Rule, tuple[Finding, ...]]
+    """The findings of each rule, in the order of the rules."""
     gpus: tuple[GpuFindings, ...]
+    """The findings for each kind of GPU."""
     cuda: Version | None
+    """The CUDA release that the target is built with; None without CUDA."""
     driver: DriverVerdict
+    """How the host's driver supports it."""
 
 
 def ask(case: Case, rules: Iterable[Rule]) -> Answers:

@@ -30,34 +30,28 @@ from tenv.toolchain.discover import discover
 
 @dataclass(frozen=True, slots=True)
 class DriverReport:
-    """A driver compared with targets.
-
-    Attributes:
-        driver: The driver of the host, or one that its CUDA implies, or why none is known.
-        targets: The verdicts on each target.
-        toolkits: The verdicts on each release of the CUDA toolkit; empty if a target was named.
-        override: The finding about an unusable CONDA_OVERRIDE_CUDA; None if it is used or unset.
-    """
+    """A driver compared with targets."""
 
     driver: Fact[Version] | Missing
+    """The driver of the host, or one that its CUDA implies, or why none is known."""
     targets: tuple[Verdicts, ...]
+    """The verdicts on each target."""
     toolkits: tuple[Verdicts, ...] = ()
+    """The verdicts on each release of the CUDA toolkit; empty if a target was named."""
     override: Finding | None = None
+    """The finding about an unusable CONDA_OVERRIDE_CUDA; None if it is used or unset."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A target with the verdicts on it.
-
-    Attributes:
-        target: The target.
-        verdicts: The verdicts.
-        other: Why it is not meant for the PyTorch revision, or an empty string.
-    """
+    """A target with the verdicts on it."""
 
     target: Target
+    """The target."""
     verdicts: Verdicts
+    """The verdicts."""
     other: str
+    """Why it is not meant for the PyTorch revision, or an empty string."""
 
     def fits(self, *, build_only: bool) -> bool:
         """Return whether it builds and runs; with `build_only`, whether it builds. Unknown is no."""
@@ -74,19 +68,16 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class FitsHere:
-    """The targets on one host.
-
-    Attributes:
-        around: The host and the PyTorch revision.
-        judged: Every readable target, newest first.
-        choice: The target that `create auto` takes; None if no target suits.
-        without: Why there is no choice, or an empty string.
-    """
+    """The targets on one host."""
 
     around: Surroundings
+    """The host and the PyTorch revision."""
     judged: tuple[Judged, ...]
+    """Every readable target, newest first."""
     choice: TargetChoice | None
+    """The target that `create auto` takes; None if no target suits."""
     without: str = ""
+    """Why there is no choice, or an empty string."""
 
 
 def check(context: Context, names: Sequence[str | None], pytorch: str, options: HostOptions) -> tuple[Verdicts, ...]:

@@ -17,24 +17,21 @@ from tenv.targets.search import Target
 
 @dataclass(frozen=True, slots=True)
 class JudgedLock:
-    """A lock that was read and judged.
-
-    Attributes:
-        path: Its file.
-        lock: The lock; None if there is no readable one.
-        faults: Why it can't be used, one sentence each: it does not satisfy the manifest, or its packages do not fit
-            together.
-        error: Why there is no readable lock.
-        unsuited: How many of the first faults are about satisfying the manifest.
-        lacking: The requested features that it has no file of.
-    """
+    """A lock that was read and judged."""
 
     path: Path
+    """Its file."""
     lock: Lock | None
+    """The lock; None if there is no readable one."""
     faults: tuple[str, ...] = ()
+    """Why it can't be used, one sentence each: it does not satisfy the manifest, or its packages do not fit
+    together."""
     error: TenvError | None = None
+    """Why there is no readable lock."""
     unsuited: int = 0
+    """How many of the first faults are about satisfying the manifest."""
     lacking: tuple[str, ...] = ()
+    """The requested features that it has no file of."""
 
     def require(self, target: Target) -> Lock:
         """Return the lock if it satisfies the manifest.

@@ -62,32 +62,26 @@ _MINOR = r"[\"'](\d+\.\d+)t?[\"']"
 
 @dataclass(frozen=True, slots=True)
 class CiBuilds:
-    """The versions in the CI of a revision.
-
-    Attributes:
-        cudas: The CUDA releases.
-        pythons: The Pythons, as minors (``3.14``).
-        file: The file of the checkout that lists them.
-    """
+    """The versions in the CI of a revision."""
 
     cudas: tuple[Version, ...]
+    """The CUDA releases."""
     pythons: tuple[Version, ...]
+    """The Pythons, as minors (``3.14``)."""
     file: str = _FILE
+    """The file of the checkout that lists them."""
 
 
 @dataclass(frozen=True, slots=True)
 class RocmPart:
-    """A part of ROCm that LoadHIP.cmake requires.
-
-    Attributes:
-        name: Its CMake package.
-        since: The ROCm from which on it does; None for all.
-        below: The ROCm from which on it no longer does; None for none.
-    """
+    """A part of ROCm that LoadHIP.cmake requires."""
 
     name: str
+    """Its CMake package."""
     since: Version | None = None
+    """The ROCm from which on it does; None for all."""
     below: Version | None = None
+    """The ROCm from which on it no longer does; None for none."""
 
     def applies(self, rocm: Version) -> bool:
         """Return whether it is required of a release."""
@@ -135,54 +129,48 @@ class AbiChoice(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SourceRequirement(Generic[T]):
-    """A requirement of a source tree.
-
-    Attributes:
-        value: The required value.
-        origin: Where it was read: a file of the tree with its line, or a table of facts.
-    """
+    """A requirement of a source tree."""
 
     value: T
+    """The required value."""
     origin: str
+    """Where it was read: a file of the tree with its line, or a table of facts."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceTree:
-    """The requirements of a PyTorch revision.
-
-    Attributes:
-        root: The checkout; None if only the version is known.
-        version: Its version as written (``2.15.0a0``).
-        python: The Python versions that it supports.
-        cmake_min: The minimum CMake.
-        gcc_min: The minimum GCC.
-        clang_min: The minimum clang.
-        cuda_min: The minimum CUDA toolkit.
-        cudnn_min: The minimum cuDNN.
-        cxx_standard: The C++ standard, 17 for C++17.
-        abi: Who chooses the ABI of libstdc++.
-        build_backend: Its build backend: ``setuptools``, ``scikit-build-core``, or another one by its own name.
-        state: The submodules and the earlier build of the checkout; None without a checkout.
-        tested: The versions in the CI of this revision; None if unknown.
-        day: The day of the trunk's commit; None if unknown.
-        rocm_parts: The CMake packages of ROCm that its LoadHIP.cmake requires; empty without a checkout.
-    """
+    """The requirements of a PyTorch revision."""
 
     root: Path | None
+    """The checkout; None if only the version is known."""
     version: SourceRequirement[str]
+    """Its version as written (``2.15.0a0``)."""
     python: SourceRequirement[Range] | Missing
+    """The Python versions that it supports."""
     cmake_min: SourceRequirement[Version] | Missing
+    """The minimum CMake."""
     gcc_min: SourceRequirement[Version] | Missing
+    """The minimum GCC."""
     clang_min: SourceRequirement[Version] | Missing
+    """The minimum clang."""
     cuda_min: SourceRequirement[Version] | Missing
+    """The minimum CUDA toolkit."""
     cudnn_min: SourceRequirement[Version] | Missing
+    """The minimum cuDNN."""
     cxx_standard: SourceRequirement[int] | Missing
+    """The C++ standard, 17 for C++17."""
     abi: SourceRequirement[AbiChoice]
+    """Who chooses the ABI of libstdc++."""
     build_backend: SourceRequirement[str] | Missing
+    """Its build backend: ``setuptools``, ``scikit-build-core``, or another one by its own name."""
     state: CheckoutState | None = None
+    """The submodules and the earlier build of the checkout; None without a checkout."""
     tested: CiBuilds | None = None
+    """The versions in the CI of this revision; None if unknown."""
     day: date | None = None
+    """The day of the trunk's commit; None if unknown."""
     rocm_parts: tuple["RocmPart", ...] = ()
+    """The CMake packages of ROCm that its LoadHIP.cmake requires; empty without a checkout."""
 
     @property
     def release(self) -> Version:

@@ -26,19 +26,16 @@ _WITHOUT_CUDA = re.compile(r"\+cpu\b")
 
 @dataclass(frozen=True, slots=True)
 class FromReport:
-    """The selected target.
-
-    Attributes:
-        target: Its name.
-        cuda: The CUDA that the report's PyTorch was built with; empty without CUDA.
-        reason: Why it was selected.
-        options: The options with the report's content, so that the file is read once.
-    """
+    """The selected target."""
 
     target: str
+    """Its name."""
     cuda: str
+    """The CUDA that the report's PyTorch was built with; empty without CUDA."""
     reason: str
+    """Why it was selected."""
     options: HostOptions
+    """The options with the report's content, so that the file is read once."""
 
     def to_json(self) -> dict[str, str]:
         """Return the choice as JSON values."""

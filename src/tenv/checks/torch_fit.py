@@ -53,25 +53,22 @@ _NVCC_KNOWS = {17: Version("11.0"), 20: Version("12.0")}
 
 @dataclass(frozen=True, slots=True)
 class TorchFit:
-    """The answers about one torch on a host.
-
-    Attributes:
-        torch: The torch.
-        platform: The platform that is judged.
-        build: Whether extensions for it can be compiled there; None if unknown.
-        run: Whether it and they run there; None if unknown.
-        taken: The toolkits that torch and CMake take.
-        targets: The targets with its CUDA.
-        findings: All findings.
-    """
+    """The answers about one torch on a host."""
 
     torch: InstalledTorch
+    """The torch."""
     platform: str
+    """The platform that is judged."""
     build: bool | None
+    """Whether extensions for it can be compiled there; None if unknown."""
     run: bool | None
+    """Whether it and they run there; None if unknown."""
     taken: tuple[TakenToolkit, ...]
+    """The toolkits that torch and CMake take."""
     targets: tuple[str, ...]
+    """The targets with its CUDA."""
     findings: tuple[Finding, ...]
+    """All findings."""
 
     def to_json(self) -> dict[str, Any]:
         """Return them as JSON values, without the findings."""
@@ -192,12 +189,12 @@ class _Judged:
         return f"install a toolkit of CUDA {self.cuda}, and set CUDA_HOME to it"
 
     def _other_accelerator(self, kind: str) -> Finding:
-        return _finding(
+        return Finding(
             MISMATCH,
             Severity.WARNING,
             self.name,
             f"is for {kind}: no toolkit of CUDA fits it, and tenv judges no other",
-            self.torch.kind,
+            _origin(self.torch.kind),
             "torch/version.py",
             f"install the compiler of {kind} that its release notes name, or a torch for CUDA",
             Unknown(Scope.BUILD, "toolkits"),
@@ -211,12 +208,12 @@ class _Judged:
         if torch and cmake and (cmake.folder, cmake.nvcc) != (torch.folder, torch.nvcc):
             yield from self._toolkit(cmake, cuda)
         if torch and cmake and torch.version and cmake.version and torch.version != cmake.version:
-            yield _finding(
+            yield Finding(
                 MISMATCH,
                 Severity.WARNING,
                 f"CUDA {cmake.version}",
                 f"is what CMake takes, and torch's helper takes {torch.version}: a build that uses both mixes them",
-                Fact("", f"CMake: {cmake.nvcc} ({cmake.way}); torch: {torch.nvcc} ({torch.way})"),
+                f"CMake: {cmake.nvcc} ({cmake.way}); torch: {torch.nvcc} ({torch.way})",
                 "CMakeDetermineCUDACompiler.cmake; FindCUDA.cmake and cpp_extension.py of torch",
                 f"export CUDACXX={torch.nvcc} CUDA_PATH={torch.folder}",
             )
@@ -236,12 +233,12 @@ class _Judged:
         elif one.version.major_minor != cuda.major_minor:
             yield self._mismatch(one, one.version, cuda)
         if one.nvcc and one.version and one.absent:
-            yield _finding(
+            yield Finding(
                 NO_HEADER,
                 Severity.ERROR if one.by == "torch" else Severity.WARNING,
                 f"CUDA {one.version}",
                 f"lacks headers that ATen/cuda/CUDAContext.h includes, where {one.by} looks: {', '.join(one.absent)}",
-                Fact("", f"{one.folder}/include ({one.way})"),
+                f"{one.folder}/include ({one.way})",
                 "torch/include/ATen/cuda/CUDAContextLight.h",
                 self._help(one.folder),
             )
@@ -254,24 +251,24 @@ class _Judged:
         elif torch:
             consequence = "its helper warns of another minor release, and most extensions compile"
         message = f"is what {one.by} takes, and {self.name} was compiled with CUDA {cuda}: {consequence}"
-        return _finding(
+        return Finding(
             MISMATCH,
             Severity.ERROR if major and torch else Severity.WARNING,
             f"nvcc {version}",
             message,
-            Fact("", f"{one.nvcc} ({one.way}); {_origin(self.torch.cuda)}"),
+            f"{one.nvcc} ({one.way}); {_origin(self.torch.cuda)}",
             f"{_HELPER}, _check_cuda_version" if torch else "cmake/public/cuda.cmake of torch",
             self._help(),
         )
 
     def _not_found(self, by: str, evidence: str, unknown: Unknown | None = None) -> Finding:
         torch = by == "torch"
-        return _finding(
+        return Finding(
             NOT_FOUND,
             Severity.WARNING if unknown or not torch else Severity.ERROR,
             "CUDA toolkit",
             f"{by} finds none: an extension with CUDA code for {self.name} does not compile",
-            Fact("", evidence),
+            evidence,
             f"{_HELPER}, _find_cuda_home" if torch else "FindCUDA.cmake of torch",
             self._help(),
             unknown,
@@ -282,12 +279,12 @@ class _Judged:
         if isinstance(base, Missing) or base.value.header or not base.value.version:
             return
         minor = base.value.version
-        yield _finding(
+        yield Finding(
             NO_HEADERS,
             Severity.ERROR,
             f"Python {minor}",
             "runs this torch and has no Python.h, so that no extension compiles with it",
-            Fact("", f"{base.value.prefix}/include/python{minor}/Python.h is not there ({base.value.source})"),
+            f"{base.value.prefix}/include/python{minor}/Python.h is not there ({base.value.source})",
             "torch/csrc and pybind11 include Python.h",
             f"apt install python{minor}-dev (Fedora, RHEL: `dnf install python{minor}-devel`), or make the "
             f"environment with the Python of `uv python install {minor}`",
@@ -300,34 +297,34 @@ class _Judged:
             return
         wanted, nvcc = least.value, self.taken[0].version if self.taken else None
         if self.cuda and nvcc and nvcc < _NVCC_KNOWS.get(wanted, Version("0")):
-            yield _finding(
+            yield Finding(
                 pytorch.STANDARD,
                 Severity.ERROR,
                 f"nvcc {nvcc}",
                 f"has no -std=c++{wanted}, which the headers of {self.name} demand",
-                Fact("", self.taken[0].nvcc),
+                self.taken[0].nvcc,
                 least.origin,
                 self._help(),
             )
         taken = taken_compiler(self._case(None))
         if taken and taken.kind == "g++" and taken.version < _GCC_KNOWS.get(wanted, Version("0")):
-            yield _finding(
+            yield Finding(
                 compiler.TOO_OLD,
                 Severity.ERROR,
                 f"g++ {taken.version}",
                 f"is older than the headers of {self.name} need: C++{wanted}, GCC {_GCC_KNOWS[wanted]} or newer",
-                Fact("", f"{taken.path} ({taken.ways})"),
+                f"{taken.path} ({taken.ways})",
                 least.origin,
                 f"install g++-{_GCC_KNOWS[wanted]} or newer, then export CXX=/usr/bin/g++-{_GCC_KNOWS[wanted]}",
             )
         if wanted > 17:  # noqa: PLR2004 (the standard that most setup.py name)
-            yield _finding(
+            yield Finding(
                 pytorch.STANDARD,
                 Severity.NOTE,
                 f"C++{wanted}",
                 f"is the least that the headers of {self.name} compile with: an extension whose setup.py passes "
                 f"-std=c++17 fails",
-                Fact("", least.origin),
+                least.origin,
                 "the #error in ATen/ATen.h",
                 f"a release of the extension for torch {self.torch.release}"
                 + (f"; for its CUDA files alone: export NVCC_APPEND_FLAGS=-std=c++{wanted}" if self.cuda else ""),
@@ -340,13 +337,13 @@ class _Judged:
         for name in ("CXXFLAGS", "CFLAGS", "CPPFLAGS", "NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS"):
             match = _FLAG_ABI.search(self.environ.get(name, ""))
             if match and (match[1] == "1") is not abi.value:
-                yield _finding(
+                yield Finding(
                     pytorch.ABI,
                     Severity.ERROR,
                     name,
                     f"has _GLIBCXX_USE_CXX11_ABI={match[1]}, and {self.name} was compiled with {int(abi.value)}: "
                     "the extension compiles, and its import fails with an undefined symbol",
-                    Fact("", f"{name}={self.environ[name]}"),
+                    f"{name}={self.environ[name]}",
                     abi.origin,
                     f"unset {name}, or set _GLIBCXX_USE_CXX11_ABI={int(abi.value)} in it",
                 )
@@ -354,12 +351,12 @@ class _Judged:
     def _glibc(self) -> Iterator[Finding]:
         needed, there = self.torch.glibc, self.host.libc
         if isinstance(needed, Fact) and isinstance(there, Fact) and there.value < needed.value:
-            yield _finding(
+            yield Finding(
                 libc.TOO_OLD,
                 Severity.ERROR,
                 f"glibc {there.value}",
                 f"is too old: {self.name} needs glibc {needed.value} or newer",
-                Fact("", f"glibc {there.value} ({there.origin})"),
+                f"glibc {there.value} ({there.origin})",
                 needed.origin,
                 f"a container or a system with glibc {needed.value}, or an older torch",
             )
@@ -375,12 +372,12 @@ class _Judged:
             if row.compiler != maker or row.cuda != nvcc.major_minor or row.least <= taken.version < row.below:
                 continue
             new = taken.version >= row.below
-            yield _finding(
+            yield Finding(
                 compiler.TOO_NEW if new else compiler.TOO_OLD,
                 Severity.ERROR,
                 f"{taken.kind} {taken.version}",
                 f"is outside of what torch accepts with CUDA {row.cuda}: {row.least} or newer, older than {row.below}",
-                Fact("", f"{taken.path} ({taken.ways})"),
+                f"{taken.path} ({taken.ways})",
                 self.torch.bounds.origin,
                 "export CXX and CC to a compiler in that range, or TORCH_DONT_CHECK_COMPILER_ABI=1 to compile anyway",
             )
@@ -394,12 +391,12 @@ class _Judged:
             capability = one.capability
             if capability is None or any(_serves(arch, ptx, capability) for arch, ptx in there):
                 continue
-            yield _finding(
+            yield Finding(
                 gpu.UNSERVED,
                 Severity.ERROR,
                 one.name,
                 f"has compute capability {capability}, and {self.name} has no code for it: {', '.join(code.value)}",
-                Fact("", f"{one.name}: {capability}"),
+                f"{one.name}: {capability}",
                 code.origin,
                 "a torch with code for this GPU: another CUDA of the same release, a newer release for a new GPU, or "
                 "an older one for an old GPU",
@@ -415,13 +412,13 @@ class _Judged:
             return
         own = self.torch.gpu_code.value if isinstance(self.torch.gpu_code, Fact) else ("sm_80", "sm_90")
         archs = ";".join(f"{arch.capability}{arch.variant}" for arch, ptx in map(_arch, own) if not ptx)
-        yield _finding(
+        yield Finding(
             NO_LIST,
             Severity.WARNING,
             gpu.VARIABLE,
             "is not set, and no GPU is here to ask: torch's helper ends with `IndexError: list index out of range`, "
             "unless the extension names its architectures itself",
-            Fact("", f"no NVIDIA GPU ({_origin(gpus)})"),
+            f"no NVIDIA GPU ({_origin(gpus)})",
             f"{_HELPER}, _get_cuda_arch_flags",
             f'export {gpu.VARIABLE}="{archs}", or the GPUs that the extension is for alone',
         )
@@ -446,16 +443,3 @@ def _asked(case: Case, rules: Iterable[Rule]) -> Iterator[tuple[Scope, Finding]]
 
 def _origin(answer: Fact[Any] | Missing) -> str:
     return answer.origin if isinstance(answer, Fact) else answer.reason
-
-
-def _finding(
-    code: str,
-    severity: Severity,
-    subject: str,
-    message: str,
-    evidence: Fact[Any] | Missing,
-    source: str,
-    fix: str,
-    unknown: Unknown | None = None,
-) -> Finding:
-    return Finding(code, severity, subject, message, _origin(evidence), source, fix, unknown)

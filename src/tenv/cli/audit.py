@@ -49,13 +49,12 @@ def audit(
     from tenv.verbs.audit import audit as judge
 
     found = judge(Context(), AuditRequest(path, target, prefix, HostOptions(**options), against, torch))
-    findings = [finding.to_json() for finding in found.findings]
 
     def show() -> None:
         _show(found)
-        print_findings(findings)
+        print_findings(found.findings)
 
-    return Result(found.to_json(), text=show, findings=findings, status=Exit.DONE if found.fits else Exit.CHECK)
+    return Result(found.to_json(), text=show, findings=found.findings, status=Exit.DONE if found.fits else Exit.CHECK)
 
 
 def _show(found: "Audit") -> None:
@@ -79,8 +78,9 @@ def _show(found: "Audit") -> None:
         out(f"and {count(len(shown) - _MOST_ROWS, 'file')} more (`--json` lists all)")
     out()
     if found.note:
+        version = f", PyTorch {found.note.version}" if found.note.version else ""  # an extension has none
         changed = f", commit {found.note.commit[:12]}" if found.note.commit else ""
-        out(f"built by: target {found.note.target}, PyTorch {found.note.version}{changed}")
+        out(f"built by: target {found.note.target}{version}{changed}")
     if found.torch:
         out(_of_torch(found.torch))
     if found.tag:

@@ -58,8 +58,9 @@ def bisect_env(
             if error.status is not Exit.INTERRUPTED:  # that ends the whole bisection
                 error.status = _status(_SKIP)  # type: ignore[misc]
             raise
-    findings = [finding.to_json() for finding in found.built.findings]
-    return Result(found.to_json(), summary=[found.sentence], findings=findings, status=_status(found.status))
+    return Result(
+        found.to_json(), summary=[found.sentence], findings=found.built.findings, status=_status(found.status)
+    )
 
 
 def _status(status: int) -> Any:

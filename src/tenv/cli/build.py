@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -13,8 +14,6 @@ from tenv.cli.progress_bar import Terminal
 from tenv.core.errors import Exit, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tenv.builds.build_job import BuildRequest, StepReport
     from tenv.project.context import Context
     from tenv.verbs.build import Built
@@ -48,7 +47,7 @@ _kind = (
 )
 
 
-def _kind_options(function: "Callable[..., Any]") -> "Callable[..., Any]":
+def _kind_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that name a kind of build, which a plan and a build share."""
     for option in reversed(_kind):
         function = option(function)
@@ -173,12 +172,11 @@ def _run(
             tell_step(step, progress.say, sys.stderr)
 
         found = work(context, (lambda _: None) if printed else say)
-    findings = [finding.to_json() for finding in found.findings]
     status = Exit.DONE if found.ok else Exit.CHECK
-    return Result(found.to_json(), text=lambda: _print(found, whole=printed), findings=findings, status=status)
+    return Result(found.to_json(), text=lambda: _print(found, whole=printed), findings=found.findings, status=status)
 
 
-def tell_step(step: "StepReport", write: "Callable[[str], None]", stream: TextIO) -> None:
+def tell_step(step: "StepReport", write: Callable[[str], None], stream: TextIO) -> None:
     """Print how a step ended.
 
     Args:
@@ -190,8 +188,8 @@ def tell_step(step: "StepReport", write: "Callable[[str], None]", stream: TextIO
     write(f"{step.name.value}: {word}, {format_seconds(step.seconds)}")
     for line in step.done.lines:
         write(f"  {line}")
-    if findings := [finding.to_json() for finding in step.done.findings]:
-        print_findings(findings, write, stream)
+    if step.done.findings:
+        print_findings(step.done.findings, write, stream)
         write("")
     if step.done.log and not step.ok:
         write(f"log: {step.done.log}")

@@ -160,12 +160,11 @@ def check(
             return _all(judge(context, names, pytorch, host), build_only=build_only)
     taken = taken_from_report(context, target, host, voice.say) if target_from_report else None
     (found,) = judge(context, [taken.target if taken else target], pytorch, taken.options if taken else host)
-    findings = [finding.to_json() for finding in found.findings]
     return Result(
         {**found.to_json(), "target_from_report": taken.to_json()} if taken else found.to_json(),
-        text=lambda: _show(found, findings),
+        text=lambda: _show(found),
         summary=(f"without the lock: {found.lock_problem}",) if found.lock_problem else (),
-        findings=findings,
+        findings=found.findings,
         status=Exit.DONE if _is_fine(found, build_only) else Exit.CHECK,
     )
 
@@ -200,14 +199,13 @@ def _auto(context: "Context", pytorch: str, host: "HostOptions", voice: Voice, *
     from tenv.checks.judge_targets import check_auto
 
     choice, found = check_auto(context, pytorch, host, voice.say)
-    findings = [finding.to_json() for finding in found.findings]
 
     def show() -> None:
         prose("\n".join(choice.lines()))
-        _show(found, findings)
+        _show(found)
 
     status = Exit.DONE if _is_fine(found, build_only) else Exit.CHECK
-    return Result({**found.to_json(), "auto": choice.to_json()}, text=show, findings=findings, status=status)
+    return Result({**found.to_json(), "auto": choice.to_json()}, text=show, findings=found.findings, status=status)
 
 
 def _torch(context: "Context", asked: str, host: "HostOptions", *, build_only: bool) -> Result:
@@ -215,17 +213,16 @@ def _torch(context: "Context", asked: str, host: "HostOptions", *, build_only: b
     from tenv.checks.torch_fit import check_torch
 
     found = check_torch(context, asked, host)
-    findings = [finding.to_json() for finding in found.findings]
     fine = found.build is True and (build_only or found.run is True)
     return Result(
         found.to_json(),
-        text=lambda: _show_torch(found, findings),
-        findings=findings,
+        text=lambda: _show_torch(found),
+        findings=found.findings,
         status=Exit.DONE if fine else Exit.CHECK,
     )
 
 
-def _show_torch(found: "TorchFit", findings: Sequence[dict[str, str]]) -> None:
+def _show_torch(found: "TorchFit") -> None:
     torch = found.torch
     out(f"torch: {torch.label}  ({torch.place})")
     out(f"build: {paint_verdict(yes(found.build))}  (extensions for it on {found.platform})")
@@ -237,16 +234,16 @@ def _show_torch(found: "TorchFit", findings: Sequence[dict[str, str]]) -> None:
         out(f"{one.by} takes: {what}")
     if found.targets:
         out(f"targets with its CUDA: {', '.join(found.targets)}")
-    print_findings(findings)
+    print_findings(found.findings)
 
 
 def _all(found: "Sequence[Verdicts]", *, build_only: bool) -> Result:
     """Return the verdicts on all targets of the project."""
-    findings = [finding.to_json() for one in found for finding in one.findings]
+    findings = [finding for one in found for finding in one.findings]
 
     def show() -> None:
         for one in found:
-            _show(one, [finding.to_json() for finding in one.findings])
+            _show(one)
             out()
 
     runs = [one.run for one in found]
@@ -287,13 +284,13 @@ def _fleet(
     return machines.result(context, _in_fleet, _cell, decides=target is not None)
 
 
-def _show(found: "Verdicts", findings: Sequence[dict[str, str]]) -> None:
+def _show(found: "Verdicts") -> None:
     asked = f" of PyTorch {found.pytorch}" if found.pytorch else ""
     out(f"build: {paint_verdict(yes(found.build))}  ({found.target}{asked} on {found.platform})")
     alone = "  (`--build-only` judges building alone)" if found.build and found.run is None else ""
     out(f"run:   {paint_verdict(yes(found.run))}{alone}")
     show_gpus([("", found.gpus)])
-    print_findings(findings)
+    print_findings(found.findings)
 
 
 def _in_fleet(found: "Verdicts") -> dict[str, Any]:

@@ -58,8 +58,8 @@ def check_driver(
         target, host = taken.target, taken.options
     report = judge(context, target, host)
     failed = target is not None and not all(_is_fine(row, build_only) for row in report.targets)
-    useless = [report.override.to_json()] if report.override else []
-    findings = [*useless, *(finding.to_json() for row in report.targets for finding in _findings(row))]
+    useless = [report.override] if report.override else []
+    findings = [*useless, *(finding for row in report.targets for finding in _findings(row))]
 
     def show() -> None:
         _show(report)

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import shlex
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -14,17 +15,16 @@ from click.core import ParameterSource
 
 from tenv.cli.command import command, named_features, not_empty, offline_option, target_argument
 from tenv.cli.host import from_report_option, host_options, pytorch_option, taken_from_report
-from tenv.cli.output import Result, Voice, count, format_bytes, format_seconds, is_terminal, print_findings
+from tenv.cli.output import Result, Voice, count, format_bytes, format_seconds, is_terminal
 from tenv.cli.progress_bar import Terminal
+from tenv.cli.table import print_table
 from tenv.core.dataclass import dataclass
+from tenv.core.errors import NetworkError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from tenv.checks.before_create import Surroundings
     from tenv.checks.choose_target import TargetChoice
     from tenv.checks.host_options import HostOptions
-    from tenv.checks.rules.interface import Finding
     from tenv.checks.target_from_report import FromReport
     from tenv.project.context import Context
     from tenv.verbs.beside import Beside
@@ -56,17 +56,14 @@ _BUNDLE_OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class GivenBundle:
-    """A bundle that the command line names.
-
-    Attributes:
-        place: Its path or its address.
-        lock_digest: The sha256 that its lock must have; empty for none.
-        bundle_digest: The digest that it must have; empty for none.
-    """
+    """A bundle that the command line names."""
 
     place: str
+    """Its path or its address."""
     lock_digest: str
+    """The sha256 that its lock must have; empty for none."""
     bundle_digest: str
+    """The digest that it must have; empty for none."""
 
     def opened(
         self,
@@ -88,7 +85,7 @@ class GivenBundle:
         if target == AUTO:
             raise click.UsageError(f"--bundle and `{AUTO}` exclude each other")
 
-        def ask(lines: "Sequence[str]") -> bool:
+        def ask(lines: Sequence[str]) -> bool:
             context.progress.say("\n".join(lines))
             write = "" if dry_run else ", write its manifest and its lock to your folder, and create it"
             return click.confirm(f"Trust it{write}?", err=True)
@@ -98,7 +95,7 @@ class GivenBundle:
         return opened(context, BundleRequest(self.place, target, python, features, trust, dry_run, prefix, anew))
 
 
-def bundle_options(function: "Callable[..., Result]") -> "Callable[..., Result]":
+def bundle_options(function: Callable[..., Result]) -> Callable[..., Result]:
     """Add the options of a bundle, which the function gets as one value `given`."""
 
     @functools.wraps(function)
@@ -224,7 +221,7 @@ def create(
             *(around, repair, anew, named, for_others),
         )
         if dry_run:
-            previewed = workflow.preview(context, request, _reporter(progress))
+            previewed = workflow.preview(context, request, progress.report)
             return _previewed(previewed, "a cache" if given is None else "the bundle")
         made, choice = _first_that_is_served(context, request, choice, progress)
     return _result(made, prefix, _data(made, choice, taken) | ({"for": begun.to_json()} if begun else {}))
@@ -240,7 +237,7 @@ def _from_report(
 
 
 def _result(made: "Created", prefix: Path | None, data: dict[str, Any]) -> Result:
-    return Result(data, summary=_summary(made, prefix), findings=[finding.to_json() for finding in made.findings])
+    return Result(data, summary=_summary(made, prefix), findings=made.findings)
 
 
 def _judged(
@@ -297,8 +294,6 @@ def _read_host(context: "Context", options: "HostOptions") -> "tuple[Context, Ho
 
 def _previewed(found: "Preview", kept: str) -> Result:
     """Return the files that `create` would install, and the download in a line."""
-    from tenv.cli.table import print_table  # late: as the verb
-
     rows = [
         (need.name, need.version, need.kind, format_bytes(need.size or 0), kept if need.cached else need.server)
         for need in found.needs
@@ -314,22 +309,19 @@ def _previewed(found: "Preview", kept: str) -> Result:
     }
     idle = [] if found.changed else [f"{found.found.name} is ready in {found.prefix}: nothing to do"]
     text = partial(print_table, ("NAME", "VERSION", "KIND", "SIZE", "FROM"), rows) if rows else ""
-    findings = [finding.to_json() for finding in found.findings]
-    return Result(data, text=text, summary=[*idle, *found.lines], findings=findings)
+    return Result(data, text=text, summary=[*idle, *found.lines], findings=found.findings)
 
 
 def _first_that_is_served(
     context: "Context", request: "CreateRequest", choice: "TargetChoice | None", progress: Terminal
 ) -> "tuple[Created, TargetChoice | None]":
     """Create a target; of `auto` without the network, the best one whose files the caches have."""
-    from tenv.core.errors import NetworkError
     from tenv.verbs import create as workflow
 
-    report = _reporter(progress)
     printed = {*choice.lines()} if choice else set()
     while choice and context.offline:
         try:
-            return workflow.create(context, request, report), choice
+            return workflow.create(context, request, progress.report), choice
         except NetworkError as error:  # nothing was changed: files are fetched before the environment changes
             following = choice.without(f"`--offline`: {_one_line(error.message)}")
             if following is None:
@@ -337,7 +329,7 @@ def _first_that_is_served(
             progress.say("\n".join(line for line in following.lines() if line not in printed))
             printed.update(following.lines())
             choice, request = following, replace(request, target=following.target)
-    return workflow.create(context, request, report), choice
+    return workflow.create(context, request, progress.report), choice
 
 
 def _one_line(message: str) -> str:
@@ -347,13 +339,6 @@ def _one_line(message: str) -> str:
     first, *more = [line.strip() for line in message.splitlines()]
     cause = next((line.removeprefix("cause: ") for line in more if line.startswith("cause: ")), "")
     return textwrap.shorten(f"{first} {cause}", 200, placeholder=" …")
-
-
-def _reporter(progress: Terminal) -> "Callable[[Sequence[Finding]], None]":
-    def report(findings: "Sequence[Finding]") -> None:
-        print_findings([finding.to_json() for finding in findings], progress.say, sys.stderr)
-
-    return report
 
 
 def _mode(*, locked: bool, frozen: bool) -> "LockMode":
@@ -369,7 +354,7 @@ def _mode(*, locked: bool, frozen: bool) -> "LockMode":
 
 
 def _look(
-    context: "Context", pytorch: str, options: "HostOptions", say: "Callable[[str], None] | None"
+    context: "Context", pytorch: str, options: "HostOptions", say: Callable[[str], None] | None
 ) -> "tuple[Surroundings, TargetChoice | None]":
     """Return the host and PyTorch to judge by, and with `say` the best target, which `say` gets as a message."""
     from tenv.checks.before_create import look_around

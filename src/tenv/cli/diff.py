@@ -26,7 +26,7 @@ _GREEN, _RED, _YELLOW, _BOLD = "32", "31", "33", "1"
 
 
 @command("diff", short_help="Print what changes between two locks.")
-@click.argument("old")
+@click.argument("old", required=False)
 @click.argument("new", required=False)
 @click.option("--rev", metavar="REVISION", help="With one lock: the git revision to compare it with; default: HEAD.")
 @click.option("--platform", "platforms", multiple=True, metavar="PLATFORM", help="Compare this platform alone.")
@@ -37,7 +37,7 @@ _GREEN, _RED, _YELLOW, _BOLD = "32", "31", "33", "1"
 def diff(
     voice: Voice,  # noqa: ARG001 (every command has a voice)
     *,
-    old: str,
+    old: str | None,
     new: str | None,
     rev: str | None,
     platforms: tuple[str, ...],
@@ -47,12 +47,13 @@ def diff(
     """Print the changes from OLD to NEW: requirements of the host, toolchain, packages, download size.
 
     OLD and NEW are lock files, targets, or files of a git revision (HEAD~1:locks/cuda130.lock). With OLD alone, tenv
-    compares its last commit with its present state.
+    compares its last commit with its present state. Without OLD, it is the default target.
     """
     from tenv.project.context import Context  # late: heavy
     from tenv.verbs.diff import diff as compare
 
-    found = compare(Context(), old, new, rev, platforms)
+    context = Context()
+    found = compare(context, old or context.default_target(), new, rev, platforms)
     return Result(
         {"old": found.old, "new": found.new, **found.difference.to_json()},
         text=lambda: out(_markdown(found)) if form == "markdown" else print_difference(found),

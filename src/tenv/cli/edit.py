@@ -2,18 +2,17 @@
 
 import re
 import shlex
-import sys
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tenv.cli.command import command, not_empty, offline_option
-from tenv.cli.output import Result, Voice, print_findings
+from tenv.cli.output import Result, Voice
 from tenv.cli.progress_bar import Terminal
+from tenv.core.errors import NoSolutionError
 
 if TYPE_CHECKING:
-    from tenv.checks.rules.interface import Finding
     from tenv.project.context import Context
     from tenv.verbs.edit_manifest import Edited
     from tenv.verbs.edited_target import EditedTarget
@@ -87,7 +86,6 @@ def add(
     one, else a wheel. An existing range is replaced. Without a solution, tenv writes nothing. `tenv create TARGET
     --with FEATURE` installs a feature.
     """
-    from tenv.core.errors import NoSolutionError
     from tenv.targets.sections import SECTIONS
     from tenv.verbs.edit_manifest import add as edit  # late: heavy
     from tenv.verbs.edited_target import names_of
@@ -230,11 +228,8 @@ def _chosen(context: "Context", verb: str, words: Sequence[str | None], say: Cal
 def _edited(voice: Voice, work: "Callable[[Context, _Tell], Edited]", *, offline: bool, feature: str = "") -> Result:
     from tenv.project.context import Context
 
-    def tell(findings: "Sequence[Finding]") -> None:
-        print_findings([finding.to_json() for finding in findings], progress.say, sys.stderr)
-
     with Terminal(voice) as progress:
-        done = work(Context(progress=progress, offline=offline), tell)
+        done = work(Context(progress=progress, offline=offline), progress.report)
     data = {
         "target": done.target.name,
         "manifest": str(done.target.file),

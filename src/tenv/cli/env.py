@@ -10,6 +10,7 @@ from tenv.activation.changes import Action, is_own
 from tenv.cli.command import command, prefix_option, target_argument
 from tenv.cli.output import Result, Voice, out, prose
 from tenv.core.errors import UsageError
+from tenv.core.toml_reader import nearest
 
 
 @command("env", short_help="Print the variables that activation sets, and why.")
@@ -18,7 +19,6 @@ from tenv.core.errors import UsageError
 @prefix_option
 def env(voice: Voice, *, target: str | None, explain: str | None, prefix: Path | None) -> Result:
     """Print every variable that activation of the environment of TARGET changes, with the reason."""
-    from tenv.core.toml_reader import nearest
     from tenv.project.context import Context
     from tenv.verbs.activate import find_activation
 

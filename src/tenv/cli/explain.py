@@ -56,14 +56,13 @@ def _log(name: str) -> Result:
     from tenv.verbs.explain_log import explain_log
 
     found = explain_log(Context(), name)
-    findings = [finding.to_json() for finding in found.findings]
 
     def show() -> None:
         for line in _lines(found):
             out(line)
-        print_findings(findings)
+        print_findings(found.findings)
 
-    return Result(found.to_json(), text=show, findings=findings)
+    return Result(found.to_json(), text=show, findings=found.findings)
 
 
 def _lines(found: "ExplainedLog") -> Iterator[str]:

@@ -4,6 +4,7 @@ import click
 
 from tenv.cli.command import command, not_empty
 from tenv.cli.output import Result, Voice
+from tenv.core.errors import UsageError
 
 
 @command("init", short_help="Write the manifest of a new target.")
@@ -44,7 +45,6 @@ def init(
     With --torch, the target has torch, CMake, Ninja, setuptools, and the CUDA toolkit that torch was compiled with;
     a torch for CPUs has none.
     """
-    from tenv.core.errors import UsageError
     from tenv.project.context import Context
     from tenv.verbs.init import init as begin
 

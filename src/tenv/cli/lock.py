@@ -71,13 +71,12 @@ def lock(
     from tenv.project.context import Context
     from tenv.sources.interface import SolveOptions
     from tenv.verbs import lock as workflow  # late: heavy
-    from tenv.verbs.kept_locks import keeping_variable
-    from tenv.verbs.lock_place import keep_project, leaves_checkout, place_of, replaces_built_in, require_place
+    from tenv.verbs import lock_place
 
     if target is None and (lock_file or reset):
         raise click.UsageError("--lock-file and --reset need a TARGET")
     home = home_of(user=user, project=project)
-    check = check or bool(keeping_variable())
+    check = check or bool(lock_place.keeping_variable())
     limits = SolveOptions(time_limit, exclude_newer, trust_first_use=trust_first_use)
 
     def one(context: "Context", name: str) -> Result:
@@ -86,8 +85,8 @@ def lock(
         found = context.places.find(name)
         if lock_file:
             found = _of_file(found, lock_file, check=check)
-        elif not check and (replaces_built_in(found) or leaves_checkout(context, found)) and not _answers(found):
-            require_place(context, found, "tenv lock", home)
+        elif not check and not _answers(found):
+            lock_place.require_place(context, found, "tenv lock", home)
         try:
             locked = _checked(found) if check else workflow.lock_target(context, found, limits=limits)
         except TenvError as error:
@@ -95,12 +94,12 @@ def lock(
                 voice.say(error.detail)
             raise
         if locked.changed and not check:
-            keep_project(context)
+            lock_place.keep_project(context)
         verb = "satisfies its manifest" if check else "written" if locked.changed else "is up to date"
         return locked_result(name, locked, verb)
 
     with Terminal(voice) as progress:
-        return each(place_of(Context(progress=progress, offline=offline), home), target, one)
+        return each(lock_place.place_of(Context(progress=progress, offline=offline), home), target, one)
 
 
 def _of_file(target: "Target", file: Path, *, check: bool) -> "Target":
@@ -117,8 +116,8 @@ def _of_file(target: "Target", file: Path, *, check: bool) -> "Target":
 
 def _checked(target: "Target") -> "Locked":
     """Return the lock of a target, which must satisfy the manifest; the hint of an error is a command that works."""
-    from tenv.verbs.kept_locks import keeping_variable
     from tenv.verbs.lock import check_target_lock
+    from tenv.verbs.lock_place import keeping_variable
 
     try:
         return check_target_lock(target)
@@ -193,8 +192,7 @@ def locked_result(target: str, locked: "Locked", verb: str) -> Result:
     platforms = counts(locked.lock)
     data = {"target": target, "path": str(locked.path), "changed": locked.changed, "platforms": platforms}
     tally = ", ".join(f"{platform} {_count(row)}" for platform, row in platforms.items())
-    findings = [finding.to_json() for finding in locked.findings]
-    return Result(data, summary=[f"{locked.path} {verb}: {tally}"], findings=findings)
+    return Result(data, summary=[f"{locked.path} {verb}: {tally}"], findings=locked.findings)
 
 
 def _count(row: "dict[str, int]") -> str:

@@ -20,8 +20,6 @@ from tenv.core.page import is_page, render_page
 from tenv.core.size_text import some_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tenv.checks.fleet import MachineVerdicts
     from tenv.checks.judge import Verdicts
     from tenv.project.context import Context

@@ -196,7 +196,7 @@ def _variable_fault(error: Exception) -> Any:
     The parser reports the option that the variable stands for, which was not typed.
     """
     from tenv.core.errors import UsageError  # late: as in the caller
-    from tenv.project.context import is_set
+    from tenv.core.truth_words import is_set
 
     variable = getattr(getattr(error, "param", None), "envvar", None)
     try:

@@ -3,10 +3,10 @@
 import contextlib
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from tenv import __version__
 from tenv.cli.fold import fold_line, terminal_width
@@ -14,6 +14,9 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import Exit, TenvError
 from tenv.core.size_text import format_bytes
 from tenv.core.untrusted import json_without_login, printable, without_login
+
+if TYPE_CHECKING:
+    from tenv.checks.rules.interface import Finding
 
 __all__ = ["format_bytes"]
 
@@ -30,22 +33,19 @@ _COLORS = {"error": "1;31", "warning": "1;33", "note": "1;36"}
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of a command.
-
-    Attributes:
-        data: The value of ``data`` with ``--json``.
-        text: The standard output without ``--json``: text as it is (a file, a script), or a function that prints
-            text for reading.
-        summary: The last messages on standard error, unless ``--quiet``.
-        findings: The findings as JSON values.
-        status: The exit status.
-    """
+    """The result of a command."""
 
     data: Any = None
+    """The value of ``data`` with ``--json``."""
     text: str | Callable[[], None] = ""
+    """The standard output without ``--json``: text as it is (a file, a script), or a function that prints text for
+    reading."""
     summary: Sequence[str] = ()
-    findings: Sequence[dict[str, str]] = field(default=())
+    """The last messages on standard error, unless ``--quiet``."""
+    findings: Sequence["Finding"] = ()
+    """The findings."""
     status: Exit = Exit.DONE
+    """The exit status."""
 
 
 class Pieces:
@@ -79,7 +79,7 @@ class Voice:
     def finish(self, command: str, result: Result) -> Exit:
         """Print the result of a command."""
         if self.json:
-            self._envelope(command, result.status == Exit.DONE, result.data, result.findings, None)
+            self._envelope(command, result.status == Exit.DONE, result.data, as_json(result.findings), None)
             return result.status
         if callable(result.text):
             result.text()
@@ -111,7 +111,7 @@ class Voice:
         return error.status
 
     def _envelope(
-        self, command: str, ok: bool, data: Any, findings: Sequence[dict[str, str]], error: dict[str, str] | None
+        self, command: str, ok: bool, data: Any, findings: Iterable[dict[str, str]], error: dict[str, str] | None
     ) -> None:
         before = {"tenv": __version__, "command": command, "ok": ok}
         behind = {"findings": list(findings), "error": error}
@@ -182,8 +182,17 @@ def paint_verdict(text: str) -> str:
     return text.replace(word, paint(word, _VERDICTS[word], sys.stdout)) if word in _VERDICTS else text
 
 
+_PARTS = re.compile(r"; (?![^()]*\))")
+"""Between two parts of evidence; not in parentheses."""
+
+
+def as_json(findings: "Iterable[Finding | dict[str, str]]") -> list[dict[str, str]]:
+    """Return findings as JSON values; those of an error are such values."""
+    return [one if isinstance(one, dict) else one.to_json() for one in findings]
+
+
 def print_findings(
-    findings: Sequence[dict[str, str]], write: Callable[[str], None] = out, stream: TextIO | None = None
+    findings: "Iterable[Finding | dict[str, str]]", write: Callable[[str], None] = out, stream: TextIO | None = None
 ) -> None:
     """Print findings in full, with a blank line before each.
 
@@ -193,11 +202,11 @@ def print_findings(
         stream: The stream behind `write`, which decides about colors; None for standard output.
     """
     stream = stream or sys.stdout
-    for finding in findings:
+    for finding in as_json(findings):
         label = f"{finding['severity']}[{finding['code']}]"
         lines = [f"{label}: {finding['subject']}: {finding['message']}"]
         for key in filter(finding.get, ("evidence", "source", "fix")):  # an unknown cause has no source
-            parts = finding[key].split("; ") if key == "evidence" and is_terminal(stream) else [finding[key]]
+            parts = _PARTS.split(finding[key]) if key == "evidence" and is_terminal(stream) else [finding[key]]
             lines += [f"  {key}: {parts[0]}"] if len(parts) == 1 else [f"  {key}:", *(f"    - {one}" for one in parts)]
         rest = folded("\n".join(lines), stream).removeprefix(label)
         write(f"\n{paint(label, _COLORS[finding['severity']], stream)}{rest}")

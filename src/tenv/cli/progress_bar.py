@@ -6,17 +6,19 @@ A log gets the name of each step, and a line about a long one twice a minute.
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from tenv.cli.output import Voice, cleaned, folded, format_bytes, format_seconds, is_terminal
+from tenv.cli.output import Voice, cleaned, folded, format_bytes, format_seconds, is_terminal, print_findings
 from tenv.core.progress import Bytes, Progress, Transfer
 from tenv.core.untrusted import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
     from rich.progress import ProgressColumn, TaskID
+
+    from tenv.checks.rules.interface import Finding
 
 _SHOWN = 5
 _BAR, _WIDEST_BAR = 8, 30
@@ -76,11 +78,12 @@ class Terminal(Progress):
             self._log.step(title, total)
             return
         bars = self._start()
-        for task in (*self._running.values(), *([self._step] if self._step is not None else [])):
-            bars.remove_task(task)
-        self._running = {}
-        self._counts_bytes = isinstance(total, Bytes)
-        self._step = bars.add_task(self._fitted(title), total=total, bytes=self._counts_bytes)
+        with self._lock:
+            for task in (*self._running.values(), *([self._step] if self._step is not None else [])):
+                bars.remove_task(task)
+            self._running = {}
+            self._counts_bytes = isinstance(total, Bytes)
+            self._step = bars.add_task(self._fitted(title), total=total, bytes=self._counts_bytes)
 
     def _start(self) -> "Bars":
         if self._bars is None:
@@ -91,9 +94,10 @@ class Terminal(Progress):
             console = Console(stderr=True)
             width = console.width
             self._narrow = width < _NARROW
-            self._words = width - _BESIDE_WORDS if width >= _WITH_SPEED else width - _BESIDE_WORDS + _SPEED
+            bar = min(_WIDEST_BAR, max(_BAR, width - _WIDE))
+            self._words = width - _BESIDE_WORDS - (bar - _BAR) + (_SPEED if width < _WITH_SPEED else 0)
             self._words += _BAR + 9 if self._narrow else 0
-            wide = [BarColumn(bar_width=min(_WIDEST_BAR, max(_BAR, width - _WIDE)))] if not self._narrow else []
+            wide = [BarColumn(bar_width=bar)] if not self._narrow else []
             self._bars = Progress(
                 SpinnerColumn(),
                 TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
@@ -129,6 +133,10 @@ class Terminal(Progress):
 
     def transfers(self, running: Mapping[str, Transfer]) -> None:
         """Draw the downloads: the largest active ones, one line each."""
+        with self._lock:  # downloads run in threads
+            self._draw(running)
+
+    def _draw(self, running: Mapping[str, Transfer]) -> None:
         if self._log and isinstance(self._log.total, Bytes):
             self._log.done = sum(row.done for row in running.values())
         if not self._bars or self._step is None:
@@ -144,6 +152,10 @@ class Terminal(Progress):
             self._bars.update(self._running[name], completed=row.done)
         if self._counts_bytes:  # `advance` counts items
             self._bars.update(self._step, completed=sum(row.done for row in running.values()))
+
+    def report(self, findings: "Sequence[Finding]") -> None:
+        """Print findings above the bars."""
+        print_findings(findings, self.say, sys.stderr)
 
     def say(self, sentence: str) -> None:
         """Print a message above the bars."""

@@ -5,6 +5,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,11 +20,10 @@ from tenv.cli.command import (
     prefix_option,
     target_argument,
 )
-from tenv.cli.output import Result, Voice, print_findings
+from tenv.cli.output import Result, Voice
 from tenv.core.errors import Exit, UnknownTargetError, UsageError
 
 if TYPE_CHECKING:
-    from tenv.checks.rules.interface import Finding
     from tenv.project.context import Context
     from tenv.verbs.run import StartPlan
 
@@ -147,16 +147,11 @@ def _forms(context: "Context", target: str, words: Sequence[str], nearest: str) 
 
 def _sync(voice: Voice, context: "Context", target: str | None, prefix: Path | None, features: Sequence[str]) -> None:
     """Update the environment, with progress on standard error."""
-    from dataclasses import replace
-
     from tenv.cli.progress_bar import Terminal
-    from tenv.verbs.sync import sync  # late: loads the modules of `create`
-
-    def tell(findings: "Sequence[Finding]") -> None:
-        print_findings([finding.to_json() for finding in findings], progress.say, sys.stderr)
+    from tenv.verbs.create import sync  # late: loads the modules of `create`
 
     with Terminal(voice) as progress:
-        sync(replace(context, progress=progress), target, prefix, tell, features)
+        sync(replace(context, progress=progress), target, prefix, progress.report, features)
 
 
 @command("shell", short_help="Start a shell with an active environment.")

@@ -1,5 +1,6 @@
 """``tenv show``."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,8 +9,6 @@ from tenv.cli.output import Result, Voice, format_bytes, out, prose
 from tenv.cli.table import print_labelled, print_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from tenv.targets.manifest import Manifest, Requirements
     from tenv.verbs.show import Shown
 
@@ -56,8 +55,6 @@ def _beside(path: str) -> str:
     """Return the environment that a toolkit is beside, with its torch; empty for another target."""
     if not path:
         return ""
-    from pathlib import Path  # late: few targets are beside another environment
-
     from tenv.host.interface import Missing
     from tenv.targets.torch_beside import find_beside
 
@@ -113,7 +110,7 @@ def _print(shown: "Shown") -> None:
             prose(f"{row['name']}: optional; `tenv lock {shown.target.name} --trust-first-use` adds it")
 
 
-def _row(row: "Mapping[str, Any]", *, with_features: bool) -> tuple[str, ...]:
+def _row(row: Mapping[str, Any], *, with_features: bool) -> tuple[str, ...]:
     """Return the cells of a package."""
     size = format_bytes(row["size"]) if row["size"] else ""
     cells = (row["name"], row["kind"], row["wanted"], row["locked"], size)

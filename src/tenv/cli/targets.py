@@ -8,6 +8,7 @@ from tenv.cli.command import command
 from tenv.cli.here import row_of, yes
 from tenv.cli.output import Result, Voice, out, prose
 from tenv.cli.table import print_table
+from tenv.core.errors import ManifestError
 
 if TYPE_CHECKING:
     from tenv.targets.search import SearchPath, Target
@@ -23,7 +24,6 @@ def targets(voice: Voice, *, here: bool) -> Result:
     for the others the files are locked, and no environment was created. Last come the targets whose manifest or lock
     is not the built-in one: of the project, or yours (in your configuration folder).
     """
-    from tenv.core.errors import ManifestError
     from tenv.host.machine import current_platform
     from tenv.project.context import Context
     from tenv.targets.order import newest_first

@@ -1,6 +1,7 @@
 """``tenv update``."""
 
 import shlex
+from dataclasses import replace
 
 import click
 
@@ -33,13 +34,10 @@ def update(
 
     Another package changes only if a PACKAGE requires it. Without TARGET, all targets of the project are updated.
     """
-    from dataclasses import replace
-
     from tenv.project.context import Context  # late: heavy
     from tenv.verbs.diff import difference_of
-    from tenv.verbs.kept_locks import keeping_variable, require_kept
     from tenv.verbs.lock import lock_target
-    from tenv.verbs.lock_place import keep_project, place_of, require_place
+    from tenv.verbs.lock_place import keep_project, keeping_variable, place_of, require_kept, require_place
 
     home = home_of(user=user, project=project)
 

@@ -10,21 +10,18 @@ from tenv.core.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class CarriedFiles:
-    """Files in a folder that this user made, each compared with its digest.
-
-    Attributes:
-        folder: The folder.
-        shown: The name of their bundle in messages.
-        target: The target that they are of.
-        minor: The only Python minor whose wheels they have; empty for all of the lock.
-        features: The only features whose files they have; None for all of the lock.
-    """
+    """Files in a folder that this user made, each compared with its digest."""
 
     folder: Path
+    """The folder."""
     shown: str = ""
+    """The name of their bundle in messages."""
     target: str = ""
+    """The target that they are of."""
     minor: str = ""
+    """The only Python minor whose wheels they have; empty for all of the lock."""
     features: tuple[str, ...] | None = None
+    """The only features whose files they have; None for all of the lock."""
 
     def require(self, minor: str, features: Collection[str]) -> None:
         """Raise UsageError unless the files of a Python minor (empty for none) and of some features are there."""

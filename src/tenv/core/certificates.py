@@ -35,23 +35,20 @@ _ADDRESS = re.compile(r"https://[^\s`'\"()<>]+")
 
 @dataclass(frozen=True, slots=True)
 class Authorities:
-    """The trusted certificate authorities.
-
-    Attributes:
-        setting: The setting that names them; empty for the defaults of each library.
-        files: Files of certificates in PEM form.
-        folders: Folders of such files.
-        system: Whether to use those of the operating system.
-        beside: Whether the default ones count as well.
-        client: A client certificate with its key (uv's ``SSL_CLIENT_CERT``).
-    """
+    """The trusted certificate authorities."""
 
     setting: str = ""
+    """The setting that names them; empty for the defaults of each library."""
     files: tuple[Path, ...] = ()
+    """Files of certificates in PEM form."""
     folders: tuple[Path, ...] = ()
+    """Folders of such files."""
     system: bool = False
+    """Whether to use those of the operating system."""
     beside: bool = False
+    """Whether the default ones count as well."""
     client: Path | None = None
+    """A client certificate with its key (uv's ``SSL_CLIENT_CERT``)."""
 
     def context(self) -> "ssl.SSLContext":
         """Return the SSL context for Python's own connections.

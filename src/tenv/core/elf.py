@@ -58,60 +58,51 @@ class CxxAbi(StrEnum):
 
 
 class ElfSection(NamedTuple):
-    """A section of a file.
-
-    Attributes:
-        name: Its name.
-        kind: Its ``sh_type``.
-        offset: Where it begins, in bytes.
-        size: Its size in bytes; 0 where the file holds nothing of it.
-        link: The number of the section that it refers to.
-    """
+    """A section of a file."""
 
     name: str
+    """Its name."""
     kind: int
+    """Its ``sh_type``."""
     offset: int
+    """Where it begins, in bytes."""
     size: int
+    """Its size in bytes; 0 where the file holds nothing of it."""
     link: int
+    """The number of the section that it refers to."""
 
 
 class DynamicSymbol(NamedTuple):
-    """A symbol that the loader binds.
-
-    Attributes:
-        name: Its name, mangled.
-        defined: Whether the file has it; else another library must.
-        weak: Whether the loader goes on without it.
-    """
+    """A symbol that the loader binds."""
 
     name: str
+    """Its name, mangled."""
     defined: bool
+    """Whether the file has it; else another library must."""
     weak: bool
+    """Whether the loader goes on without it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Elf:
-    """The values of a file that the loader reads.
-
-    Attributes:
-        machine: The processor by its `uname -m` name; its number where that is not known.
-        sections: Its sections; empty where they were stripped.
-        soname: Its own name; empty for none.
-        needed: The libraries that it needs, in order.
-        rpath: The folders of DT_RPATH.
-        runpath: The folders of DT_RUNPATH, for which the loader ignores DT_RPATH.
-        versions: The symbol versions that it requires, by library.
-        cxx_abi: The ABI of the C++ library's strings in its symbols.
-    """
+    """The values of a file that the loader reads."""
 
     machine: str
+    """The processor by its `uname -m` name; its number where that is not known."""
     sections: tuple[ElfSection, ...]
+    """Its sections; empty where they were stripped."""
     soname: str = ""
+    """Its own name; empty for none."""
     needed: tuple[str, ...] = ()
+    """The libraries that it needs, in order."""
     rpath: tuple[str, ...] = ()
+    """The folders of DT_RPATH."""
     runpath: tuple[str, ...] = ()
+    """The folders of DT_RUNPATH, for which the loader ignores DT_RPATH."""
     versions: Mapping[str, tuple[str, ...]] | None = None
+    """The symbol versions that it requires, by library."""
     cxx_abi: CxxAbi = CxxAbi.NONE
+    """The ABI of the C++ library's strings in its symbols."""
 
 
 def read_elf(data: bytes | mmap.mmap) -> Elf:

@@ -46,6 +46,11 @@ class TenvError(Exception):
     data: Any = None
     step: str = ""
 
+    def __init_subclass__(cls, code: str, status: Exit | None = None) -> None:
+        """Set the code and the status of a class of errors; without a status, it has its parent's."""
+        cls.code = code
+        cls.status = cls.status if status is None else status
+
     def __init__(self, message: str, *, hint: str = "", detail: str = "") -> None:
         super().__init__(message)
         self.message = message
@@ -53,113 +58,78 @@ class TenvError(Exception):
         self.detail = detail
 
 
-class BugError(TenvError):
+class BugError(TenvError, code="bug", status=Exit.BUG):
     """A bug in tenv."""
 
-    code = "bug"
-    status = Exit.BUG
 
-
-class UsageError(TenvError):
+class UsageError(TenvError, code="usage", status=Exit.USAGE):
     """The command line is invalid."""
 
-    code = "usage"
-    status = Exit.USAGE
 
-
-class UnknownTargetError(UsageError):
+class UnknownTargetError(UsageError, code="unknown-target"):
     """No manifest of that name in the project, the configuration folder or the built-in targets."""
 
-    code = "unknown-target"
 
-
-class HostReportError(UsageError):
+class HostReportError(UsageError, code="host-report"):
     """A host report is unreadable, or has another schema."""
 
-    code = "host-report"
 
-
-class FormatError(UsageError):
+class FormatError(UsageError, code="format"):
     """A format of another tool can't hold the target, or tenv does not read the format of a file."""
 
-    code = "format"
 
-
-class FileExistsAlreadyError(UsageError):
+class FileExistsAlreadyError(UsageError, code="file-exists"):
     """A file to write exists, and overwriting it was not requested."""
 
-    code = "file-exists"
 
-
-class FactsError(TenvError):
+class FactsError(TenvError, code="facts", status=Exit.USAGE):
     """A facts file of the user is unusable.
 
     The status is that of usage, not of the manifest: the user's settings name the file, and no target is at fault.
     """
 
-    code = "facts"
-    status = Exit.USAGE
 
-
-class ManifestError(TenvError):
+class ManifestError(TenvError, code="manifest", status=Exit.MANIFEST):
     """A manifest is invalid."""
 
-    code = "manifest"
-    status = Exit.MANIFEST
 
-
-class HostError(TenvError):
+class HostError(TenvError, code="host", status=Exit.HOST):
     """The host lacks a requirement of the target."""
 
-    code = "host"
-    status = Exit.HOST
 
-
-class UnfitHostError(HostError):
+class UnfitHostError(HostError, code="unfit-host"):
     """The rules found an error, so the target can't be built on this host."""
-
-    code = "unfit-host"
 
     def __init__(self, message: str, findings: Sequence[dict[str, str]], *, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.findings = findings
 
 
-class UnbuildableLockError(UnfitHostError):
+class UnbuildableLockError(UnfitHostError, code="lock-unbuildable", status=Exit.LOCK):
     """The lock lacks parts of a build, or mixes releases, so the target can be built on no host."""
 
-    code = "lock-unbuildable"
-    status = Exit.LOCK
 
-
-class TorchError(HostError):
+class TorchError(HostError, code="torch"):
     """The environment that a toolkit is made for has no torch, or one that no toolkit can be made for."""
 
-    code = "torch"
 
-
-class NoTargetError(HostError):
+class NoTargetError(HostError, code="no-target"):
     """No target supports both this host and the PyTorch revision.
 
     Attributes:
         data: The targets, each with the reason against it.
     """
 
-    code = "no-target"
-
     def __init__(self, message: str, data: Any, *, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.data = data
 
 
-class NoSolutionError(TenvError):
+class NoSolutionError(TenvError, code="no-solution", status=Exit.SOLUTION):
     """No set of packages satisfies the manifest."""
 
-    code = "no-solution"
-    status = Exit.SOLUTION
 
-
-class NetworkError(TenvError):
+class NetworkError(TenvError, code="network", status=Exit.NETWORK):
     """An index or a mirror did not answer, or its answer is invalid.
 
     Attributes:
@@ -167,123 +137,76 @@ class NetworkError(TenvError):
         unanswered: Whether the server gave no answer, so that the next request takes as long and ends like this one.
     """
 
-    code = "network"
-    status = Exit.NETWORK
     untouched = False
     unanswered = False
 
 
-class CertificateError(NetworkError):
+class CertificateError(NetworkError, code="certificate"):
     """A server's certificate is invalid, or not signed by an authority in the user's settings."""
 
-    code = "certificate"
 
-
-class HashMismatchError(NetworkError):
+class HashMismatchError(NetworkError, code="hash-mismatch"):
     """A file does not have the digest in the lock."""
 
-    code = "hash-mismatch"
 
-
-class ArchiveRefusedError(NetworkError):
+class ArchiveRefusedError(NetworkError, code="archive-refused"):
     """An archive is damaged or malicious; nothing of it is kept."""
 
-    code = "archive-refused"
 
-
-class BundleRefusedError(NetworkError):
+class BundleRefusedError(NetworkError, code="bundle-refused"):
     """A bundle is damaged, cut or altered; nothing of it is used."""
 
-    code = "bundle-refused"
 
-
-class UnsafePackageError(NetworkError):
+class UnsafePackageError(NetworkError, code="unsafe-package"):
     """A package has names outside the prefix or inside files that it does not own."""
 
-    code = "unsafe-package"
 
-
-class LockMissingError(TenvError):
+class LockMissingError(TenvError, code="lock-missing", status=Exit.LOCK):
     """There is no lock for the target."""
 
-    code = "lock-missing"
-    status = Exit.LOCK
 
-
-class LockStaleError(TenvError):
+class LockStaleError(TenvError, code="lock-stale", status=Exit.LOCK):
     """The lock does not satisfy its manifest."""
 
-    code = "lock-stale"
-    status = Exit.LOCK
 
-
-class LockCorruptError(TenvError):
+class LockCorruptError(TenvError, code="lock-corrupt", status=Exit.LOCK):
     """The lock is unreadable, or has another schema."""
 
-    code = "lock-corrupt"
-    status = Exit.LOCK
 
-
-class LockConflictError(LockCorruptError):
+class LockConflictError(LockCorruptError, code="lock-conflict"):
     """The lock has conflict markers of an unresolved merge."""
 
-    code = "lock-conflict"
 
-
-class EnvironmentMissingError(TenvError):
+class EnvironmentMissingError(TenvError, code="environment-missing", status=Exit.ENVIRONMENT):
     """There is no environment of that target here."""
 
-    code = "environment-missing"
-    status = Exit.ENVIRONMENT
 
-
-class EnvironmentBrokenError(TenvError):
+class EnvironmentBrokenError(TenvError, code="environment-broken", status=Exit.ENVIRONMENT):
     """An environment exists but is not ready."""
 
-    code = "environment-broken"
-    status = Exit.ENVIRONMENT
 
-
-class EnvironmentStaleError(TenvError):
+class EnvironmentStaleError(TenvError, code="environment-stale", status=Exit.LOCK):
     """An environment does not have the files of its lock, and `--locked` was asked for."""
 
-    code = "environment-stale"
-    status = Exit.LOCK
 
-
-class EnvironmentBusyError(TenvError):
+class EnvironmentBusyError(TenvError, code="environment-busy", status=Exit.ENVIRONMENT):
     """Another process uses the environment, and the wait for it was not requested or timed out."""
 
-    code = "environment-busy"
-    status = Exit.ENVIRONMENT
 
-
-class ForeignFolderError(TenvError):
+class ForeignFolderError(TenvError, code="foreign-folder", status=Exit.ENVIRONMENT):
     """An unmanaged folder exists in the place of an environment."""
 
-    code = "foreign-folder"
-    status = Exit.ENVIRONMENT
 
-
-class StorageError(TenvError):
+class StorageError(TenvError, code="storage", status=Exit.ENVIRONMENT):
     """The disk is full, or a folder is not writable."""
 
-    code = "storage"
-    status = Exit.ENVIRONMENT
 
-
-class ProgramError(TenvError):
+class ProgramError(TenvError, code="program", status=Exit.PROGRAM):
     """A program that `run`, `shell` or `gdb` was to become exists, and the system can't start it.
 
     The status is that of shells, since these commands end as the programs that they start.
     """
 
-    code = "program"
-    status = Exit.PROGRAM
 
-
-class CancelledError(TenvError):
+class CancelledError(TenvError, code="cancelled", status=Exit.INTERRUPTED):
     """The user ended the command with Ctrl-C or a signal."""
-
-    code = "cancelled"
-    status = Exit.INTERRUPTED

@@ -24,7 +24,7 @@ MOST_HASHED = 64 << 30
 """Maximum bytes of a file that is hashed: the most that an archive may unpack to."""
 
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-_ELSEWHERE = "choose a writable folder (for an environment, with `--prefix`)"
+_ELSEWHERE = "choose a writable folder (`--prefix` for an environment, XDG_CONFIG_HOME for settings)"
 
 
 def digest_bytes(data: bytes) -> str:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
+from urllib import request
 from urllib.parse import urlsplit
 
 from tenv import __version__
@@ -104,15 +105,12 @@ class HttpResponse:
 
 @dataclass(slots=True)
 class Http:
-    """Requests over HTTP; several threads may share it.
-
-    Attributes:
-        settings: The user's settings.
-        stopped: Set to end all requests.
-    """
+    """Requests over HTTP; several threads may share it."""
 
     settings: HttpSettings = field(default_factory=HttpSettings)
+    """The user's settings."""
     stopped: threading.Event = field(default_factory=threading.Event)
+    """Set to end all requests."""
     _opening: threading.Lock = field(default_factory=threading.Lock)
     _session: "requests.Session | None" = None
 
@@ -254,8 +252,6 @@ class _Logins:
 
 def _proxies(settings: HttpSettings, url: str) -> dict[str, str]:
     """Return the proxies for a URL by scheme: the environment's, else those in the user's settings."""
-    from urllib import request
-
     from requests.utils import should_bypass_proxies
 
     host = urlsplit(url).netloc.rpartition("@")[2]

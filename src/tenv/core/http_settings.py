@@ -15,23 +15,20 @@ Login = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Timeouts and retries.
-
-    Attributes:
-        connect: Seconds for a connection.
-        read: Seconds between two pieces of an answer.
-        attempts: How often a failing request is sent.
-        pause: Seconds before the second attempt, doubled before each later one.
-        slow: Bytes per second below which a download counts as stuck.
-        window: Seconds over which the rate is measured.
-    """
+    """Timeouts and retries."""
 
     connect: float = 10.0
+    """Seconds for a connection."""
     read: float = 30.0
+    """Seconds between two pieces of an answer."""
     attempts: int = 4
+    """How often a failing request is sent."""
     pause: float = 0.5
+    """Seconds before the second attempt, doubled before each later one."""
     slow: float = 1024.0
+    """Bytes per second below which a download counts as stuck."""
     window: float = 30.0
+    """Seconds over which the rate is measured."""
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "Patience":
@@ -49,25 +46,22 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    """The user's settings of connections.
-
-    Attributes:
-        authorities: The trusted certificate authorities.
-        patience: Timeouts and retries.
-        proxies: Proxies by scheme or ``all``; the usual variables take precedence.
-        no_proxy: Hosts without a proxy, separated by commas, in addition to NO_PROXY.
-        insecure: Hosts, with or without a port, whose certificate is not verified.
-        logins: Users and passwords by origin (see `origin_of`), sent with the first request.
-        ask: Returns a user and a password for a URL that was rejected without; None if there are none.
-    """
+    """The user's settings of connections."""
 
     authorities: Authorities = field(default_factory=Authorities)
+    """The trusted certificate authorities."""
     patience: Patience = field(default_factory=Patience)
+    """Timeouts and retries."""
     proxies: Mapping[str, str] = field(default_factory=dict)
+    """Proxies by scheme or ``all``; the usual variables take precedence."""
     no_proxy: str = ""
+    """Hosts without a proxy, separated by commas, in addition to NO_PROXY."""
     insecure: tuple[str, ...] = ()
+    """Hosts, with or without a port, whose certificate is not verified."""
     logins: Mapping[str, Login] = field(default_factory=dict, repr=False)
+    """Users and passwords by origin (see `origin_of`), sent with the first request."""
     ask: Callable[[str], Login | None] = lambda _url: None
+    """Returns a user and a password for a URL that was rejected without; None if there are none."""
 
 
 def shown(url: str) -> str:

@@ -24,23 +24,20 @@ _STEP = 4
 
 @dataclass(frozen=True, slots=True)
 class JsonNode:
-    """A value in a text.
-
-    Attributes:
-        start: Where it begins.
-        end: Where it ends.
-        value: Its value, without its members or items.
-        members: The members of an object, by name; the last of a name counts.
-        items: The items of a list.
-        comma: Whether a comma stands after the last member or item.
-    """
+    """A value in a text."""
 
     start: int
+    """Where it begins."""
     end: int
+    """Where it ends."""
     value: Any
+    """Its value, without its members or items."""
     members: dict[str, "JsonNode"] = field(default_factory=dict)
+    """The members of an object, by name; the last of a name counts."""
     items: tuple["JsonNode", ...] = ()
+    """The items of a list."""
     comma: bool = False
+    """Whether a comma stands after the last member or item."""
 
     @property
     def last(self) -> int:
@@ -50,15 +47,12 @@ class JsonNode:
 
 @dataclass(frozen=True, slots=True)
 class JsonEdit:
-    """A text after values were added to it.
-
-    Attributes:
-        text: The text.
-        kept: The places whose own value was kept, as keys from the outermost on.
-    """
+    """A text after values were added to it."""
 
     text: str
+    """The text."""
     kept: tuple[tuple[str, ...], ...]
+    """The places whose own value was kept, as keys from the outermost on."""
 
 
 def read(text: str) -> JsonNode:

@@ -30,15 +30,12 @@ class ReasonKind(Worded):
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A missing value and the reason.
-
-    Attributes:
-        reason: One sentence for users. No decision uses it.
-        kind: The kind of the reason, for decisions.
-    """
+    """A missing value and the reason."""
 
     reason: str
+    """One sentence for users. No decision uses it."""
     kind: ReasonKind = ReasonKind.OTHER
+    """The kind of the reason, for decisions."""
 
     @classmethod
     def because(cls, kind: ReasonKind) -> Self:

@@ -119,19 +119,16 @@ def channel_of(url: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CondaFile:
-    """The file name of a conda package, or of its record in ``conda-meta``.
-
-    Attributes:
-        name: The package's name.
-        version: Its version.
-        build: Its build string.
-        ending: ``.conda``, ``.tar.bz2``, or ``.json`` for a record.
-    """
+    """The file name of a conda package, or of its record in ``conda-meta``."""
 
     name: str
+    """The package's name."""
     version: str
+    """Its version."""
     build: str
+    """Its build string."""
     ending: str = ".conda"
+    """``.conda``, ``.tar.bz2``, or ``.json`` for a record."""
 
     @classmethod
     def parse(cls, file: str) -> Self | None:
@@ -155,21 +152,18 @@ class CondaFile:
 
 @dataclass(frozen=True, slots=True)
 class WheelFile:
-    """The name of a wheel.
-
-    Attributes:
-        name: The package's name, normalized.
-        version: Its version, as written.
-        build: Its build number; empty in most.
-        tags: Its Python, ABI and platform tags as written, such as ``py3-none-any``.
-        file: The name itself.
-    """
+    """The name of a wheel."""
 
     name: str
+    """The package's name, normalized."""
     version: str
+    """Its version, as written."""
     build: str
+    """Its build number; empty in most."""
     tags: str
+    """Its Python, ABI and platform tags as written, such as ``py3-none-any``."""
     file: str
+    """The name itself."""
 
     @classmethod
     def parse(cls, file: str) -> Self | None:
@@ -255,15 +249,12 @@ def is_sha256(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """A digest of a file's bytes.
-
-    Attributes:
-        kind: The algorithm, by hashlib's name.
-        value: The digest in lower-case hex.
-    """
+    """A digest of a file's bytes."""
 
     kind: str
+    """The algorithm, by hashlib's name."""
     value: str
+    """The digest in lower-case hex."""
 
     @classmethod
     def best(cls, sha256: str, md5: str = "") -> Self | None:

@@ -20,17 +20,14 @@ __all__ = ["Missing"]
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The result of an ended program.
-
-    Attributes:
-        status: Its exit status; negative for a signal.
-        stdout: Its standard output.
-        stderr: Its standard error.
-    """
+    """The result of an ended program."""
 
     status: int
+    """Its exit status; negative for a signal."""
     stdout: str
+    """Its standard output."""
     stderr: str
+    """Its standard error."""
 
 
 _ENDING = ("SIGINT", "SIGTERM", "SIGHUP")

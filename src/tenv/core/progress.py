@@ -14,17 +14,14 @@ class Bytes(int):
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """The progress of one download.
-
-    Attributes:
-        name: The fetched file.
-        done: Bytes so far.
-        total: Bytes in all.
-    """
+    """The progress of one download."""
 
     name: str
+    """The fetched file."""
     done: int
+    """Bytes so far."""
     total: int
+    """Bytes in all."""
 
 
 class Progress:

@@ -114,17 +114,14 @@ def _places(text: str) -> tuple[dict[tuple[str, ...], int], dict[tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """How `Table.read` reads a field: an annotation beside its type, as in ``Annotated[Version, Column("cc")]``.
-
-    Attributes:
-        name: The key; empty for the name of the field.
-        read: Reads the value from the table by the key, missing or not; None for the getter of the type.
-        default: The value for a missing key; a required field has no default here and none in its dataclass.
-    """
+    """How `Table.read` reads a field: an annotation beside its type, as in ``Annotated[Version, Column("cc")]``."""
 
     name: str = ""
+    """The key; empty for the name of the field."""
     read: Getter | None = None
+    """Reads the value from the table by the key, missing or not; None for the getter of the type."""
     default: Any = _REQUIRED
+    """The value for a missing key; a required field has no default here and none in its dataclass."""
 
 
 OptionalText = Annotated[str, Column(default="")]
@@ -133,21 +130,18 @@ OptionalText = Annotated[str, Column(default="")]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A mapping read from a file, with its source.
-
-    Attributes:
-        data: The keys and values.
-        source: The text of a TOML file, for line numbers; empty for other formats.
-        file: The file's name, for messages.
-        path: The keys from the top of the file to here.
-        error: The class of error that a getter raises.
-    """
+    """A mapping read from a file, with its source."""
 
     data: Mapping[str, Any]
+    """The keys and values."""
     source: str = ""
+    """The text of a TOML file, for line numbers; empty for other formats."""
     file: str = ""
+    """The file's name, for messages."""
     path: tuple[str, ...] = ()
+    """The keys from the top of the file to here."""
     error: type[TenvError] = ManifestError
+    """The class of error that a getter raises."""
 
     def fail(self, key: str, message: str, *, hint: str = "") -> TenvError:
         """Return (not raise) an error about the value at `key`; an empty key means the table itself."""

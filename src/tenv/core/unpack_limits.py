@@ -17,24 +17,22 @@ class UnpackLimits:
     """Limits on the content of one archive, conda package or wheel.
 
     The largest archive in NVIDIA's redist unpacks to some GiB, about ten times its packed size.
-
-    Attributes:
-        entries: The maximum number of entries.
-        bytes: The maximum unpacked size in bytes.
-        ratio: The maximum of unpacked bytes per packed byte; 0 for any.
-        free: The unpacked size up to which the ratio does not count.
-        path: The maximum length of a name in bytes.
-        depth: The maximum number of folders in a name.
-        memory: The maximum memory of a decompressor or a header in bytes.
     """
 
     entries: int = 200_000
+    """The maximum number of entries."""
     bytes: int = 64 * _GIB
+    """The maximum unpacked size in bytes."""
     ratio: int = 200
+    """The maximum of unpacked bytes per packed byte; 0 for any."""
     free: int = 64 << 20
+    """The unpacked size up to which the ratio does not count."""
     path: int = 1024
+    """The maximum length of a name in bytes."""
     depth: int = 64
+    """The maximum number of folders in a name."""
     memory: int = 256 << 20
+    """The maximum memory of a decompressor or a header in bytes."""
 
     @classmethod
     def of(cls, size: int | None) -> "UnpackLimits":

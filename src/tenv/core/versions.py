@@ -50,13 +50,10 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 @total_ordering
 @dataclass(frozen=True, slots=True, eq=False)
 class Version:
-    """A dotted version; trailing zeros do not count (``12.1`` equals ``12.1.0``).
-
-    Attributes:
-        text: The version as written.
-    """
+    """A dotted version; trailing zeros do not count (``12.1`` equals ``12.1.0``)."""
 
     text: str
+    """The version as written."""
     _key: tuple[int, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -169,12 +166,10 @@ class Range:
     """A set of versions in the notation of manifests: ``*``, ``3.11.*``, ``1.2`` or ``>=11,<13``.
 
     A bare version means exactly that version, as in conda and pixi.
-
-    Attributes:
-        text: The range as written.
     """
 
     text: str
+    """The range as written."""
 
     def __post_init__(self) -> None:
         if _plain(self.text) is None:
@@ -201,12 +196,10 @@ class CondaRange:
     """A set of versions as conda writes it: ``*``, ``12.1.*``, ``1.2``, ``>=11,<13``, ``2.6.*|>=2.8,<3``.
 
     Its versions do not follow PEP 440, so conda decides which ones it contains (`tenv.rattler_api.records.satisfies`).
-
-    Attributes:
-        text: The range as written.
     """
 
     text: str
+    """The range as written."""
 
     def __post_init__(self) -> None:
         clauses = re.split(r"[,|]", self.text)

@@ -8,13 +8,10 @@ from typing import Self
 
 
 class Worded(StrEnum):
-    """Base of kinds; each enumeration has a member `OTHER` with the value ``other``.
-
-    Attributes:
-        text: The meaning of the kind.
-    """
+    """Base of kinds; each enumeration has a member `OTHER` with the value ``other``."""
 
     text: str
+    """The meaning of the kind."""
 
     def __new__(cls, value: str, text: str) -> Self:
         """Create a member from its value and its meaning."""

@@ -21,25 +21,22 @@ _SHEBANG_BYTES = 1024
 
 @dataclass(frozen=True, slots=True)
 class DebuggedPython:
-    """A Python as a debugger sees it.
-
-    Attributes:
-        program: The program as it is started; in a virtual environment, a link.
-        real: The file that the link leads to.
-        minor: Its minor version, such as ``3.11``; empty if no file name has it.
-        core: The file with the interpreter's code: the program, or the library that it links.
-        symbols: The file with the debug information of `core`, or None.
-        script: CPython's `python-gdb.py` for it, or None.
-        loads: Whether gdb loads the script by itself, once the folder is declared safe.
-    """
+    """A Python as a debugger sees it."""
 
     program: Path
+    """The program as it is started; in a virtual environment, a link."""
     real: Path
+    """The file that the link leads to."""
     minor: str
+    """Its minor version, such as ``3.11``; empty if no file name has it."""
     core: Path
+    """The file with the interpreter's code: the program, or the library that it links."""
     symbols: Path | None
+    """The file with the debug information of `core`, or None."""
     script: Path | None
+    """CPython's `python-gdb.py` for it, or None."""
     loads: bool
+    """Whether gdb loads the script by itself, once the folder is declared safe."""
 
     @property
     def frames(self) -> bool:

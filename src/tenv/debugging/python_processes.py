@@ -39,23 +39,20 @@ _MAIN = (Role.PROGRAM, Role.DEBUGGED)
 
 @dataclass(frozen=True, slots=True)
 class PythonProcess:
-    """A process that runs Python.
-
-    Attributes:
-        pid: Its process id.
-        parent: That of its parent.
-        words: Its command line.
-        role: Its role.
-        user: The id of the user that it belongs to.
-        tracer: The process id of the debugger that has it already; 0 without one.
-    """
+    """A process that runs Python."""
 
     pid: int
+    """Its process id."""
     parent: int
+    """That of its parent."""
     words: tuple[str, ...]
+    """Its command line."""
     role: Role
+    """Its role."""
     user: int
+    """The id of the user that it belongs to."""
     tracer: int
+    """The process id of the debugger that has it already; 0 without one."""
 
     @property
     def command(self) -> str:
@@ -150,33 +147,27 @@ _ADMIN_ONLY, _NEVER = 2, 3
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Why a debugger can't do its work.
-
-    Attributes:
-        message: The obstacle.
-        hint: The way to remove it.
-    """
+    """Why a debugger can't do its work."""
 
     message: str
+    """The obstacle."""
     hint: str
+    """The way to remove it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TracingRights:
-    """The rights of a debugger on this machine.
-
-    Attributes:
-        scope: Yama's `ptrace_scope`: 0 all processes of the user, 1 only children, 2 only with CAP_SYS_PTRACE, 3 none;
-            None where the kernel has no Yama.
-        capable: Whether this process has CAP_SYS_PTRACE.
-        traced: Whether a child may ask to be traced; a seccomp filter of a container may forbid it.
-        container: The kind of container, or an empty text.
-    """
+    """The rights of a debugger on this machine."""
 
     scope: int | None
+    """Yama's `ptrace_scope`: 0 all processes of the user, 1 only children, 2 only with CAP_SYS_PTRACE, 3 none; None
+    where the kernel has no Yama."""
     capable: bool
+    """Whether this process has CAP_SYS_PTRACE."""
     traced: bool
+    """Whether a child may ask to be traced; a seccomp filter of a container may forbid it."""
     container: str = ""
+    """The kind of container, or an empty text."""
 
 
 def read_rights(places: Places | None = None) -> TracingRights:

@@ -16,23 +16,20 @@ _MOST = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class BuiltTorch:
-    """A torch that tenv built.
-
-    Attributes:
-        version: The version of PyTorch.
-        target: The target that it was built with.
-        prefix: The environment that built it: its run paths lead there.
-        checkout: The checkout.
-        commit: Its commit, with ``+changes`` where files were changed; empty where that is unknown.
-        file: The note.
-    """
+    """A torch that tenv built."""
 
     version: str
+    """The version of PyTorch."""
     target: str
+    """The target that it was built with."""
     prefix: str
+    """The environment that built it: its run paths lead there."""
     checkout: str
+    """The checkout."""
     commit: str
+    """Its commit, with ``+changes`` where files were changed; empty where that is unknown."""
     file: Path
+    """The note."""
 
     def __str__(self) -> str:
         """Return it in a few words: ``2.9.0 (commit 0123456789ab)``."""

@@ -32,33 +32,27 @@ BYTECODE = "__pycache__"
 
 
 class Expected(NamedTuple):  # tens of thousands are made by a command: a dataclass takes three times as long
-    """A path that a prefix must have.
-
-    Attributes:
-        name: The path, relative to the prefix.
-        owner: The package that owns it; empty for a file that tenv made.
-        digest: The algorithm and the digest of a regular file in hex, such as ``sha256:12ab…``, or empty where its
-            content is not recorded; for other kinds as `LINK`, `POINTER`, `TEXT` and `FOLDER` have it.
-        executable: Whether a regular file is executable; None where that is not recorded.
-    """
+    """A path that a prefix must have."""
 
     name: str
+    """The path, relative to the prefix."""
     owner: str
+    """The package that owns it; empty for a file that tenv made."""
     digest: str = ""
+    """The algorithm and the digest of a regular file in hex, such as ``sha256:12ab…``, or empty where its content is
+    not recorded; for other kinds as `LINK`, `POINTER`, `TEXT` and `FOLDER` have it."""
     executable: bool | None = None
+    """Whether a regular file is executable; None where that is not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Records(ABC):
-    """The records of one kind of package in a prefix.
-
-    Attributes:
-        SOLE: Whether only tenv installs packages of this kind, so each package in the prefix is its own.
-        prefix: The folder.
-    """
+    """The records of one kind of package in a prefix."""
 
     SOLE: ClassVar[bool] = False
+    """Whether only tenv installs packages of this kind, so each package in the prefix is its own."""
     prefix: Path
+    """The folder."""
 
     @abstractmethod
     def names(self) -> Collection[str]:

@@ -39,17 +39,14 @@ class Defect(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """The missing and changed paths of a prefix.
-
-    Attributes:
-        defects: The defect of each path, by its name relative to the prefix.
-        owned: The packages that own each path, those that tenv made itself left out.
-        programs: Whether a path is to be executable, for those with the wrong rights.
-    """
+    """The missing and changed paths of a prefix."""
 
     defects: Mapping[str, Defect] = field(default_factory=dict)
+    """The defect of each path, by its name relative to the prefix."""
     owned: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The packages that own each path, those that tenv made itself left out."""
     programs: Mapping[str, bool] = field(default_factory=dict)
+    """Whether a path is to be executable, for those with the wrong rights."""
 
     @property
     def missing(self) -> tuple[str, ...]:

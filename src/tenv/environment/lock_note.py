@@ -26,19 +26,16 @@ ticks every 10 ms or faster.
 
 @dataclass(frozen=True, slots=True)
 class LockStamp:
-    """The identity of a file and its content. Two equal ones, before and after a read, are the stamp of its bytes.
-
-    Attributes:
-        inode: The inode of the file.
-        size: Its bytes.
-        time: The time of the last change of its content, in nanoseconds.
-        changed: The time of the last change of its content or its inode, in nanoseconds.
-    """
+    """The identity of a file and its content. Two equal ones, before and after a read, are the stamp of its bytes."""
 
     inode: int
+    """The inode of the file."""
     size: int
+    """Its bytes."""
     time: int
+    """The time of the last change of its content, in nanoseconds."""
     changed: int
+    """The time of the last change of its content or its inode, in nanoseconds."""
 
     @classmethod
     def of(cls, lock: Path) -> "LockStamp | None":
@@ -54,21 +51,18 @@ class LockStamp:
 
 @dataclass(frozen=True, slots=True)
 class LockNote:
-    """The result of a comparison with a lock.
-
-    Attributes:
-        lock: The lock's file.
-        size: The bytes of the compared lock.
-        time: The time of its last change, in nanoseconds.
-        sentence: The sentence about it; empty while it has the files of the environment.
-        nearer: The files, absent then, that would be the lock if they were there.
-    """
+    """The result of a comparison with a lock."""
 
     lock: Path
+    """The lock's file."""
     size: int
+    """The bytes of the compared lock."""
     time: int
+    """The time of its last change, in nanoseconds."""
     sentence: str
+    """The sentence about it; empty while it has the files of the environment."""
     nearer: tuple[Path, ...] = ()
+    """The files, absent then, that would be the lock if they were there."""
 
 
 def read_lock_note(environment: Environment) -> LockNote | None:

@@ -18,18 +18,14 @@ The file is written after the scripts of the prefix, so that a script that is ne
 import contextlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import StorageError
 from tenv.core.files import make_folder, read_regular, same_file, write_atomic
 from tenv.core.other_users import closed_below, is_own, open_below
 from tenv.core.prefix import ID_FILE, MARKS, META
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 _ID = re.compile(r"[0-9a-f]{32}")
 _LINES = 3
@@ -38,17 +34,14 @@ _MOST = 65536
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The mark of a prefix in the user's data folder.
-
-    Attributes:
-        real: The prefix, all links resolved.
-        owner: Its owner, by number.
-        inode: Its inode.
-    """
+    """The mark of a prefix in the user's data folder."""
 
     real: Path
+    """The prefix, all links resolved."""
     owner: int
+    """Its owner, by number."""
     inode: int
+    """Its inode."""
 
     def is_at(self, prefix: Path) -> bool:
         """Tell whether a prefix is the folder that was marked, where it was marked."""
@@ -61,15 +54,12 @@ class Mark:
 
 @dataclass
 class Registry:
-    """The marks of this user, and the folders that count without one.
-
-    Attributes:
-        data: The user's data folder of tenv.
-        named: Returns the folders that the user's settings name as safe; asked only where a mark does not decide.
-    """
+    """The marks of this user, and the folders that count without one."""
 
     data: Path
-    named: "Callable[[], Iterable[Path]]"
+    """The user's data folder of tenv."""
+    named: Callable[[], Iterable[Path]]
+    """Returns the folders that the user's settings name as safe; asked only where a mark does not decide."""
 
     @property
     def folder(self) -> Path:

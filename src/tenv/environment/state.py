@@ -41,40 +41,37 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The stored state of an environment.
-
-    Attributes:
-        status: Its status.
-        target: Its target.
-        lock: The digest of its lock.
-        manifest: The digest of the manifest that the lock satisfies.
-        platform: The platform of the host that made it.
-        python: Its Python minor.
-        owned: The packages that tenv installed, by the key of their source and by name: version, for conda packages
-            the build string, and digest.
-        foreign: While creating: the unmanaged files, relative to the prefix, which must stay.
-        bytes: Its size.
-        prefix: Where it was made.
-        made: The sha256 of ``made.json``; empty while creating.
-        written_by: The tenv version that made it.
-        features: The features of the target that it holds, sorted.
-        compiled: The packages that were compiled against its torch, each with a digest of the manifest's values for it.
-    """
+    """The stored state of an environment."""
 
     status: Status
+    """Its status."""
     target: str
+    """Its target."""
     lock: str = ""
+    """The digest of its lock."""
     manifest: str = ""
+    """The digest of the manifest that the lock satisfies."""
     platform: str = ""
+    """The platform of the host that made it."""
     python: str = ""
+    """Its Python minor."""
     owned: Mapping[str, Owned] = field(default_factory=dict)
+    """The packages that tenv installed, by the key of their source and by name: version, for conda packages the build
+    string, and digest."""
     foreign: tuple[str, ...] = ()
+    """While creating: the unmanaged files, relative to the prefix, which must stay."""
     bytes: int = 0
+    """Its size."""
     prefix: str = ""
+    """Where it was made."""
     made: str = ""
+    """The sha256 of ``made.json``; empty while creating."""
     written_by: str = __version__
+    """The tenv version that made it."""
     features: tuple[str, ...] = ()
+    """The features of the target that it holds, sorted."""
     compiled: tuple[str, ...] = ()
+    """The packages that were compiled against its torch, each with a digest of the manifest's values for it."""
 
     def to_json(self) -> str:
         """Return the text of ``state.json``: one line that starts with status and schema, since shells compare them."""
@@ -133,13 +130,10 @@ def _read_owned(table: Table, key: str) -> Owned:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """A prefix, whether or not it exists.
-
-    Attributes:
-        prefix: The folder.
-    """
+    """A prefix, whether or not it exists."""
 
     prefix: Path
+    """The folder."""
 
     @property
     def meta(self) -> Path:

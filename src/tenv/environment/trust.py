@@ -17,7 +17,7 @@ from tenv.activation.changes import ACTIVATION
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.core.files import digest_bytes, read_regular, same_file
-from tenv.core.other_users import is_own, other_owner
+from tenv.core.other_users import is_own, other_owner, unreadable_part
 from tenv.core.prefix import META, python_program, spelled
 from tenv.environment.installed_files import LINK
 from tenv.environment.marks import Registry
@@ -42,19 +42,16 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why an environment can't be used as it is.
-
-    Attributes:
-        reason: The reason, as JSON has it.
-        message: The fault and its place.
-        hint: A command that helps.
-        renew: Whether the packages have to be put there anew.
-    """
+    """Why an environment can't be used as it is."""
 
     reason: Reason
+    """The reason, as JSON has it."""
     message: str
+    """The fault and its place."""
     hint: str
+    """A command that helps."""
     renew: bool = True
+    """Whether the packages have to be put there anew."""
 
     @property
     def is_ours(self) -> bool:
@@ -110,8 +107,6 @@ def _fault_now(environment: Environment, registry: Registry, command: str) -> Fa
 
 def _unreadable(prefix: Path) -> Fault | None:
     """Return the folder whose rights hide an environment; None where none does."""
-    from tenv.core.other_users import unreadable_part  # late: a rare fault
-
     folder = unreadable_part(prefix / META)
     if folder is None:
         return None
@@ -205,8 +200,6 @@ def _out_of_reach(environment: Environment, state: State | None, command: str) -
     program = python_program(environment.prefix)
     if not (state and state.python and state.status is Status.READY) or _is_there(program):
         return None
-    from tenv.core.other_users import unreadable_part  # late: a rare fault
-
     real = Path(os.path.realpath(program))
     if (folder := unreadable_part(real)) is None:
         return None

@@ -1,14 +1,19 @@
 """Why builds of PyTorch and its extensions fail: the lines in logs, the cause, and the fix."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import field, replace
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from tenv.core.dataclass import dataclass
 from tenv.core.toml_reader import Column, OptionalText
+from tenv.facts.hip_names import NameStanding
 from tenv.facts.interface import Basis
 from tenv.facts.table_files import Data
+
+if TYPE_CHECKING:
+    from tenv.facts.hip_names import NameTable
 
 _SLOT = re.compile(r"\{(?P<name>[a-z]+)\|(?P<other>[^{}|]+)\}")
 
@@ -44,6 +49,25 @@ class Remedy:
 
 
 @dataclass(frozen=True, slots=True)
+class FailureCase:
+    """A cause by the standing of the name in a line.
+
+    Attributes:
+        standing: The standing.
+        name: The name of the cause.
+        title: A short title.
+        cause: The cause in a sentence.
+        remedies: The fixes.
+    """
+
+    standing: NameStanding
+    name: Annotated[str, Column("id")]
+    title: str
+    cause: str
+    remedies: Annotated[tuple[Remedy, ...], Column("fix")]
+
+
+@dataclass(frozen=True, slots=True)
 class BuildFailure:
     """A cause of failed builds.
 
@@ -62,6 +86,8 @@ class BuildFailure:
         versions: The affected releases.
         needs: A further condition, or an empty string.
         remedies: The fixes.
+        standing: The standing of the name in the line where no case holds; None for a row that does not ask.
+        cases: The causes by other standings.
         basis: How certain this is.
     """
 
@@ -79,7 +105,27 @@ class BuildFailure:
     versions: OptionalText
     needs: Annotated[str, Column("with", default="")]
     remedies: Annotated[tuple[Remedy, ...], Column("fix")]
+    standing: NameStanding | None
+    cases: Annotated[tuple[FailureCase, ...], Column("case")]
     basis: Basis
+
+    @property
+    def standings(self) -> frozenset[NameStanding]:
+        """The standings of a name that the row holds for; empty if it does not ask."""
+        every = {self.standing, *(case.standing for case in self.cases)}
+        return frozenset(one for one in every if one)
+
+    @property
+    def every(self) -> "tuple[BuildFailure, ...]":
+        """The row and its cases, each as a cause."""
+        return (self, *(self.known_as(case.standing) for case in self.cases))
+
+    def known_as(self, standing: NameStanding | None) -> "BuildFailure":
+        """Return the row as the cause for the standing of a name."""
+        case = next((one for one in self.cases if one.standing is standing), None)
+        if case is None:
+            return self
+        return replace(self, name=case.name, title=case.title, cause=case.cause, remedies=case.remedies, cases=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +156,7 @@ class LogMarks:
         noise: Lines that never show a cause.
         probe_begin: The start of a compiler probe's output, which is unrelated to the build.
         probe_end: The end of that output.
+        release: A line that names the release of ROCm in use.
     """
 
     window: int
@@ -119,6 +166,7 @@ class LogMarks:
     noise: tuple[re.Pattern[str], ...]
     probe_begin: tuple[re.Pattern[str], ...]
     probe_end: tuple[re.Pattern[str], ...]
+    release: tuple[re.Pattern[str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +177,13 @@ class BuildFailureTable:
         failures: One row per cause, in the order of matching.
         parts: The parts behind the names of a message, in the order of matching.
         marks: The structure of a log.
+        hip_names: Returns the table of HIP's names, which is read when an error has a name of them.
     """
 
     failures: tuple[BuildFailure, ...]
     parts: tuple[NamedPart, ...]
     marks: LogMarks
+    hip_names: "Callable[[], NameTable]" = field(repr=False)
 
     def __hash__(self) -> int:
         """Hash the number of causes: each log asks what was prepared for its table, and a process has few tables."""
@@ -150,7 +200,7 @@ def filled(text: str, named: Mapping[str, str]) -> str:
     return _SLOT.sub(lambda slot: named.get(slot["name"], slot["other"]), text)
 
 
-def read(data: Data) -> BuildFailureTable:
+def read(data: Data, hip_names: "Callable[[], NameTable]") -> BuildFailureTable:
     """Build the table from its rows; raises FactsError if one is invalid."""
     failures, parts = data.read("failure", BuildFailure), data.read("part", NamedPart)
-    return BuildFailureTable(failures, parts, data.tables["log"].table.read(LogMarks))
+    return BuildFailureTable(failures, parts, data.tables["log"].table.read(LogMarks), hip_names)

@@ -32,61 +32,52 @@ Driver = Annotated[Version | None, Column(read=_version)]
 
 @dataclass(frozen=True, slots=True)
 class Minimum:
-    """The oldest sufficient driver, and how certain it is.
-
-    Attributes:
-        driver: The version of the kernel driver, in the numbering of the requested platform.
-        basis: How certain the number is for this CUDA version.
-    """
+    """The oldest sufficient driver, and how certain it is."""
 
     driver: Version
+    """The version of the kernel driver, in the numbering of the requested platform."""
     basis: Basis
+    """How certain the number is for this CUDA version."""
 
 
 @dataclass(frozen=True, slots=True)
 class MinorVersionFloor:
-    """The oldest driver that runs programs of a CUDA major version (minor-version compatibility).
-
-    Attributes:
-        cuda_major: The first number of the CUDA version.
-        min_linux: The Linux driver; None before CUDA 11, where each release needs its own driver.
-        min_windows: The Windows driver, which also counts under WSL.
-        basis: How certain this is.
-    """
+    """The oldest driver that runs programs of a CUDA major version (minor-version compatibility)."""
 
     cuda_major: int
+    """The first number of the CUDA version."""
     min_linux: Driver
+    """The Linux driver; None before CUDA 11, where each release needs its own driver."""
     min_windows: Driver
+    """The Windows driver, which also counts under WSL."""
     basis: Basis
+    """How certain this is."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolkitDriver:
-    """NVIDIA's drivers for one release of the CUDA toolkit.
-
-    Attributes:
-        toolkit: The release in NVIDIA's form.
-        major_minor: Its first two numbers; drivers support CUDA versions at this level.
-        rn_linux: The Linux driver in the table of the release notes; None if the table has none.
-        rn_windows: The Windows driver in that table.
-        bundled_linux: The driver inside the Linux installer.
-        bundled_windows: The driver inside the Windows installer.
-        mvc_min_linux: The Linux driver that a program built with the release needs at run time.
-        mvc_min_windows: The Windows driver that such a program needs.
-        driver_branch: The branch of the release, ``R580`` as 580; for some of 13.x, NVIDIA publishes only the branch.
-        basis: How certain this is.
-    """
+    """NVIDIA's drivers for one release of the CUDA toolkit."""
 
     toolkit: Version
+    """The release in NVIDIA's form."""
     major_minor: str
+    """Its first two numbers; drivers support CUDA versions at this level."""
     rn_linux: Driver
+    """The Linux driver in the table of the release notes; None if the table has none."""
     rn_windows: Driver
+    """The Windows driver in that table."""
     bundled_linux: Driver
+    """The driver inside the Linux installer."""
     bundled_windows: Driver
+    """The driver inside the Windows installer."""
     mvc_min_linux: Driver
+    """The Linux driver that a program built with the release needs at run time."""
     mvc_min_windows: Driver
+    """The Windows driver that such a program needs."""
     driver_branch: Driver
+    """The branch of the release, ``R580`` as 580; for some of 13.x, NVIDIA publishes only the branch."""
     basis: Basis
+    """How certain this is."""
 
     def shipped(self, windows: bool) -> Version | None:
         """Return the lower driver of the release notes and the installer; None if neither has one.
@@ -103,17 +94,14 @@ class ToolkitDriver:
 
 @dataclass(frozen=True, slots=True)
 class CudaDriverTable:
-    """Every row of the table.
-
-    Attributes:
-        floors: One row per CUDA major version, newest first.
-        toolkits: One row per release of the toolkit, newest first.
-        forward: The behavior of cuda-compat packages on older drivers.
-    """
+    """Every row of the table."""
 
     floors: tuple[MinorVersionFloor, ...]
+    """One row per CUDA major version, newest first."""
     toolkits: tuple[ToolkitDriver, ...]
+    """One row per release of the toolkit, newest first."""
     forward: ForwardTable = field(default_factory=lambda: ForwardTable(()))
+    """The behavior of cuda-compat packages on older drivers."""
     _by_minor: dict[str, list[ToolkitDriver]] = field(init=False, repr=False, compare=False, default_factory=dict)
     _minimums: dict[tuple[Version, bool], Minimum | None] = field(
         init=False, repr=False, compare=False, default_factory=dict

@@ -16,15 +16,12 @@ _ARCH = re.compile(r"(\d{1,3})\.(\d)([af]?)(\+PTX)?", re.IGNORECASE)
 
 
 class GpuArch(NamedTuple):
-    """One kind of code.
-
-    Attributes:
-        number: The compute capability as nvcc writes it: 90 for 9.0, 120 for 12.0.
-        suffix: ``a`` for code of this architecture alone, ``f`` for its family, else empty.
-    """
+    """One kind of code."""
 
     number: int
+    """The compute capability as nvcc writes it: 90 for 9.0, 120 for 12.0."""
     suffix: str = ""
+    """``a`` for code of this architecture alone, ``f`` for its family, else empty."""
 
     def __str__(self) -> str:
         """Return it as in nvcc's options: ``90a``."""
@@ -97,23 +94,20 @@ def sm_of(capability: Version) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ToolkitArchs:
-    """The architectures of one minor version of the CUDA toolkit.
-
-    Attributes:
-        major_minor: The version of the toolkit.
-        sm: The real architectures that it compiles for, rising, in the notation of `sm_of`.
-        min: The lowest of them.
-        max: The highest of them.
-        variants: The architecture-specific (``90a``) and family-specific (``100f``) ones.
-        basis: How certain this is.
-    """
+    """The architectures of one minor version of the CUDA toolkit."""
 
     major_minor: MinorVersion
+    """The version of the toolkit."""
     sm: tuple[int, ...]
+    """The real architectures that it compiles for, rising, in the notation of `sm_of`."""
     min: int
+    """The lowest of them."""
     max: int
+    """The highest of them."""
     variants: tuple[str, ...]
+    """The architecture-specific (``90a``) and family-specific (``100f``) ones."""
     basis: Basis
+    """How certain this is."""
 
     def supports(self, capability: Version) -> bool:
         """Return whether the toolkit compiles for exactly this compute capability."""
@@ -130,34 +124,28 @@ class ToolkitArchs:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A generation of GPUs.
-
-    Attributes:
-        name: Its name.
-        capabilities: The compute capabilities that belong to it.
-        basis: How certain this is.
-    """
+    """A generation of GPUs."""
 
     name: str
+    """Its name."""
     capabilities: Annotated[tuple[Version, ...], Column("cc")]
+    """The compute capabilities that belong to it."""
     basis: Basis
+    """How certain this is."""
 
 
 @dataclass(frozen=True, slots=True)
 class GpuModel:
-    """A GPU.
-
-    Attributes:
-        name: Its marketing name.
-        capability: Its compute capability.
-        kind: The series that it is sold in.
-        basis: How certain this is.
-    """
+    """A GPU."""
 
     name: str
+    """Its marketing name."""
     capability: Annotated[Version, Column("cc")]
+    """Its compute capability."""
     kind: str
+    """The series that it is sold in."""
     basis: Basis
+    """How certain this is."""
 
     @property
     def gpu_class(self) -> GpuClass:
@@ -167,17 +155,14 @@ class GpuModel:
 
 @dataclass(frozen=True, slots=True)
 class GpuArchTable:
-    """Every row of the table.
-
-    Attributes:
-        toolkits: One row per minor version of the toolkit, oldest first.
-        families: One row per generation of GPUs, oldest first.
-        gpus: One row per GPU.
-    """
+    """Every row of the table."""
 
     toolkits: Annotated[tuple[ToolkitArchs, ...], Rows("toolkit", by=lambda row: Version(row.major_minor))]
+    """One row per minor version of the toolkit, oldest first."""
     families: Annotated[tuple[Family, ...], Rows("family")]
+    """One row per generation of GPUs, oldest first."""
     gpus: Annotated[tuple[GpuModel, ...], Rows("gpu")]
+    """One row per GPU."""
 
     def archs(self, cuda: Version) -> ToolkitArchs | None:
         """Return the architectures of a toolkit, None if the table has no row for its minor version."""
@@ -196,32 +181,26 @@ class GpuArchTable:
 
 @dataclass(frozen=True, slots=True)
 class PciDevice:
-    """A GPU on the PCI bus.
-
-    Attributes:
-        pci_id: Vendor and device, ``10de:2182``.
-        name: Its marketing name.
-        capability: The compute capability of its chip.
-        kind: The series that it is sold in, as in the table of GPUs.
-        basis: How certain this is.
-    """
+    """A GPU on the PCI bus."""
 
     pci_id: Annotated[str, Column("id", read=lambda row, key: row.required_text(key).lower())]
+    """Vendor and device, ``10de:2182``."""
     name: str
+    """Its marketing name."""
     capability: Annotated[Version, Column("cc")]
+    """The compute capability of its chip."""
     kind: str
+    """The series that it is sold in, as in the table of GPUs."""
     basis: Basis
+    """How certain this is."""
 
 
 @dataclass(frozen=True, slots=True)
 class GpuPciTable:
-    """Every row of the table.
-
-    Attributes:
-        devices: One row per device.
-    """
+    """Every row of the table."""
 
     devices: Annotated[tuple[PciDevice, ...], Rows("device")]
+    """One row per device."""
 
     def device(self, pci_id: str) -> PciDevice | None:
         """Return the device of an id such as ``10de:2182`` or ``0x10de 0x2182``, None if the table has none."""

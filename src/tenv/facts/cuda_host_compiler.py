@@ -13,58 +13,52 @@ _SINCE = " (from glibc "
 
 @dataclass(frozen=True, slots=True)
 class HostCompilers:
-    """The host compilers of one minor version of the CUDA toolkit.
-
-    Attributes:
-        major_minor: The version of the toolkit.
-        gcc_min: The oldest major version of GCC that the installation guide names; older ones are not rejected.
-        gcc_max: The newest major version of GCC that its headers do not reject.
-        gcc_max_detail: The differences between the toolkit's updates, or an empty string.
-        clang_min: The oldest clang that the installation guide names.
-        clang_max: The newest major version of clang that its headers do not reject.
-        msvc_min: The lowest ``_MSC_VER`` that is accepted.
-        msvc_below: The lowest ``_MSC_VER`` that is too new.
-        basis: How certain this is.
-    """
+    """The host compilers of one minor version of the CUDA toolkit."""
 
     major_minor: MinorVersion
+    """The version of the toolkit."""
     gcc_min: int
+    """The oldest major version of GCC that the installation guide names; older ones are not rejected."""
     gcc_max: int
+    """The newest major version of GCC that its headers do not reject."""
     gcc_max_detail: OptionalText
+    """The differences between the toolkit's updates, or an empty string."""
     clang_min: Version
+    """The oldest clang that the installation guide names."""
     clang_max: Version
+    """The newest major version of clang that its headers do not reject."""
     msvc_min: int
+    """The lowest ``_MSC_VER`` that is accepted."""
     msvc_below: int
+    """The lowest ``_MSC_VER`` that is too new."""
     basis: Basis
+    """How certain this is."""
 
 
 @dataclass(frozen=True, slots=True)
 class GccBreak:
-    """Releases of GCC that a toolkit's headers accept but that break its nvcc.
-
-    Attributes:
-        first: The first minor version of the toolkit.
-        last: The last one.
-        since: The first GCC that fails.
-        before: The first one after it that works or is rejected.
-        snapshot: A GCC before `since` that a distribution ships as a later snapshot of its branch; None for none.
-        snapshot_glibc: The glibc of that distribution.
-        certain: Whether every such GCC fails; otherwise some distributions have fixed theirs.
-        certain_below_glibc: A distribution's own GCC surely fails beside a glibc older than this; None if none does.
-        what: The failure, for messages.
-        basis: How certain this is.
-    """
+    """Releases of GCC that a toolkit's headers accept but that break its nvcc."""
 
     first: Annotated[Version, Column("toolkit_from")]
+    """The first minor version of the toolkit."""
     last: Annotated[Version, Column("toolkit_to")]
+    """The last one."""
     since: Annotated[Version, Column("fails_from_gcc")]
+    """The first GCC that fails."""
     before: Annotated[Version, Column("fails_below_gcc")]
+    """The first one after it that works or is rejected."""
     snapshot: Annotated[Version | None, Column("snapshot_gcc")]
+    """A GCC before `since` that a distribution ships as a later snapshot of its branch; None for none."""
     snapshot_glibc: Version | None
+    """The glibc of that distribution."""
     certain: bool
+    """Whether every such GCC fails; otherwise some distributions have fixed theirs."""
     certain_below_glibc: Version | None
+    """A distribution's own GCC surely fails beside a glibc older than this; None if none does."""
     what: str
+    """The failure, for messages."""
     basis: Basis
+    """How certain this is."""
 
     def hits(self, gcc: Version, glibc: Version | None) -> bool:
         """Return whether a GCC fails.
@@ -88,27 +82,24 @@ class GccBreak:
 
 @dataclass(frozen=True, slots=True)
 class GlibcConflict:
-    """Toolkits whose headers do not compile with a newer glibc.
-
-    Attributes:
-        first: The first minor version of the toolkit.
-        last: The last one.
-        glibc: The first glibc that fails.
-        functions: The functions that both declare; empty if the glibc uses types that nvcc does not support.
-        types: Those types.
-        platform: The platform on which it fails; an empty string for every one.
-        gcc: The first GCC for which the glibc uses those types; None for all.
-        basis: How certain this is.
-    """
+    """Toolkits whose headers do not compile with a newer glibc."""
 
     first: Annotated[Version, Column("toolkit_from")]
+    """The first minor version of the toolkit."""
     last: Annotated[Version, Column("toolkit_to")]
+    """The last one."""
     glibc: Annotated[Version, Column("fails_from_glibc")]
+    """The first glibc that fails."""
     functions: tuple[str, ...]
+    """The functions that both declare; empty if the glibc uses types that nvcc does not support."""
     types: tuple[str, ...]
+    """Those types."""
     platform: OptionalText
+    """The platform on which it fails; an empty string for every one."""
     gcc: Annotated[Version | None, Column("from_gcc")]
+    """The first GCC for which the glibc uses those types; None for all."""
     basis: Basis
+    """How certain this is."""
 
     def declared(self, glibc: Version) -> tuple[str, ...]:
         """Return the functions that this glibc declares; some came later: ``rsqrt (from glibc 2.42)``."""
@@ -118,36 +109,30 @@ class GlibcConflict:
 
 @dataclass(frozen=True, slots=True)
 class LastForSystem:
-    """The last toolkit that NVIDIA packaged for a system.
-
-    Attributes:
-        system: The name of the system.
-        glibc: Its glibc, which no other system has that NVIDIA packages newer toolkits for.
-        last: The last minor version of the toolkit.
-        basis: How certain this is.
-    """
+    """The last toolkit that NVIDIA packaged for a system."""
 
     system: str
+    """The name of the system."""
     glibc: Version
+    """Its glibc, which no other system has that NVIDIA packages newer toolkits for."""
     last: Annotated[Version, Column("last_toolkit")]
+    """The last minor version of the toolkit."""
     basis: Basis
+    """How certain this is."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostCompilerTable:
-    """Every row of the table.
-
-    Attributes:
-        toolkits: One row per minor version of the toolkit, oldest first.
-        breaks: The releases of GCC that a toolkit's headers accept but that fail.
-        conflicts: One row per range of toolkits that some glibc breaks.
-        systems: The systems that NVIDIA packages no newer toolkits for.
-    """
+    """Every row of the table."""
 
     toolkits: Annotated[tuple[HostCompilers, ...], Rows("toolkit", by=lambda row: Version(row.major_minor))]
+    """One row per minor version of the toolkit, oldest first."""
     breaks: Annotated[tuple[GccBreak, ...], Rows("gcc_break")]
+    """The releases of GCC that a toolkit's headers accept but that fail."""
     conflicts: Annotated[tuple[GlibcConflict, ...], Rows("glibc_header_conflict")]
+    """One row per range of toolkits that some glibc breaks."""
     systems: Annotated[tuple[LastForSystem, ...], Rows("last_for_system")]
+    """The systems that NVIDIA packages no newer toolkits for."""
 
     def limits(self, cuda: Version) -> HostCompilers | None:
         """Return the host compilers of a toolkit, None if the table has no row for its minor version."""

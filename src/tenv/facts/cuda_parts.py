@@ -16,35 +16,32 @@ _NO_TARGETS = ("libcudadevrt",)
 
 @dataclass(frozen=True, slots=True)
 class ToolkitPart:
-    """A part of a CUDA toolkit.
-
-    Attributes:
-        name: Its common name.
-        component: NVIDIA's name of it.
-        files: Its files: ``libcublas``, ``cublas_v2.h``, ``ptxas``.
-        apt: The package of NVIDIA's repository, with ``{V}`` for the release.
-        apt_10: Its name up to CUDA 10.2 if it was another one.
-        conda: The package of conda-forge.
-        first: The first minor version of PyTorch that needs it; None for all.
-        last: The last one; None for all.
-        cuda_from: The first CUDA that has it; None for all.
-        switch: The variable that turns it off, or an empty string.
-        configures: Whether CMake configures without it, so that only compiling fails.
-        basis: How certain this is.
-    """
+    """A part of a CUDA toolkit."""
 
     name: str
+    """Its common name."""
     component: OptionalText
+    """NVIDIA's name of it."""
     files: tuple[str, ...]
+    """Its files: ``libcublas``, ``cublas_v2.h``, ``ptxas``."""
     apt: str
+    """The package of NVIDIA's repository, with ``{V}`` for the release."""
     apt_10: OptionalText
+    """Its name up to CUDA 10.2 if it was another one."""
     conda: str
+    """The package of conda-forge."""
     first: Annotated[Version | None, Column("torch_from")]
+    """The first minor version of PyTorch that needs it; None for all."""
     last: Annotated[Version | None, Column("torch_to")]
+    """The last one; None for all."""
     cuda_from: Version | None
+    """The first CUDA that has it; None for all."""
     switch: OptionalText
+    """The variable that turns it off, or an empty string."""
     configures: bool
+    """Whether CMake configures without it, so that only compiling fails."""
     basis: Basis
+    """How certain this is."""
 
     def package(self, cuda: Version) -> str:
         """Return its package in NVIDIA's repository for apt."""
@@ -68,53 +65,44 @@ class ToolkitPart:
 
 @dataclass(frozen=True, slots=True)
 class CudaPartTable:
-    """Every row of the table.
-
-    Attributes:
-        parts: The parts, in the order of messages.
-    """
+    """Every row of the table."""
 
     parts: Annotated[tuple[ToolkitPart, ...], Rows("part")]
+    """The parts, in the order of messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class CudaRelease:
-    """A release of CUDA in NVIDIA's redist.
-
-    Attributes:
-        label: The release, three numbers (12.4.1).
-        date: The day of the release, ``2024-04-02``; empty if the manifest has none.
-        nvcc: The version of its compiler.
-        platforms: NVIDIA's names of the platforms that it has nvcc for.
-        basis: How certain this is.
-    """
+    """A release of CUDA in NVIDIA's redist."""
 
     label: Version
+    """The release, three numbers (12.4.1)."""
     date: OptionalText
+    """The day of the release, ``2024-04-02``; empty if the manifest has none."""
     nvcc: Version
+    """The version of its compiler."""
     platforms: tuple[str, ...]
+    """NVIDIA's names of the platforms that it has nvcc for."""
     basis: Basis
+    """How certain this is."""
 
 
 @dataclass(frozen=True, slots=True)
 class CudaComponent:
-    """A component of CUDA that a build of PyTorch uses.
-
-    Attributes:
-        name: Its name in the redist manifest.
-        since: The first release that it is needed of; None for the oldest.
-        before: The first release that it is no longer needed of; None for none.
-        platforms: NVIDIA's names of the platforms; empty for all.
-        use: Its use in a build.
-        basis: How certain this is.
-    """
+    """A component of CUDA that a build of PyTorch uses."""
 
     name: str
+    """Its name in the redist manifest."""
     since: Version | None
+    """The first release that it is needed of; None for the oldest."""
     before: Version | None
+    """The first release that it is no longer needed of; None for none."""
     platforms: tuple[str, ...]
+    """NVIDIA's names of the platforms; empty for all."""
     use: str
+    """Its use in a build."""
     basis: Basis
+    """How certain this is."""
 
     def belongs_to(self, release: Version, platform: str) -> bool:
         """Return whether a release has this component for one of NVIDIA's platforms."""
@@ -124,15 +112,12 @@ class CudaComponent:
 
 @dataclass(frozen=True, slots=True)
 class CudaRedistTable:
-    """Every row of the table.
-
-    Attributes:
-        releases: The known releases, oldest first.
-        components: The components that a build of PyTorch uses, by name.
-    """
+    """Every row of the table."""
 
     releases: Annotated[tuple[CudaRelease, ...], Rows("release", by=lambda row: row.label)]
+    """The known releases, oldest first."""
     components: Annotated[tuple[CudaComponent, ...], Rows("component", by=lambda row: row.name)]
+    """The components that a build of PyTorch uses, by name."""
 
     def components_of(self, release: Version, platform: str) -> tuple[CudaComponent, ...]:
         """Return the components of a release that a build of PyTorch uses on one of NVIDIA's platforms."""

@@ -29,38 +29,33 @@ class ForwardCompatibility:
 
     It does not depend on the GPU: the package works on data-center GPUs, on some workstation GPUs that NVIDIA calls
     NGC-ready, and on Jetson; on a GeForce, programs fail with `CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE` (804).
-
-    Attributes:
-        package: The package, ``cuda-compat-12-8``.
-        cuda: The CUDA version that it brings.
-        branch: The driver branch, the first number of the driver's version.
-        verdict: Its behavior there.
-        basis: How certain this is.
-        listed: Whether a table names the branch; otherwise the verdict is derived from an older branch.
     """
 
     package: str
+    """The package, ``cuda-compat-12-8``."""
     cuda: Version
+    """The CUDA version that it brings."""
     branch: int
+    """The driver branch, the first number of the driver's version."""
     verdict: ForwardVerdict
+    """Its behavior there."""
     basis: Basis
+    """How certain this is."""
     listed: bool = True
+    """Whether a table names the branch; otherwise the verdict is derived from an older branch."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForwardTable:
-    """Every row about cuda-compat.
-
-    Attributes:
-        rows: One row per package and driver branch: first NVIDIA's current table, then older editions, then the
-            requirements of NVIDIA's container images.
-        evaluation: The branches without forward compatibility, with the source.
-        open: By driver branch, the first CUDA whose package fails on the open kernel module, with the source.
-    """
+    """Every row about cuda-compat."""
 
     rows: tuple[ForwardCompatibility, ...]
+    """One row per package and driver branch: first NVIDIA's current table, then older editions, then the requirements
+    of NVIDIA's container images."""
     evaluation: dict[int, Basis] = field(default_factory=dict)
+    """The branches without forward compatibility, with the source."""
     open: dict[int, tuple[Version, Basis]] = field(default_factory=dict)
+    """By driver branch, the first CUDA whose package fails on the open kernel module, with the source."""
     _by_minor: dict[str, list[ForwardCompatibility]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

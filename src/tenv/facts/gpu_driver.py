@@ -21,27 +21,24 @@ class NeededModule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """GPUs that the same drivers support.
-
-    Attributes:
-        name: Its name.
-        capabilities: The compute capabilities that belong to it.
-        first_linux: The first Linux driver that supports one of them; None if unknown.
-        ends_linux: The first Linux branch without support; None if all have it.
-        ends_windows: The same for Windows, which has another numbering.
-        module: The kernel modules that support them.
-        proprietary_before: The first driver whose proprietary module does not; None if `module` holds for all drivers.
-        basis: How certain this is.
-    """
+    """GPUs that the same drivers support."""
 
     name: str
+    """Its name."""
     capabilities: Annotated[tuple[Version, ...], Column("cc")]
+    """The compute capabilities that belong to it."""
     first_linux: Version | None
+    """The first Linux driver that supports one of them; None if unknown."""
     ends_linux: Version | None
+    """The first Linux branch without support; None if all have it."""
     ends_windows: Version | None
+    """The same for Windows, which has another numbering."""
     module: NeededModule
+    """The kernel modules that support them."""
     proprietary_before: Version | None
+    """The first driver whose proprietary module does not; None if `module` holds for all drivers."""
     basis: Basis
+    """How certain this is."""
 
     def ends(self, windows: bool) -> Version | None:
         """Return the first branch without support of the GPUs; None if all have it."""
@@ -55,51 +52,42 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class JetsonLinux:
-    """A release of Jetson Linux, and those that follow it without a row of their own.
-
-    Attributes:
-        l4t: Its version.
-        jetpack: The first JetPack with it.
-        cuda: The CUDA that its driver offers.
-        driver: The number that nvidia-smi gives the driver; None if it has none.
-        capabilities: The compute capabilities of the boards that it is for.
-        basis: How certain this is.
-    """
+    """A release of Jetson Linux, and those that follow it without a row of their own."""
 
     l4t: Version
+    """Its version."""
     jetpack: Version
+    """The first JetPack with it."""
     cuda: Version
+    """The CUDA that its driver offers."""
     driver: Version | None
+    """The number that nvidia-smi gives the driver; None if it has none."""
     capabilities: Annotated[tuple[Version, ...], Column("cc")]
+    """The compute capabilities of the boards that it is for."""
     basis: Basis
+    """How certain this is."""
 
 
 @dataclass(frozen=True, slots=True)
 class WslDriver:
-    """The first Windows driver that supports programs under WSL.
-
-    Attributes:
-        since: The driver.
-        basis: How certain this is.
-    """
+    """The first Windows driver that supports programs under WSL."""
 
     since: Version
+    """The driver."""
     basis: Basis
+    """How certain this is."""
 
 
 @dataclass(frozen=True, slots=True)
 class GpuDriverTable:
-    """Every row of the table.
-
-    Attributes:
-        generations: One row per generation of GPUs.
-        jetson: One row per release of Jetson Linux at which something changes, oldest first.
-        wsl: The first Windows driver for WSL, one row.
-    """
+    """Every row of the table."""
 
     generations: Annotated[tuple[Generation, ...], Rows("generation")]
+    """One row per generation of GPUs."""
     jetson: Annotated[tuple[JetsonLinux, ...], Rows("jetson", by=lambda row: row.l4t)]
+    """One row per release of Jetson Linux at which something changes, oldest first."""
     wsl: Annotated[tuple[WslDriver, ...], Rows("wsl")]
+    """The first Windows driver for WSL, one row."""
 
     def generation(self, capability: Version) -> Generation | None:
         """Return the row of a compute capability, None for a Jetson's and for one that the table lacks."""

@@ -32,21 +32,18 @@ _DIGITS = re.compile(r"\d+")
 
 @dataclass(frozen=True, slots=True)
 class NamedGpu:
-    """The GPU of a name or a PCI id.
-
-    Attributes:
-        name: Its marketing name; for a truncated name with several matches, their common part.
-        capability: Its compute capability.
-        kind: Its product class; None if a truncated name matches several classes.
-        pci_id: Its PCI id, or an empty string.
-        basis: How certain this is.
-    """
+    """The GPU of a name or a PCI id."""
 
     name: str
+    """Its marketing name; for a truncated name with several matches, their common part."""
     capability: Version
+    """Its compute capability."""
     kind: GpuClass | None
+    """Its product class; None if a truncated name matches several classes."""
     pci_id: str
+    """Its PCI id, or an empty string."""
     basis: Basis
+    """How certain this is."""
 
 
 def find_by_name(name: str, facts: "Facts") -> NamedGpu | None:

@@ -23,17 +23,14 @@ MinorVersion = Annotated[str, Column(read=_minor)]
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """How certain a row is.
-
-    Attributes:
-        source: Where its values were read.
-        confirmed: Whether they were read in a source for just this row, and not inferred from its neighbours.
-        note: A remark about them, or an empty string.
-    """
+    """How certain a row is."""
 
     source: str
+    """Where its values were read."""
     confirmed: bool
+    """Whether they were read in a source for just this row, and not inferred from its neighbours."""
     note: str
+    """A remark about them, or an empty string."""
 
     @classmethod
     def read(cls, row: Table, sources: Mapping[str, str]) -> "Basis":

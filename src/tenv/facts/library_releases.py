@@ -17,25 +17,22 @@ def _cuda_major(row: Table, key: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class RedistArchive:
-    """One archive.
-
-    Attributes:
-        version: The version of the library.
-        platform: NVIDIA's name of the platform (``linux-x86_64``, ``linux-sbsa``).
-        cuda_major: The CUDA major version that it is made for; None for an archive of no particular one.
-        url: Where it is.
-        sha256: Its digest.
-        size: Its size in bytes; None if it is not known.
-        basis: How certain this is.
-    """
+    """One archive."""
 
     version: Version
+    """The version of the library."""
     platform: str
+    """NVIDIA's name of the platform (``linux-x86_64``, ``linux-sbsa``)."""
     cuda_major: Annotated[int | None, Column("cuda", read=_cuda_major)]
+    """The CUDA major version that it is made for; None for an archive of no particular one."""
     url: str
+    """Where it is."""
     sha256: str
+    """Its digest."""
     size: int | None
+    """Its size in bytes; None if it is not known."""
     basis: Basis
+    """How certain this is."""
 
 
 def _releases(archives: Iterable[RedistArchive], platform: str | None = None) -> tuple[Version, ...]:
@@ -59,13 +56,10 @@ def _archives(data: Data) -> tuple[RedistArchive, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CudnnTable:
-    """Every row of the table.
-
-    Attributes:
-        archives: One row per version, platform and CUDA major version, oldest first.
-    """
+    """Every row of the table."""
 
     archives: tuple[RedistArchive, ...]
+    """One row per version, platform and CUDA major version, oldest first."""
 
     def versions(self, platform: str | None = None) -> tuple[Version, ...]:
         """Return the known versions, rising; those with an archive for NVIDIA's `platform` when it is given."""
@@ -101,51 +95,42 @@ def _required_version(row: Table, key: str) -> Version:
 
 @dataclass(frozen=True, slots=True)
 class CiPairing:
-    """The cuSPARSELt that PyTorch's own build images take for a range of CUDA versions.
-
-    Attributes:
-        first: The first minor version of CUDA.
-        last: The last one.
-        version: The version of cuSPARSELt.
-        basis: How certain this is.
-    """
+    """The cuSPARSELt that PyTorch's own build images take for a range of CUDA versions."""
 
     first: Annotated[Version, Column("cuda", read=_first)]
+    """The first minor version of CUDA."""
     last: Annotated[Version, Column("cuda", read=_last)]
+    """The last one."""
     version: Version
+    """The version of cuSPARSELt."""
     basis: Basis
+    """How certain this is."""
 
 
 @dataclass(frozen=True, slots=True)
 class WheelPairing:
-    """The cuSPARSELt that a PyTorch wheel requires.
-
-    Attributes:
-        torch: The release of PyTorch.
-        package: The package that it requires, ``nvidia-cusparselt-cu13``.
-        version: The version of it.
-        basis: How certain this is.
-    """
+    """The cuSPARSELt that a PyTorch wheel requires."""
 
     torch: Version
+    """The release of PyTorch."""
     package: Annotated[str, Column("requires", read=lambda row, key: row.text(key).partition(" ")[0])]
+    """The package that it requires, ``nvidia-cusparselt-cu13``."""
     version: Annotated[Version, Column("requires", read=_required_version)]
+    """The version of it."""
     basis: Basis
+    """How certain this is."""
 
 
 @dataclass(frozen=True, slots=True)
 class CusparseltTable:
-    """Every row of the table.
-
-    Attributes:
-        archives: One row per version, platform and CUDA major version, oldest first.
-        ci: The releases in PyTorch's own build images.
-        wheels: The releases that PyTorch's wheels require, oldest first.
-    """
+    """Every row of the table."""
 
     archives: tuple[RedistArchive, ...]
+    """One row per version, platform and CUDA major version, oldest first."""
     ci: tuple[CiPairing, ...]
+    """The releases in PyTorch's own build images."""
     wheels: tuple[WheelPairing, ...]
+    """The releases that PyTorch's wheels require, oldest first."""
 
     def versions(self, platform: str | None = None) -> tuple[Version, ...]:
         """Return the known versions, rising; those with an archive for NVIDIA's `platform` when it is given."""
@@ -180,36 +165,30 @@ def _seen_cudas(row: Table, key: str) -> tuple[Version, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CondaMagma:
-    """A package of the pytorch channel, all for linux-64.
-
-    Attributes:
-        name: Its name, ``magma-cuda121``.
-        version: Its version.
-        cuda: The CUDA minor version that its name means.
-        basis: How certain this is.
-    """
+    """A package of the pytorch channel, all for linux-64."""
 
     name: str
+    """Its name, ``magma-cuda121``."""
     version: Version
+    """Its version."""
     cuda: Annotated[Version, Column("name", read=_cuda_of)]
+    """The CUDA minor version that its name means."""
     basis: Basis
+    """How certain this is."""
 
 
 @dataclass(frozen=True, slots=True)
 class MagmaTarballs:
-    """The archives of PyTorch's own build images, outside package managers.
-
-    Attributes:
-        version: Their version.
-        url_pattern: Their address, with ``{NODOT}`` for the CUDA version and ``{VERSION}`` for theirs.
-        cudas: The CUDA minor versions of which one was seen.
-        basis: How certain this is.
-    """
+    """The archives of PyTorch's own build images, outside package managers."""
 
     version: Version
+    """Their version."""
     url_pattern: str
+    """Their address, with ``{NODOT}`` for the CUDA version and ``{VERSION}`` for theirs."""
     cudas: Annotated[tuple[Version, ...], Column("cuda_seen", read=_seen_cudas)]
+    """The CUDA minor versions of which one was seen."""
     basis: Basis
+    """How certain this is."""
 
     def url(self, cuda: Version) -> str:
         """Return the address of the archive for a CUDA version, whether or not one was seen there."""
@@ -219,15 +198,12 @@ class MagmaTarballs:
 
 @dataclass(frozen=True, slots=True)
 class MagmaTable:
-    """Every row of the table that rules need.
-
-    Attributes:
-        conda: The packages of the pytorch channel, oldest CUDA and MAGMA first.
-        tarballs: The archives of PyTorch's own build images.
-    """
+    """Every row of the table that rules need."""
 
     conda: tuple[CondaMagma, ...]
+    """The packages of the pytorch channel, oldest CUDA and MAGMA first."""
     tarballs: MagmaTarballs
+    """The archives of PyTorch's own build images."""
 
     def conda_for(self, cuda: Version) -> CondaMagma | None:
         """Return the newest package of the pytorch channel for a CUDA minor version, None if there is none."""

@@ -11,49 +11,40 @@ from tenv.facts.table_files import Rows
 
 @dataclass(frozen=True, slots=True)
 class GccSymbols:
-    """The top symbol versions of the libstdc++ of a GCC.
-
-    Attributes:
-        since: The first GCC that has them.
-        glibcxx: The highest ``GLIBCXX_`` version.
-        cxxabi: The highest ``CXXABI_`` version.
-        basis: How certain this is.
-    """
+    """The top symbol versions of the libstdc++ of a GCC."""
 
     since: Version
+    """The first GCC that has them."""
     glibcxx: Version
+    """The highest ``GLIBCXX_`` version."""
     cxxabi: Version
+    """The highest ``CXXABI_`` version."""
     basis: Basis
+    """How certain this is."""
 
 
 @dataclass(frozen=True, slots=True)
 class DistributionSymbols:
-    """The libstdc++ that every GCC of a distribution links, which may be newer than its default GCC.
-
-    Attributes:
-        name: The distribution's name and release.
-        glibc: Its glibc.
-        glibcxx: The highest ``GLIBCXX_`` version.
-        basis: How certain this is.
-    """
+    """The libstdc++ that every GCC of a distribution links, which may be newer than its default GCC."""
 
     name: str
+    """The distribution's name and release."""
     glibc: Version
+    """Its glibc."""
     glibcxx: Version
+    """The highest ``GLIBCXX_`` version."""
     basis: Basis
+    """How certain this is."""
 
 
 @dataclass(frozen=True, slots=True)
 class LibstdcxxTable:
-    """Every row of the table.
-
-    Attributes:
-        gccs: One row per GCC that brought new symbols, oldest first.
-        distributions: One row per release of a distribution.
-    """
+    """Every row of the table."""
 
     gccs: Annotated[tuple[GccSymbols, ...], Rows("gcc", by=lambda row: row.since)]
+    """One row per GCC that brought new symbols, oldest first."""
     distributions: Annotated[tuple[DistributionSymbols, ...], Rows("distro")]
+    """One row per release of a distribution."""
 
     def for_distribution(self, glibc: Version) -> DistributionSymbols | None:
         """Return the oldest libstdc++ of the distributions with a glibc; None if there is none."""

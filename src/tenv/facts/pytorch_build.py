@@ -79,53 +79,50 @@ def _archs(row: Table, key: str) -> Archs:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A PyTorch release.
-
-    Attributes:
-        version: Its version.
-        requires_python: The Python versions in its metadata (``>=3.10``).
-        python_before: Those that the trunk took before `python_day`, while it had the number of this release.
-        python_day: The day on which the trunk changed that; None if it took the same all along.
-        cmake_min: The oldest CMake.
-        cmake_min_confirmed: Whether that was read in the release itself.
-        cuda_min: The oldest CUDA that ``cmake/public/cuda.cmake`` does not reject.
-        cudnn_min: The oldest cuDNN that it does not reject.
-        gcc_min_header: The oldest GCC that ``c10/util/C++17.h`` does not reject; None if nothing checks it there.
-        gcc_min_readme: The oldest GCC that the README names.
-        clang_min_header: The oldest clang that ``c10/util/C++17.h`` does not reject.
-        cxx_standard: The C++ standard of PyTorch's own sources, 17 for C++17.
-        wheel_abi: ``_GLIBCXX_USE_CXX11_ABI`` of the PyPI wheel: 0 or 1; None if it is not known.
-        build_backend: The build backend of the PyPI wheel, with its version.
-        cuda_stable: The CUDA versions that its release notes call stable.
-        cuda_experimental: Those that they call experimental.
-        cudnn: The cuDNN that its release notes name for a CUDA version, each with that version.
-        has_find_cusparselt: Whether its CMake looks for cuSPARSELt.
-        wheel_cuda: The CUDA version of the PyPI wheel.
-        wheel_cudnn: The cuDNN of the PyPI wheel.
-        basis: How certain this is.
-    """
+    """A PyTorch release."""
 
     version: Version
+    """Its version."""
     requires_python: OptionalText
+    """The Python versions in its metadata (``>=3.10``)."""
     python_before: OptionalText
+    """Those that the trunk took before `python_day`, while it had the number of this release."""
     python_day: date | None
+    """The day on which the trunk changed that; None if it took the same all along."""
     cmake_min: Version | None
+    """The oldest CMake."""
     cmake_min_confirmed: bool
+    """Whether that was read in the release itself."""
     cuda_min: Annotated[Version | None, Column("cuda_min_enforced")]
+    """The oldest CUDA that ``cmake/public/cuda.cmake`` does not reject."""
     cudnn_min: Annotated[Version | None, Column("cudnn_min_enforced")]
+    """The oldest cuDNN that it does not reject."""
     gcc_min_header: Annotated[Version | None, Column("min_gcc_header")]
+    """The oldest GCC that ``c10/util/C++17.h`` does not reject; None if nothing checks it there."""
     gcc_min_readme: Annotated[Version | None, Column("gcc_readme")]
+    """The oldest GCC that the README names."""
     clang_min_header: Annotated[Version | None, Column("min_clang_header")]
+    """The oldest clang that ``c10/util/C++17.h`` does not reject."""
     cxx_standard: Annotated[int | None, Column("cxx_tree", read=_cxx_standard)]
+    """The C++ standard of PyTorch's own sources, 17 for C++17."""
     wheel_abi: Annotated[int | None, Column(read=_wheel_abi)]
+    """``_GLIBCXX_USE_CXX11_ABI`` of the PyPI wheel: 0 or 1; None if it is not known."""
     build_backend: OptionalText
+    """The build backend of the PyPI wheel, with its version."""
     cuda_stable: Annotated[tuple[Version, ...], Column(read=_cudas)]
+    """The CUDA versions that its release notes call stable."""
     cuda_experimental: Annotated[tuple[Version, ...], Column(read=_cudas)]
+    """Those that they call experimental."""
     cudnn: Annotated[tuple[tuple[Version, Version], ...], Column(read=_cudnns)]
+    """The cuDNN that its release notes name for a CUDA version, each with that version."""
     has_find_cusparselt: bool
+    """Whether its CMake looks for cuSPARSELt."""
     wheel_cuda: Version | None
+    """The CUDA version of the PyPI wheel."""
     wheel_cudnn: Version | None
+    """The cuDNN of the PyPI wheel."""
     basis: Basis
+    """How certain this is."""
 
     @property
     def gcc_min(self) -> Version | None:
@@ -163,53 +160,44 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class EnvVariable:
-    """An environment variable that PyTorch's build reads.
-
-    Attributes:
-        name: Its name.
-        meaning: Its effect.
-        read_in: Where it is read.
-        basis: How certain this is.
-    """
+    """An environment variable that PyTorch's build reads."""
 
     name: str
+    """Its name."""
     meaning: OptionalText
+    """Its effect."""
     read_in: OptionalText
+    """Where it is read."""
     basis: Basis
+    """How certain this is."""
 
 
 @dataclass(frozen=True, slots=True)
 class CusparseltNote:
-    """A note on cuSPARSELt in a PyTorch release; the words are the note of its basis.
-
-    Attributes:
-        torch: The release, or the minor version.
-        below: The first cuSPARSELt that it does not compile with; None if nothing is known of one.
-        basis: The note, and how certain it is.
-    """
+    """A note on cuSPARSELt in a PyTorch release; the words are the note of its basis."""
 
     torch: Version
+    """The release, or the minor version."""
     below: Version | None
+    """The first cuSPARSELt that it does not compile with; None if nothing is known of one."""
     basis: Basis
+    """The note, and how certain it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArchMatrix:
-    """The GPU architectures of PyTorch's own wheels.
-
-    Attributes:
-        first: The first minor version of PyTorch.
-        last: The last one.
-        x86_64: The architectures by CUDA release, for Linux on x86_64 and for Windows.
-        aarch64: The same for Linux on aarch64.
-        basis: How certain this is.
-    """
+    """The GPU architectures of PyTorch's own wheels."""
 
     first: Annotated[Version, Column("torch", read=_first)]
+    """The first minor version of PyTorch."""
     last: Annotated[Version, Column("torch", read=_last)]
+    """The last one."""
     x86_64: Annotated[Archs, Column("linux_x86_and_windows", read=_archs)]
+    """The architectures by CUDA release, for Linux on x86_64 and for Windows."""
     aarch64: Annotated[Archs, Column("linux_aarch64", read=_archs)]
+    """The same for Linux on aarch64."""
     basis: Basis
+    """How certain this is."""
 
     def archs(self, cuda: Version, machine: str) -> tuple[str, ...] | None:
         """Return the architectures of the wheels of a CUDA minor version; None if there are no such wheels.
@@ -224,21 +212,18 @@ class ArchMatrix:
 
 @dataclass(frozen=True, slots=True)
 class Companions:
-    """The packages that go with a release of torch.
-
-    Attributes:
-        torch: The release.
-        torchvision: The torchvision whose wheel requires exactly this torch; empty if there is none.
-        torchaudio: The same for torchaudio, which requires no torch from 2.11 on.
-        triton: The triton that the wheel of torch requires, exact unless it begins with ``~=``; empty before 2.0.
-        basis: How certain this is.
-    """
+    """The packages that go with a release of torch."""
 
     torch: Version
+    """The release."""
     torchvision: OptionalVersion
+    """The torchvision whose wheel requires exactly this torch; empty if there is none."""
     torchaudio: OptionalVersion
+    """The same for torchaudio, which requires no torch from 2.11 on."""
     triton: OptionalVersion
+    """The triton that the wheel of torch requires, exact unless it begins with ``~=``; empty before 2.0."""
     basis: Basis
+    """How certain this is."""
 
     def minors(self) -> dict[str, str]:
         """Return the minor version of each package that there is, by its name."""
@@ -248,21 +233,18 @@ class Companions:
 
 @dataclass(frozen=True, slots=True)
 class PytorchBuildTable:
-    """Every row of the table.
-
-    Attributes:
-        releases: One row per release, oldest first.
-        variables: One row per environment variable.
-        companions: The packages that go with each release.
-        cusparselt: Notes on cuSPARSELt.
-        matrices: The architectures of PyTorch's own wheels.
-    """
+    """Every row of the table."""
 
     releases: Annotated[tuple[Release, ...], Rows("release", by=lambda row: row.version)]
+    """One row per release, oldest first."""
     variables: Annotated[tuple[EnvVariable, ...], Rows("env")]
+    """One row per environment variable."""
     companions: Annotated[tuple[Companions, ...], Rows("companion", by=lambda row: row.torch)]
+    """The packages that go with each release."""
     cusparselt: Annotated[tuple[CusparseltNote, ...], Rows("cusparselt_compat")]
+    """Notes on cuSPARSELt."""
     matrices: Annotated[tuple[ArchMatrix, ...], Rows("cuda_arch_matrix")]
+    """The architectures of PyTorch's own wheels."""
 
     def release(self, version: str) -> Release | None:
         """Return the row nearest to a version.

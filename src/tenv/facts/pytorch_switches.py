@@ -12,25 +12,22 @@ from tenv.facts.table_files import Rows
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """A switch that some revisions read and others do not.
-
-    Attributes:
-        name: Its name.
-        first: The first release that is known to read it; None if none is.
-        last: The last one; None if none is, or if the newest does.
-        now: The newest name of the switch with the same meaning; empty for none.
-        opposite: Whether 1 of the one is 0 of the other.
-        what: The part that it turns on; empty where its name says it.
-        basis: How certain this is.
-    """
+    """A switch that some revisions read and others do not."""
 
     name: str
+    """Its name."""
     first: Version | None
+    """The first release that is known to read it; None if none is."""
     last: Version | None
+    """The last one; None if none is, or if the newest does."""
     now: OptionalText
+    """The newest name of the switch with the same meaning; empty for none."""
     opposite: Annotated[bool, Column(default=False)]
+    """Whether 1 of the one is 0 of the other."""
     what: OptionalText
+    """The part that it turns on; empty where its name says it."""
     basis: Basis
+    """How certain this is."""
 
     def fate(self, release: Version) -> str:
         """Return why a release that does not read it does not, in words; empty if that is unknown."""
@@ -44,13 +41,10 @@ class Switch:
 
 @dataclass(frozen=True, slots=True)
 class SwitchTable:
-    """Every row of the table.
-
-    Attributes:
-        rows: One row per switch.
-    """
+    """Every row of the table."""
 
     rows: Annotated[tuple[Switch, ...], Rows("switch")]
+    """One row per switch."""
 
     def find(self, name: str) -> Switch | None:
         """Return the row of a switch."""

@@ -43,47 +43,44 @@ def _trunk_from(row: Table, key: str) -> Version | None:
 
 @dataclass(frozen=True, slots=True)
 class KnownFailure:
-    """Versions of a part that fail with some revisions.
-
-    Attributes:
-        id: Its name.
-        part: Which part.
-        first: The first version of the part that fails; None for all old ones.
-        below: The first version of the part that works again; None for all new ones.
-        torch_from: The first release of PyTorch that fails; None for all old ones.
-        torch_below: The first release that works.
-        trunk: The state of the trunk while it had the number of that release.
-        trunk_from: The first number of the trunk of which that is true.
-        failed_from: The first day on which the trunk of that number is known to have failed; None for all before.
-        failed_on: The last such day; None if no day is known.
-        worked_on: The day from which on the trunk is known to work; None if no day is known.
-        platform: The only platform that it is about; empty for all.
-        with_cuda: Whether it is about builds with CUDA alone.
-        cuda_from: The first CUDA of a build that it is about; None for all.
-        untried: Whether the answer is open: no build with these versions is known, or one failed for an unknown reason.
-        what: The failure.
-        fix: A remedy besides another version, or an empty string.
-        basis: How well this is known.
-    """
+    """Versions of a part that fail with some revisions."""
 
     id: str
+    """Its name."""
     part: Part
+    """Which part."""
     first: Annotated[Version | None, Column("from")]
+    """The first version of the part that fails; None for all old ones."""
     below: Version | None
+    """The first version of the part that works again; None for all new ones."""
     torch_from: Version | None
+    """The first release of PyTorch that fails; None for all old ones."""
     torch_below: Version
+    """The first release that works."""
     trunk: Annotated[Trunk, Column(default=Trunk.OPEN)]
+    """The state of the trunk while it had the number of that release."""
     trunk_from: Annotated[Version, Column(read=_trunk_from)]
+    """The first number of the trunk of which that is true."""
     failed_from: date | None
+    """The first day on which the trunk of that number is known to have failed; None for all before."""
     failed_on: date | None
+    """The last such day; None if no day is known."""
     worked_on: date | None
+    """The day from which on the trunk is known to work; None if no day is known."""
     platform: OptionalText
+    """The only platform that it is about; empty for all."""
     with_cuda: bool
+    """Whether it is about builds with CUDA alone."""
     cuda_from: Version | None
+    """The first CUDA of a build that it is about; None for all."""
     untried: Annotated[bool, Column(default=False)]
+    """Whether the answer is open: no build with these versions is known, or one failed for an unknown reason."""
     what: str
+    """The failure."""
     fix: OptionalText
+    """A remedy besides another version, or an empty string."""
     basis: Basis
+    """How well this is known."""
 
     def has(self, version: Version) -> bool:
         """Return whether a version of the part is one of those that fail."""
@@ -136,13 +133,10 @@ def nightly_day(torch: str) -> date | None:
 
 @dataclass(frozen=True, slots=True)
 class PytorchTriedTable:
-    """Every row of the table.
-
-    Attributes:
-        failures: The known failures.
-    """
+    """Every row of the table."""
 
     failures: Annotated[tuple[KnownFailure, ...], Rows("tried")]
+    """The known failures."""
 
     def find(
         self, part: Part, version: Version, torch: str, platform: str, day: date | None = None
@@ -172,30 +166,24 @@ class PytorchTriedTable:
 
 @dataclass(frozen=True, slots=True)
 class CreatedEnvironment:
-    """An environment that was created from the lock of a built-in target.
-
-    Attributes:
-        target: The name of the target.
-        platform: The platform.
-        place: The system that it was made on.
-        basis: How certain this is.
-    """
+    """An environment that was created from the lock of a built-in target."""
 
     target: str
+    """The name of the target."""
     platform: str
+    """The platform."""
     place: str
+    """The system that it was made on."""
     basis: Basis
+    """How certain this is."""
 
 
 @dataclass(frozen=True, slots=True)
 class CreatedTargetTable:
-    """Every row of the table.
-
-    Attributes:
-        environments: The environments.
-    """
+    """Every row of the table."""
 
     environments: Annotated[tuple[CreatedEnvironment, ...], Rows("environment")]
+    """The environments."""
 
     def places(self, target: str) -> dict[str, str]:
         """Return where environments of a target were created: the system, by platform."""

@@ -11,32 +11,26 @@ from tenv.facts.table_files import Rows
 
 @dataclass(frozen=True, slots=True)
 class RocmRelease:
-    """A release of ROCm.
-
-    Attributes:
-        rocm: Its number.
-        gfx: The architectures that AMD lists as supported; empty if they were not read.
-        basis: How certain this is.
-    """
+    """A release of ROCm."""
 
     rocm: Version
+    """Its number."""
     gfx: tuple[str, ...]
+    """The architectures that AMD lists as supported; empty if they were not read."""
     basis: Basis
+    """How certain this is."""
 
 
 @dataclass(frozen=True, slots=True)
 class RocmDriver:
-    """A driver by AMD's name, and the ROCms that AMD lists with it.
-
-    Attributes:
-        amdgpu: Its name, two numbers.
-        rocm: Releases, or the first two numbers of several.
-        basis: How certain this is.
-    """
+    """A driver by AMD's name, and the ROCms that AMD lists with it."""
 
     amdgpu: str
+    """Its name, two numbers."""
     rocm: tuple[str, ...]
+    """Releases, or the first two numbers of several."""
     basis: Basis
+    """How certain this is."""
 
     def lists(self, rocm: Version) -> bool:
         """Return whether AMD lists a release with the driver."""
@@ -45,106 +39,88 @@ class RocmDriver:
 
 @dataclass(frozen=True, slots=True)
 class RocmModule:
-    """The version of a kernel module and its driver by AMD's name.
-
-    Attributes:
-        module: The version of amdgpu-dkms.
-        driver: The driver.
-        basis: How certain this is.
-    """
+    """The version of a kernel module and its driver by AMD's name."""
 
     module: Version
+    """The version of amdgpu-dkms."""
     driver: Version
+    """The driver."""
     basis: Basis
+    """How certain this is."""
 
 
 @dataclass(frozen=True, slots=True)
 class PytorchRocm:
-    """A release of PyTorch and the ROCms of its wheels.
-
-    Attributes:
-        version: The release, two numbers.
-        rocm: The ROCms.
-        arch: The architectures of the wheels; empty if they were not read.
-        basis: How certain this is.
-    """
+    """A release of PyTorch and the ROCms of its wheels."""
 
     version: Version
+    """The release, two numbers."""
     rocm: tuple[Version, ...]
+    """The ROCms."""
     arch: tuple[str, ...]
+    """The architectures of the wheels; empty if they were not read."""
     basis: Basis
+    """How certain this is."""
 
 
 @dataclass(frozen=True, slots=True)
 class RocmRequires:
-    """The required parts of ROCm of a PyTorch.
-
-    Attributes:
-        since: The first release that the row was read for.
-        packages: The CMake packages without which its LoadHIP.cmake stops.
-        basis: How certain this is.
-    """
+    """The required parts of ROCm of a PyTorch."""
 
     since: Version
+    """The first release that the row was read for."""
     packages: tuple[str, ...]
+    """The CMake packages without which its LoadHIP.cmake stops."""
     basis: Basis
+    """How certain this is."""
 
 
 @dataclass(frozen=True, slots=True)
 class RocblasKernels:
-    """The architectures that AMD's own rocBLAS has kernels for, from a release of ROCm on.
-
-    Attributes:
-        since: The first release.
-        gfx: The architectures; where sources differ, those of any.
-        basis: How certain this is.
-    """
+    """The architectures that AMD's own rocBLAS has kernels for, from a release of ROCm on."""
 
     since: Version
+    """The first release."""
     gfx: tuple[str, ...]
+    """The architectures; where sources differ, the architectures of all."""
     basis: Basis
+    """How certain this is."""
 
 
 @dataclass(frozen=True, slots=True)
 class HipccArchs:
-    """The architectures that a hipcc compiles for.
-
-    Attributes:
-        hipcc: Its version.
-        system: The system that packages it.
-        takes: Architectures that it compiles for; it was tried with few.
-        refuses: Architectures that it refuses.
-        basis: How certain this is.
-    """
+    """The architectures that a hipcc compiles for."""
 
     hipcc: Version
+    """Its version."""
     system: str
+    """The system that packages it."""
     takes: tuple[str, ...]
+    """Architectures that it compiles for; it was tried with few."""
     refuses: Annotated[tuple[str, ...], Column(default=())]
+    """Architectures that it refuses."""
     basis: Basis
+    """How certain this is."""
 
 
 @dataclass(frozen=True, slots=True)
 class RocmTable:
-    """Every row of the table.
-
-    Attributes:
-        releases: One row per release of ROCm.
-        drivers: One row per driver by AMD's name.
-        modules: One row per known version of the kernel module.
-        pytorches: One row per release of PyTorch, oldest first.
-        requires: The requirements of LoadHIP.cmake, oldest first.
-        kernels: The architectures of AMD's rocBLAS, oldest first.
-        compilers: The architectures of each hipcc.
-    """
+    """Every row of the table."""
 
     releases: Annotated[tuple[RocmRelease, ...], Rows("release", by=lambda row: row.rocm)]
+    """One row per release of ROCm."""
     drivers: Annotated[tuple[RocmDriver, ...], Rows("driver")]
+    """One row per driver by AMD's name."""
     modules: Annotated[tuple[RocmModule, ...], Rows("module")]
+    """One row per known version of the kernel module."""
     pytorches: Annotated[tuple[PytorchRocm, ...], Rows("pytorch", by=lambda row: row.version)]
+    """One row per release of PyTorch, oldest first."""
     requires: Annotated[tuple[RocmRequires, ...], Rows("requires", by=lambda row: row.since)]
+    """The requirements of LoadHIP.cmake, oldest first."""
     kernels: Annotated[tuple[RocblasKernels, ...], Rows("rocblas", by=lambda row: row.since)]
+    """The architectures of AMD's rocBLAS, oldest first."""
     compilers: Annotated[tuple[HipccArchs, ...], Rows("compiler")]
+    """The architectures of each hipcc."""
 
     def release(self, rocm: Version) -> RocmRelease | None:
         """Return the row of a release whose architectures are known: its own, else the newest of the same minor."""

@@ -26,28 +26,22 @@ _HEADER = re.compile(r"\s*\[\[\s*(\w+)\s*\]\]\s*(#.*)?")
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """An array of tables in a data file.
-
-    Attributes:
-        key: The columns that identify a row.
-        columns: The other columns to show to users.
-    """
+    """An array of tables in a data file."""
 
     key: tuple[str, ...]
+    """The columns that identify a row."""
     columns: tuple[str, ...] = ()
+    """The other columns to show to users."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The content of a data file.
-
-    Attributes:
-        about: Its topic, in a few words.
-        sections: Its arrays of tables.
-    """
+    """The content of a data file."""
 
     about: str
+    """Its topic, in a few words."""
     sections: Mapping[str, Section]
+    """Its arrays of tables."""
 
 
 _ARCHIVE = ("version", "platform", "cuda")
@@ -179,6 +173,14 @@ LAYOUTS: Mapping[str, Layout] = {
             "compiler": Section(("hipcc",), ("system", "takes", "refuses")),
         },
     ),
+    "hip_names": Layout(
+        "the release of ROCm that brought or dropped a name of HIP, and CUDA's names for HIP's",
+        {
+            "name": Section(("library", "header", "since", "after", "gone", "macro"), ("names",)),
+            "changed": Section(("library", "release", "source"), ("names",)),
+            "cuda": Section(("library",), ("prefix", "becomes", "renamed", "alone")),
+        },
+    ),
     "torch_wheels": Layout(
         "the torch wheels of the default index: their CUDA, C++ and GPU code",
         {
@@ -201,17 +203,14 @@ LAYOUTS: Mapping[str, Layout] = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of a data file.
-
-    Attributes:
-        table: Its columns.
-        sources: The abbreviations in its source.
-        origin: Its file; empty if it is one of tenv's.
-    """
+    """One row of a data file."""
 
     table: Table
+    """Its columns."""
     sources: Mapping[str, str] = field(repr=False)
+    """The abbreviations in its source."""
     origin: str = ""
+    """Its file; empty if it is one of tenv's."""
 
     @property
     def source(self) -> str:
@@ -234,34 +233,28 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """How `Data.table` reads a field: an annotation beside its type, ``tuple[ROW, ...]``.
-
-    Attributes:
-        section: The array of tables.
-        by: The key to sort by; None for the order of the file.
-    """
+    """How `Data.table` reads a field: an annotation beside its type, ``tuple[ROW, ...]``."""
 
     section: str
+    """The array of tables."""
     by: Callable[[Any], Any] | None = None
+    """The key to sort by; None for the order of the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """A data file, with the user's rows in it.
-
-    Attributes:
-        name: Its name.
-        sections: The rows of its arrays of tables.
-        tables: Its plain tables.
-        base: The base address of its relative paths, or an empty string.
-        date: The day when its rows were read in their sources; an empty string if unknown.
-    """
+    """A data file, with the user's rows in it."""
 
     name: str
+    """Its name."""
     sections: Mapping[str, tuple[Row, ...]]
+    """The rows of its arrays of tables."""
     tables: Mapping[str, Row]
+    """Its plain tables."""
     base: str
+    """The base address of its relative paths, or an empty string."""
     date: str = ""
+    """The day when its rows were read in their sources; an empty string if unknown."""
 
     def read(self, section: str, cls: type[T], by: Callable[[T], Any] | None = None) -> tuple[T, ...]:
         """Return the rows of an array of tables as dataclasses; raises FactsError with the path of a faulty row.
@@ -340,7 +333,7 @@ def read_data(name: str, files: Sequence[Path] = ()) -> Data:
     merged = _read(own_rows, layout, "")
     for file in reversed(files):
         table = read_toml(file, FactsError)
-        _check_names(table, merged, layout)
+        table.only({*layout.sections, *merged.tables, *merged.values, "schema", "sources"})
         own = _read(table, layout, str(file))
         for section, rows in own.sections.items():
             for row in rows.values():
@@ -376,10 +369,6 @@ def _read(table: Table, layout: Layout, origin: str) -> _File:
     tables = {key: Row(table.table(key), sources, origin) for key in plain}
     values = {key: value for key, value in table.data.items() if key not in sections and key not in tables}
     return _File(sections, tables, columns, values)
-
-
-def _check_names(table: Table, known: _File, layout: Layout) -> None:
-    table.only({*layout.sections, *known.tables, *known.values, "schema", "sources"})
 
 
 def _rows(table: Table, section: str) -> Iterator[Table]:

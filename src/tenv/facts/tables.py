@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tenv.facts.cuda_parts import CudaPartTable, CudaRedistTable
     from tenv.facts.gpu_driver import GpuDriverTable
     from tenv.facts.gpu_names import NamedGpu
+    from tenv.facts.hip_names import NameTable
     from tenv.facts.library_releases import CudnnTable, CusparseltTable, MagmaTable
     from tenv.facts.libstdcxx import LibstdcxxTable
     from tenv.facts.pytorch_build import PytorchBuildTable
@@ -43,7 +44,7 @@ _TABLES = {
     "pytorch_tried": "pytorch_tried:PytorchTriedTable",
     "cusparselt": "library_releases:read_cusparselt",
     "cudnn": "library_releases:read_cudnn",
-    "build_failures": "build_failures:read",
+    "hip_names": "hip_names:read",
     "cuda_redist": "cuda_parts:CudaRedistTable",
     "magma": "library_releases:read_magma",
     "rocm": "rocm:RocmTable",
@@ -74,7 +75,7 @@ class Facts:
     pytorch_tried: "PytorchTriedTable"
     cusparselt: "CusparseltTable"
     cudnn: "CudnnTable"
-    build_failures: "BuildFailureTable"
+    hip_names: "NameTable"
     cuda_redist: "CudaRedistTable"
     magma: "MagmaTable"
     rocm: "RocmTable"
@@ -99,6 +100,13 @@ class Facts:
             found = self.data(name).table(read) if isinstance(read, type) else read(self.data(name))
             self.__dict__[name] = found
             return found
+
+    @cached_property
+    def build_failures(self) -> "BuildFailureTable":
+        """Why builds fail; the names of HIP are read when an error has one."""
+        from tenv.facts.build_failures import read
+
+        return read(self.data("build_failures"), lambda: self.hip_names)
 
     @cached_property
     def torch_headers(self) -> "TorchHeadersTable":

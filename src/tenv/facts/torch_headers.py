@@ -14,44 +14,38 @@ _OLDEST_GLIBC = Version("2.17")  # that of the oldest wheels of CUDA 12
 
 @dataclass(frozen=True, slots=True)
 class TorchWheel:
-    """One wheel of torch.
-
-    Attributes:
-        version: The release.
-        platform: The platform.
-        local: The local part of its version, such as ``cu130``; an empty string for none.
-        cuda: The CUDA release of its compiler; None for a torch without CUDA.
-        glibc: The oldest glibc that it runs on; None on Windows.
-        compiler: The compiler of its C++ code; an empty string on Windows.
-        cxx11_abi: Whether it has the new C++ ABI; None on Windows, which has no other.
-        least_cxx: The oldest C++ standard that its headers compile with.
-        default_cxx: The C++ standard that its helper for extensions adds.
-        gpu_code: Its GPU code as nvcc names it.
-        basis: How certain this is.
-    """
+    """One wheel of torch."""
 
     version: Version
+    """The release."""
     platform: str
+    """The platform."""
     local: OptionalText
+    """The local part of its version, such as ``cu130``; an empty string for none."""
     cuda: Version | None
+    """The CUDA release of its compiler; None for a torch without CUDA."""
     glibc: Version | None
+    """The oldest glibc that it runs on; None on Windows."""
     compiler: OptionalText
+    """The compiler of its C++ code; an empty string on Windows."""
     cxx11_abi: Annotated[bool | None, Column(default=None)]
+    """Whether it has the new C++ ABI; None on Windows, which has no other."""
     least_cxx: int
+    """The oldest C++ standard that its headers compile with."""
     default_cxx: int
+    """The C++ standard that its helper for extensions adds."""
     gpu_code: tuple[str, ...]
+    """Its GPU code as nvcc names it."""
     basis: Basis
+    """How certain this is."""
 
 
 @dataclass(frozen=True, slots=True)
 class TorchWheelTable:
-    """Every row of the table.
-
-    Attributes:
-        wheels: One row per release and platform, oldest first.
-    """
+    """Every row of the table."""
 
     wheels: Annotated[tuple[TorchWheel, ...], Rows("torch", by=lambda row: row.version)]
+    """One row per release and platform, oldest first."""
 
     def wheel(self, version: Version, platform: str) -> TorchWheel | None:
         """Return the wheel of a release; of a minor alone (``2.9``), the wheel of its newest patch; None for none."""
@@ -67,40 +61,34 @@ class TorchWheelTable:
 
 @dataclass(frozen=True, slots=True)
 class TorchHeaders:
-    """The headers of a minor version of torch.
-
-    Attributes:
-        torch: The minor version.
-        python: The Pythons that have a wheel.
-        parts: The parts of CUDA that torch's headers include, by the extras of the wheel cuda-toolkit.
-        beside: The libraries beside the toolkit that they include.
-        basis: How certain this is.
-    """
+    """The headers of a minor version of torch."""
 
     torch: Version
+    """The minor version."""
     python: str
+    """The Pythons that have a wheel."""
     parts: tuple[str, ...]
+    """The parts of CUDA that torch's headers include, by the extras of the wheel cuda-toolkit."""
     beside: tuple[str, ...]
+    """The libraries beside the toolkit that they include."""
     basis: Basis
+    """How certain this is."""
 
 
 @dataclass(frozen=True, slots=True)
 class TorchMinor:
-    """A minor version of torch on the default index.
-
-    Attributes:
-        torch: The minor version.
-        cuda: The CUDA release of its newest wheel for Linux.
-        platforms: The platforms whose wheel has CUDA.
-        glibc: The oldest glibc that they run on.
-        headers: Its headers, and the Pythons that have a wheel.
-    """
+    """A minor version of torch on the default index."""
 
     torch: Version
+    """The minor version."""
     cuda: Version
+    """The CUDA release of its newest wheel for Linux."""
     platforms: tuple[str, ...]
+    """The platforms whose wheel has CUDA."""
     glibc: Version
+    """The oldest glibc that they run on."""
     headers: TorchHeaders
+    """Its headers, and the Pythons that have a wheel."""
 
     @property
     def python(self) -> str:
@@ -110,13 +98,10 @@ class TorchMinor:
 
 @dataclass(frozen=True, slots=True)
 class TorchHeadersTable:
-    """Every row of the table, with the wheels.
-
-    Attributes:
-        minors: The minor versions, oldest first.
-    """
+    """Every row of the table, with the wheels."""
 
     minors: tuple[TorchMinor, ...]
+    """The minor versions, oldest first."""
 
     def of(self, torch: Version) -> TorchMinor | None:
         """Return the row of a version of torch; None for a minor that the table does not have."""

@@ -127,13 +127,8 @@ def parse_rocm_smi(text: str) -> tuple[AmdGpu, ...]:
     return tuple(AmdGpu(name, archs.get(number, "")) for number, name in names.items())
 
 
-def probe(places: Places | None = None) -> Fact[tuple[AmdGpu, ...]] | Missing:
-    """Return the AMD GPUs; a name only if a tool of AMD answers, which runs only where KFD has a GPU.
-
-    Args:
-        places: Where to look; None means this machine.
-    """
-    places = places or Places()
+def probe(places: Places) -> Fact[tuple[AmdGpu, ...]] | Missing:
+    """Return the AMD GPUs; a name only if a tool of AMD answers, which runs only where KFD has a GPU."""
     listed = tuple(_of_kfd(places))
     if not listed:
         text = f"/{_NODES}: " + ("no node is a GPU" if exists(places.root / _NODES) else "No such file or directory")
@@ -161,13 +156,9 @@ def _of_kfd(places: Places) -> Iterator[AmdGpu]:
             yield AmdGpu("", gfx_of_kfd(int(match[1])))
 
 
-def probe_kfd(places: Places | None = None) -> Fact[KfdAccess] | Missing:
-    """Return whether this user may open KFD's device, which ROCm reads and writes, and the group of the device.
-
-    Args:
-        places: Where to look; None means this machine.
-    """
-    path = (places or Places()).at(_DEVICE)
+def probe_kfd(places: Places) -> Fact[KfdAccess] | Missing:
+    """Return whether this user may open KFD's device, which ROCm reads and writes, and the group of the device."""
+    path = places.at(_DEVICE)
     try:
         number = path.stat().st_gid
     except OSError as error:
@@ -194,7 +185,6 @@ AMD_DRIVER = HostField(
     meaning="the version of AMD's kernel module (amdgpu-dkms); the module of a distribution's kernel has none",
     form='`"6.14.14"`',
     probe=lambda scan: probe_driver(scan.places),
-    show=lambda version: [str(version)],
 )
 
 AMD_GPUS = HostField(

@@ -3,44 +3,39 @@
 Pure functions of the host report: rules use them to predict the selection, and the system source makes it.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, TypeVar
 
 from tenv.core.dataclass import dataclass
 from tenv.core.versions import Range, Version
 from tenv.host.report import Compiler, Lead, ProblemKind, Rocm, Toolkit
 
 T = TypeVar("T")
+F = TypeVar("F", Toolkit, Rocm)
 
 
 @dataclass(frozen=True, slots=True)
 class Selection(Generic[T]):
-    """The selection and why the others were rejected.
-
-    Attributes:
-        taken: The best that fits; None if none fits.
-        refused: A sentence for each one that does not fit.
-    """
+    """The selection and why the others were rejected."""
 
     taken: T | None
+    """The best that fits; None if none fits."""
     refused: tuple[str, ...] = ()
+    """A sentence for each one that does not fit."""
 
 
 @dataclass(frozen=True, slots=True)
 class GccPair:
-    """A gcc and the g++ of the same version.
-
-    Attributes:
-        version: Their version.
-        gcc: The C compiler.
-        gxx: The C++ compiler.
-        found_by: How they were found.
-    """
+    """A gcc and the g++ of the same version."""
 
     version: Version
+    """Their version."""
     gcc: str
+    """The C compiler."""
     gxx: str
+    """The C++ compiler."""
     found_by: str
+    """How they were found."""
 
 
 def choose_toolkit(toolkits: Iterable[Toolkit], accepted: Range, kept: str = "") -> Selection[Toolkit]:
@@ -54,19 +49,20 @@ def choose_toolkit(toolkits: Iterable[Toolkit], accepted: Range, kept: str = "")
         accepted: The accepted releases.
         kept: The folder of the toolkit that the environment was created with, or an empty string.
     """
-    fits, refused = [], []
-    for toolkit in toolkits:
-        if fault := _fault(toolkit, accepted):
-            refused.append(f"{toolkit.path}: {fault}")
-        else:
-            fits.append(toolkit)
 
     def rank(toolkit: Toolkit) -> tuple[bool, bool, bool, Version, str]:
         named = toolkit.led_by(Lead.CUDA_VARIABLE, Lead.MODULE_VARIABLE)
         default = toolkit.led_by(Lead.PATH, Lead.DEFAULT_FOLDER, Lead.ALTERNATIVE)
         return named, toolkit.path == kept, default, toolkit.version or Version("0"), toolkit.path
 
-    return Selection(max(fits, key=rank, default=None), tuple(refused))
+    return _select(toolkits, lambda toolkit: _fault(toolkit, accepted), rank)
+
+
+def _select(found: Iterable[F], fault: Callable[[F], str], rank: Callable[[F], Any]) -> Selection[F]:
+    """Return the best of those without a fault, and the fault of each other one."""
+    faults = [(one, fault(one)) for one in found]
+    best = max((one for one, text in faults if not text), key=rank, default=None)
+    return Selection(best, tuple(f"{one.path}: {text}" for one, text in faults if text))
 
 
 def _fault(toolkit: Toolkit, accepted: Range) -> str:
@@ -75,9 +71,8 @@ def _fault(toolkit: Toolkit, accepted: Range) -> str:
         return f"is part of the environment {toolkit.environment}"
     if toolkit.version is None or not toolkit.compiles:
         return toolkit.problems[0].text if toolkit.problems else "its version is unknown"
-    exact = accepted.text.strip(" =") == toolkit.version.major_minor  # `12.1` means the release and its updates
-    if toolkit.version not in accepted and not exact:
-        return f"{toolkit.version} is not {accepted}"
+    if fault := _version_fault(toolkit.version, accepted):
+        return fault
     mixed = next((problem for problem in toolkit.problems if problem.kind is ProblemKind.HEADERS), None)
     if mixed:
         return mixed.text
@@ -94,18 +89,12 @@ def choose_rocm(rocms: Iterable[Rocm], accepted: Range, kept: str = "") -> Selec
         accepted: The accepted releases.
         kept: The folder of the ROCm that the environment was created with, or an empty string.
     """
-    fits, refused = [], []
-    for one in rocms:
-        if fault := _rocm_fault(one, accepted):
-            refused.append(f"{one.path}: {fault}")
-        else:
-            fits.append(one)
 
     def rank(one: Rocm) -> tuple[bool, bool, bool, Version, str]:
         default = one.led_by(Lead.ROCM_SDK, Lead.DEFAULT_FOLDER, Lead.PATH)
         return one.led_by(Lead.ROCM_VARIABLE), one.path == kept, default, one.version or Version("0"), one.path
 
-    return Selection(max(fits, key=rank, default=None), tuple(refused))
+    return _select(rocms, lambda one: _rocm_fault(one, accepted), rank)
 
 
 def _rocm_fault(one: Rocm, accepted: Range) -> str:
@@ -114,10 +103,12 @@ def _rocm_fault(one: Rocm, accepted: Range) -> str:
         return f"is part of the environment {one.environment}"
     if one.version is None:
         return one.problems[0] if one.problems else "its version is unknown"
-    exact = accepted.text.strip(" =") == one.version.major_minor
-    if one.version not in accepted and not exact:
-        return f"{one.version} is not {accepted}"
-    return one.problems[0] if one.problems else ""
+    return _version_fault(one.version, accepted) or (one.problems[0] if one.problems else "")
+
+
+def _version_fault(version: Version, accepted: Range) -> str:
+    exact = accepted.text.strip(" =") == version.major_minor  # `12.1` means the release and its updates
+    return "" if version in accepted or exact else f"{version} is not {accepted}"
 
 
 def fitting_gcc(compilers: Sequence[Compiler], least: int, most: int) -> GccPair | None:

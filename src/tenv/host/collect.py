@@ -2,21 +2,47 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from tenv.core.errors import UsageError
 from tenv.core.threads import ahead
 from tenv.core.versions import Version
+from tenv.host import driver
 from tenv.host.field import Lane, host_fields
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
+from tenv.host.loader import Loader
+from tenv.host.nvidia import Nvidia
 from tenv.host.places import Places
 from tenv.host.report import Gpu, HostReport, LibcudaKind
-from tenv.host.scan import Scan
 
 Lookup = Callable[[str], tuple[str, Version, str] | None]
 """Finds a GPU's full name, compute capability and PCI id by a name from the user."""
+
+
+class Scan:
+    """One scan of a machine."""
+
+    places: Places  # imported here, since the modules of probes and the report import each other
+    """Where to look."""
+    folder: Path
+    """Where environments go, for the disk."""
+    loader: Loader
+    """Finds libraries as the machine's loader does."""
+    nvidia: Nvidia
+    """The driver's tools; only for probes in the driver's lane."""
+
+    def __init__(self, places: Places | None = None, folder: Path = Path()) -> None:
+        self.places = places or Places()
+        self.folder = folder
+        self.loader = Loader(self.places)
+        self.nvidia = Nvidia(self.places, self.loader)
+
+    @cached_property
+    def driver(self) -> Fact[Version] | Missing:
+        """The version of the kernel driver; only for probes in the driver's lane."""
+        return driver.probe(self.nvidia)
 
 
 def collect(places: Places | None = None, folder: Path = Path()) -> HostReport:

@@ -31,25 +31,22 @@ _FIRST = {"C": ("cc", "gcc", "clang"), "C++": ("c++", "g++", "clang++")}
 
 @dataclass(slots=True)
 class _Candidate:
-    """A program that may be a compiler.
-
-    Attributes:
-        program: The program, with links resolved as long as the name still shows its kind.
-        kind: Its kind; an empty string if only its output shows it.
-        language: ``C`` or ``C++``.
-        variables: The variables that name it.
-        names: Its names on PATH.
-        default: Whether a build uses it.
-        nvcc: Whether nvcc uses it.
-    """
+    """A program that may be a compiler."""
 
     program: str
+    """The program, with links resolved as long as the name still shows its kind."""
     kind: str
+    """Its kind; an empty string if only its output shows it."""
     language: str
+    """``C`` or ``C++``."""
     variables: list[str] = field(default_factory=list)
+    """The variables that name it."""
     names: list[str] = field(default_factory=list)
+    """Its names on PATH."""
     default: bool = False
+    """Whether a build uses it."""
     nvcc: bool = False
+    """Whether nvcc uses it."""
 
     def asked(self) -> str:
         """Return the program to run for the version: clang and clang++ are one file and print the same."""
@@ -78,13 +75,8 @@ def parse_kind(text: str, language: str) -> str | None:
     return None
 
 
-def probe(places: Places | None = None) -> Fact[tuple[Compiler, ...]]:
-    """Return the compilers, those that a build uses first. Each file is run once.
-
-    Args:
-        places: Where to look; None means this machine.
-    """
-    places = places or Places()
+def probe(places: Places) -> Fact[tuple[Compiler, ...]]:
+    """Return the compilers, those that a build uses first. Each file is run once."""
     problems: list[str] = []
     candidates = _candidates(places, problems)
     _mark_defaults(candidates)

@@ -10,7 +10,6 @@ from tenv.core.versions import Version
 from tenv.host.field import HostField, Lane
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind
 from tenv.host.nvidia import Nvidia, cuda_version
-from tenv.host.places import Places
 
 OVERRIDE = "CONDA_OVERRIDE_CUDA"
 """The variable that sets the driver's CUDA version for conda and pixi."""
@@ -50,14 +49,12 @@ def parse(text: str) -> Version | Missing:
     return cuda_version(int(line))
 
 
-def probe(places: Places | None = None, nvidia: Nvidia | None = None) -> Fact[Version] | Missing:
+def probe(nvidia: Nvidia) -> Fact[Version] | Missing:
     """Return the CUDA version: the override's, else NVML's, which asks libcuda, else libcuda's own.
 
     Args:
-        places: Where to look; None means this machine.
-        nvidia: The driver's tools if other probes share them.
+        nvidia: The driver's tools on the machine.
     """
-    nvidia = nvidia or Nvidia(places)
     if (said := override(nvidia.places.environ)) is not None:
         return said
     reported = nvidia.nvml if isinstance(nvidia.nvml, Missing) else nvidia.nvml.cuda
@@ -83,7 +80,6 @@ CUDA = HostField(
     label="cuda",
     meaning="the newest CUDA version that the driver's library (libcuda) offers; not that of a toolkit",
     form='`"12.4"`',
-    probe=lambda scan: probe(nvidia=scan.nvidia),
-    show=lambda version: [str(version)],
+    probe=lambda scan: probe(scan.nvidia),
     lane=Lane.DRIVER,
 )

@@ -53,7 +53,6 @@ MODULE = HostField(
     meaning="the kind of the loaded kernel module of NVIDIA's driver",
     form='`"open"` or `"proprietary"`',
     probe=lambda scan: module(scan.places),
-    show=lambda kind: [kind],
     lane=Lane.DRIVER,
 )
 
@@ -62,7 +61,6 @@ DRIVER_KIND = HostField(
     meaning="the purpose of the driver if it is not the usual one: a vGPU host driver has no CUDA",
     form='`"vgpu-kvm"`',
     probe=lambda scan: driver_kind(scan.places),
-    show=lambda kind: [kind],
     lane=Lane.DRIVER,
 )
 
@@ -92,7 +90,7 @@ def parse_tegra(text: str) -> str | None:
     return f"{match['major']}.{match['rest'].rstrip('.')}" if match else None
 
 
-def probe(places: Places | None = None, nvidia: Nvidia | None = None) -> Fact[Version] | Missing:
+def probe(nvidia: Nvidia) -> Fact[Version] | Missing:
     """Return the version of the kernel driver.
 
     NVIDIA's tools run only if a library or a program of the driver exists. If it hangs, each of the first two probes
@@ -100,13 +98,11 @@ def probe(places: Places | None = None, nvidia: Nvidia | None = None) -> Fact[Ve
     version, which is a leftover of another driver.
 
     Args:
-        places: Where to look; None means this machine.
-        nvidia: The driver's tools if other probes share them.
+        nvidia: The driver's tools on the machine.
 
     Returns:
         The version with the probe that answered, or `Missing` with every probe's reason.
     """
-    nvidia = nvidia or Nvidia(places)
     asked: list[tuple[str, Missing]] = []
     for name, kind, ask in _probes(nvidia):
         answer = ask()
@@ -170,7 +166,6 @@ DRIVER = HostField(
     ),
     form='`"550.54.15"`',
     probe=lambda scan: scan.driver,
-    show=lambda version: [str(version)],
     lane=Lane.DRIVER,
 )
 
@@ -179,6 +174,5 @@ L4T = HostField(
     meaning="the release of Jetson Linux, which determines the CUDA of a Jetson's driver",
     form='`"36.4.3"`',
     probe=lambda scan: jetson_linux(scan.places),
-    show=lambda release: [str(release)],
     lane=Lane.DRIVER,
 )

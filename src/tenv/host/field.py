@@ -13,8 +13,8 @@ from tenv.core.worded import Worded
 from tenv.host.report import HostReport
 
 if TYPE_CHECKING:
+    from tenv.host.collect import Scan
     from tenv.host.interface import Fact, Missing
-    from tenv.host.scan import Scan
 
 T = TypeVar("T")
 
@@ -43,27 +43,24 @@ def plain(value: object) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostField(Generic[T]):
-    """One field of the host report; its name is the name of its line in `tenv.host.report.HostReport`.
-
-    Attributes:
-        label: Its name in the output of ``tenv host``.
-        meaning: Its description in the table of ``docs/host.md``.
-        form: Its form in JSON, for the same table.
-        probe: Reads it from the machine.
-        show: Its lines in the output of ``tenv host``; none if there is nothing to show.
-        write: Converts it to JSON values.
-        lane: When it is probed.
-        read: Reads it from JSON, from a table by a key; `host_fields` sets it by the type in the report.
-    """
+    """One field of the host report; its name is the name of its line in `tenv.host.report.HostReport`."""
 
     label: str
+    """Its name in the output of ``tenv host``."""
     meaning: str
+    """Its description in the table of ``docs/host.md``."""
     form: str
+    """Its form in JSON, for the same table."""
     probe: "Callable[[Scan], Fact[T] | Missing]"
-    show: Callable[[T], list[str]]
+    """Reads it from the machine."""
+    show: Callable[[T], list[str]] = lambda value: [str(value)]
+    """Its lines in the output of ``tenv host``; none if there is nothing to show."""
     write: Callable[[T], Any] = plain
+    """Converts it to JSON values."""
     lane: Lane = Lane.HERE
+    """When it is probed."""
     read: Callable[[Table, str], Any] = Table.text
+    """Reads it from JSON, from a table by a key; `host_fields` sets it by the type in the report."""
 
 
 @cache

@@ -32,17 +32,15 @@ _CHIPS = {
 _Found = Fact[tuple[Gpu, ...]]
 
 
-def probe(places: Places | None = None, nvidia: Nvidia | None = None) -> _Found | Missing:
+def probe(nvidia: Nvidia) -> _Found | Missing:
     """Return the GPUs.
 
     Args:
-        places: Where to look; None means this machine.
-        nvidia: The driver's tools, where others ask them too.
+        nvidia: The driver's tools on the machine.
 
     Returns:
         The GPUs with the probe that reported them; no GPU if the PCI bus is readable and has none; else `Missing`.
     """
-    nvidia = nvidia or Nvidia(places)
     places = nvidia.places
     bus = _bus(places)
     on_bus = () if isinstance(bus, Missing) else bus
@@ -169,7 +167,7 @@ GPUS = HostField(
         "a list of `name`, `compute_capability` (or null), `memory` (or null), `pci_id` (`10de:2182`), `pci_address`, "
         "`mig`, `fabric` (`not-started`, `in-progress`, `completed`, or null)"
     ),
-    probe=lambda scan: probe(nvidia=scan.nvidia),
+    probe=lambda scan: probe(scan.nvidia),
     show=lambda gpus: list(map(_show, gpus)),
     lane=Lane.DRIVER,
 )

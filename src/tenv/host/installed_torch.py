@@ -54,64 +54,58 @@ class TorchKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CompilerBounds:
-    """The host compilers that torch's ``cpp_extension.py`` accepts with one minor version of the toolkit.
-
-    Attributes:
-        compiler: ``gcc`` or ``clang``.
-        cuda: The minor version of nvcc.
-        least: The oldest version.
-        below: The first version that is too new.
-    """
+    """The host compilers that torch's ``cpp_extension.py`` accepts with one minor version of the toolkit."""
 
     compiler: str
+    """``gcc`` or ``clang``."""
     cuda: str
+    """The minor version of nvcc."""
     least: Version
+    """The oldest version."""
     below: Version
+    """The first version that is too new."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstalledTorch:
-    """The values of a torch; each has the file that holds it, or the reason why it is not known.
-
-    Attributes:
-        place: The folder ``torch``, or the wheel.
-        where: The kind of that place.
-        prefix: The environment that was searched; empty for a wheel.
-        version: The version with its local part, ``2.15.0+cu132``.
-        kind: The accelerator that it was compiled for.
-        cuda: The CUDA release of its compiler, major and minor.
-        hip: The version of ROCm's HIP.
-        xpu: The release of Intel's compiler.
-        python: The tag of its Python, ``cp312``.
-        gpu_code: Its GPU code as nvcc names it: ``sm_90`` is machine code, ``compute_90`` is PTX.
-        cxx11_abi: Whether its ``std::string`` is that of the new ABI (``_GLIBCXX_USE_CXX11_ABI``).
-        compiler: The compiler of its C++ code, ``GCC 13.3.1``.
-        least_cxx: The oldest C++ standard that its headers compile with: 17, 20.
-        default_cxx: The C++ standard that its ``cpp_extension.py`` adds where none is named.
-        bounds: The host compilers that its ``cpp_extension.py`` accepts.
-        glibc: The oldest glibc that it runs on.
-        requires: The CUDA packages that it requires, as in its metadata.
-        base: The Python that runs it.
-    """
+    """The values of a torch; each has the file that holds it, or the reason why it is not known."""
 
     place: str
+    """The folder ``torch``, or the wheel."""
     where: TorchPlace
+    """The kind of that place."""
     prefix: str
+    """The environment that was searched; empty for a wheel."""
     version: Fact[str] | Missing = _NO_FILES
+    """The version with its local part, ``2.15.0+cu132``."""
     kind: Fact[TorchKind] | Missing = _NO_FILES
+    """The accelerator that it was compiled for."""
     cuda: Fact[Version] | Missing = _NO_FILES
+    """The CUDA release of its compiler, major and minor."""
     hip: Fact[str] | Missing = _NO_FILES
+    """The version of ROCm's HIP."""
     xpu: Fact[str] | Missing = _NO_FILES
+    """The release of Intel's compiler."""
     python: Fact[str] | Missing = _NO_FILES
+    """The tag of its Python, ``cp312``."""
     gpu_code: Fact[tuple[str, ...]] | Missing = _NO_FILES
+    """Its GPU code as nvcc names it: ``sm_90`` is machine code, ``compute_90`` is PTX."""
     cxx11_abi: Fact[bool] | Missing = _NO_FILES
+    """Whether its ``std::string`` is that of the new ABI (``_GLIBCXX_USE_CXX11_ABI``)."""
     compiler: Fact[str] | Missing = _NO_FILES
+    """The compiler of its C++ code, ``GCC 13.3.1``."""
     least_cxx: Fact[int] | Missing = _NO_FILES
+    """The oldest C++ standard that its headers compile with: 17, 20."""
     default_cxx: Fact[int] | Missing = _NO_FILES
+    """The C++ standard that its ``cpp_extension.py`` adds where none is named."""
     bounds: Fact[tuple[CompilerBounds, ...]] | Missing = _NO_FILES
+    """The host compilers that its ``cpp_extension.py`` accepts."""
     glibc: Fact[Version] | Missing = _NO_FILES
+    """The oldest glibc that it runs on."""
     requires: Fact[tuple[str, ...]] | Missing = _NO_FILES
+    """The CUDA packages that it requires, as in its metadata."""
     base: Fact[BasePython] | Missing = _NO_FILES
+    """The Python that runs it."""
 
     @property
     def release(self) -> Version | None:

@@ -37,18 +37,14 @@ class OriginKind(Worded):
 
 @dataclass(frozen=True, slots=True)
 class Fact(Generic[T]):
-    """A value that was read from a host.
-
-    Attributes:
-        value: The value.
-        origin: The probe that reported it, as text that a user can follow up (``nvidia-smi``, a path). No decision
-            uses it.
-        kind: The kind of its origin, for decisions.
-    """
+    """A value that was read from a host."""
 
     value: T
+    """The value."""
     origin: str
+    """The probe that reported it, as text that a user can follow up (``nvidia-smi``, a path). No decision uses it."""
     kind: OriginKind = OriginKind.OTHER
+    """The kind of its origin, for decisions."""
 
 
 def fact_to_json(answer: Fact[T] | Missing, value: Callable[[T], Any] = str) -> dict[str, Any]:

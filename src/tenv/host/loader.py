@@ -22,17 +22,14 @@ _FAMILIES = {
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """A library that was found.
-
-    Attributes:
-        path: The file as found, with links not resolved.
-        origin: Where it was found: ``LD_LIBRARY_PATH``, ``ldconfig -p`` or its folder.
-        known: Whether the loader finds it by its name.
-    """
+    """A library that was found."""
 
     path: Path
+    """The file as found, with links not resolved."""
     origin: str
+    """Where it was found: ``LD_LIBRARY_PATH``, ``ldconfig -p`` or its folder."""
     known: bool
+    """Whether the loader finds it by its name."""
 
     def ask(self, places: Places, *arguments: str, **changes: str) -> str | Missing:
         """Return the output of a Python child that loads the library, or why there is none.

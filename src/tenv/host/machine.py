@@ -28,15 +28,12 @@ _PLATFORMS = {
 
 @dataclass(frozen=True, slots=True)
 class BuildResources:
-    """The resources that a build may use.
-
-    Attributes:
-        cores: The processors that this process may run on, with the control group's quota.
-        memory: Bytes of memory, with the control group's limit.
-    """
+    """The resources that a build may use."""
 
     cores: Fact[int]
+    """The processors that this process may run on, with the control group's quota."""
     memory: Fact[int] | Missing
+    """Bytes of memory, with the control group's limit."""
 
 
 def sees_gpu(root: Path = Path("/")) -> bool:
@@ -135,7 +132,6 @@ LIBC = HostField(
     meaning="the version of the GNU C library",
     form='`"2.35"`',
     probe=lambda _: glibc(),
-    show=lambda version: [str(version)],
 )
 
 CORES = HostField(
@@ -143,7 +139,6 @@ CORES = HostField(
     meaning="the processors that this process may use, with the limits of its control group",
     form="a number",
     probe=lambda scan: _cores(scan.places.root),
-    show=lambda count: [str(count)],
 )
 
 MEMORY = HostField(
@@ -180,14 +175,13 @@ def parse_mounts(text: str, folder: str) -> str | None:
     return best[1] if best else None
 
 
-def disk(folder: Path, places: Places | None = None) -> Fact[Disk] | Missing:
+def disk(folder: Path, places: Places) -> Fact[Disk] | Missing:
     """Return the free bytes and the file system of a folder or its future place.
 
     Args:
         folder: The folder; if it does not exist yet, its nearest existing parent is used.
-        places: Where to look; None means this machine.
+        places: Where to look.
     """
-    places = places or Places()
     real = Path(os.path.realpath(folder))
     there = next((path for path in (real, *real.parents) if is_folder(path)), real)
     try:

@@ -31,30 +31,24 @@ _TOOLSET = re.compile(r"14\.(\d{1,3})(?:\.(\d+))?(\.\d+)*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Studio:
-    """A Visual Studio, or its Build Tools.
-
-    Attributes:
-        folder: Where it is installed.
-        version: Its own version (17.14 for Visual Studio 2022), which selects the newest; None if unknown.
-    """
+    """A Visual Studio, or its Build Tools."""
 
     folder: Path
+    """Where it is installed."""
     version: Version | None
+    """Its own version (17.14 for Visual Studio 2022), which selects the newest; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Toolset:
-    """A possible folder of a toolset.
-
-    Attributes:
-        folder: The folder, named by the toolset's version.
-        found_by: A variable of the developer's prompt, or ``vswhere``.
-        default: Whether a build uses it.
-    """
+    """A possible folder of a toolset."""
 
     folder: Path
+    """The folder, named by the toolset's version."""
     found_by: FoundBy
+    """A variable of the developer's prompt, or ``vswhere``."""
     default: bool
+    """Whether a build uses it."""
 
 
 def parse_vswhere(text: str) -> tuple[Studio, ...] | Missing:

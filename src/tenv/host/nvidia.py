@@ -27,19 +27,16 @@ _CUDA = range(1000, 100_000)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The values that the driver's own tools report.
-
-    Attributes:
-        driver: The kernel driver's version.
-        cuda: The CUDA version of libcuda.
-        gpus: The GPUs that answered.
-        lost: Errors about GPUs that exist but did not answer.
-    """
+    """The values that the driver's own tools report."""
 
     driver: Version | Missing
+    """The kernel driver's version."""
     cuda: Version | Missing
+    """The CUDA version of libcuda."""
     gpus: tuple[Gpu, ...] | Missing
+    """The GPUs that answered."""
     lost: tuple[str, ...] = ()
+    """Errors about GPUs that exist but did not answer."""
 
 
 def is_driver(text: str) -> bool:
@@ -217,9 +214,9 @@ class Nvidia:
         loader: The loader that finds its libraries.
     """
 
-    def __init__(self, places: Places | None = None, loader: Loader | None = None) -> None:
-        self.places = places or Places()
-        self.loader = loader or Loader(self.places)
+    def __init__(self, places: Places, loader: Loader | None = None) -> None:
+        self.places = places
+        self.loader = loader or Loader(places)
 
     @cached_property
     def nvml(self) -> Answer | Missing:

@@ -47,7 +47,6 @@ ONEAPI = HostField(
     meaning="the folder of Intel's oneAPI compiler; no rule reads it",
     form='`"/opt/intel/oneapi/compiler/latest"`',
     probe=lambda scan: folder(scan.places),
-    show=lambda path: [path],
 )
 
 ICPX = HostField(
@@ -55,6 +54,5 @@ ICPX = HostField(
     meaning="the version of oneAPI's C++ compiler; no rule reads it",
     form='`"2025.3.1"`',
     probe=lambda scan: icpx(scan.places),
-    show=lambda version: [str(version)],
     lane=Lane.ALONE,
 )

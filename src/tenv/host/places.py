@@ -23,25 +23,22 @@ PATH, LD_LIBRARY_PATH and CUDA_HOME may name folders of other users, for which t
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where the probes look.
-
-    Attributes:
-        root: The folder that replaces the root of the file system.
-        path: The PATH to search programs on; None means PATH of `environ`.
-        library: NVML's library: a name for the system's loader, or a path.
-        timeout: Seconds after which a program or a library counts as failed.
-        environ: The environment variables.
-        cuda_library: The library of the CUDA driver: a name for the system's loader, or a path.
-        machine: The processor family, as ``uname -m`` names it.
-    """
+    """Where the probes look."""
 
     root: Path = Path("/")
+    """The folder that replaces the root of the file system."""
     path: str | None = None
+    """The PATH to search programs on; None means PATH of `environ`."""
     library: str = "libnvidia-ml.so.1"
+    """NVML's library: a name for the system's loader, or a path."""
     timeout: float = 5.0
+    """Seconds after which a program or a library counts as failed."""
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    """The environment variables."""
     cuda_library: str = "libcuda.so.1"
+    """The library of the CUDA driver: a name for the system's loader, or a path."""
     machine: str = field(default_factory=platform.machine)
+    """The processor family, as ``uname -m`` names it."""
 
     def at(self, path: str) -> Path:
         """Return the location of an absolute path of that machine."""

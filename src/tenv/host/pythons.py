@@ -25,13 +25,8 @@ _ABIS = ("", "m", "d", "dm")
 """The letter after the minor in the name of the headers' folder: ``m`` up to Python 3.7, ``d`` in debug builds."""
 
 
-def probe(places: Places | None = None) -> Fact[tuple[FoundPython, ...]] | Missing:
-    """Return the Pythons of a machine, the highest minor first; `Missing` where there is none.
-
-    Args:
-        places: Where to look; None means this machine.
-    """
-    places = places or Places()
+def probe(places: Places) -> Fact[tuple[FoundPython, ...]] | Missing:
+    """Return the Pythons of a machine, the highest minor first; `Missing` where there is none."""
     found: dict[str, FoundPython] = {}
     for program in _programs(places):
         real = os.path.realpath(program)

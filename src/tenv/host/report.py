@@ -87,15 +87,12 @@ class FabricState(Worded):
 
 @dataclass(frozen=True, slots=True)
 class FoundBy:
-    """How a toolkit or a compiler was found.
-
-    Attributes:
-        kind: The kind, for decisions.
-        text: The same for people: a variable, a path, ``g++, g++-12 on PATH``.
-    """
+    """How a toolkit or a compiler was found."""
 
     kind: Lead
+    """The kind, for decisions."""
     text: str
+    """The same for people: a variable, a path, ``g++, g++-12 on PATH``."""
 
 
 class _Detected:
@@ -116,98 +113,80 @@ class _Detected:
 
 @dataclass(frozen=True, slots=True)
 class ToolkitProblem:
-    """A problem of a toolkit.
-
-    Attributes:
-        kind: The kind, for decisions.
-        text: The same for people, with the figures.
-    """
+    """A problem of a toolkit."""
 
     kind: ProblemKind
+    """The kind, for decisions."""
     text: str
+    """The same for people, with the figures."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """A GPU.
-
-    Attributes:
-        name: The name that the driver or the table of PCI ids gives it, or an empty string.
-        compute_capability: Such as 8.6; None if neither the driver nor the table has it.
-        memory: Bytes; None if not known.
-        pci_id: Vendor and device, such as ``10de:2182``; an empty string when not known.
-        pci_address: Such as ``0000:01:00.0``; an empty string when not known.
-        mig: Whether it is split into instances (MIG).
-        fabric: The state of its registration with NVSwitch; None without NVSwitch, or where the driver has no answer.
-    """
+    """A GPU."""
 
     name: str = ""
+    """The name that the driver or the table of PCI ids gives it, or an empty string."""
     compute_capability: Version | None = None
+    """Such as 8.6; None if neither the driver nor the table has it."""
     memory: int | None = None
+    """Bytes; None if not known."""
     pci_id: str = ""
+    """Vendor and device, such as ``10de:2182``; an empty string when not known."""
     pci_address: str = ""
+    """Such as ``0000:01:00.0``; an empty string when not known."""
     mig: bool = False
+    """Whether it is split into instances (MIG)."""
     fabric: Annotated[FabricState | None, Column(default=None)] = None
+    """The state of its registration with NVSwitch; None without NVSwitch, or where the driver has no answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class AmdGpu:
-    """An AMD GPU.
-
-    Attributes:
-        name: The name that a tool of AMD or a pasted text gives it, or an empty string.
-        gfx: Its architecture, such as ``gfx90a``, or an empty string.
-    """
+    """An AMD GPU."""
 
     name: str = ""
+    """The name that a tool of AMD or a pasted text gives it, or an empty string."""
     gfx: str = ""
+    """Its architecture, such as ``gfx90a``, or an empty string."""
 
 
 @dataclass(frozen=True, slots=True)
 class KfdAccess:
-    """The access of a user to ``/dev/kfd``.
-
-    Attributes:
-        opens: Whether the user may open it for reading and writing.
-        group: The group of the device, most often ``render``.
-    """
+    """The access of a user to ``/dev/kfd``."""
 
     opens: bool
+    """Whether the user may open it for reading and writing."""
     group: str
+    """The group of the device, most often ``render``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compat:
-    """A libcuda that is loaded before the driver's own.
-
-    Attributes:
-        path: The library.
-        version: The driver version that it comes from.
-        kind: Its kind.
-    """
+    """A libcuda that is loaded before the driver's own."""
 
     path: str
+    """The library."""
     version: Version
+    """The driver version that it comes from."""
     kind: LibcudaKind
+    """Its kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompilerLimits:
-    """The host compilers that a toolkit's own header accepts; None for limits that it does not have.
-
-    Attributes:
-        file: The header, ``crt/host_config.h``.
-        gcc_max: The newest major version of GCC.
-        clang_max: The newest major version of clang.
-        msvc_min: The lowest ``_MSC_VER``.
-        msvc_below: The lowest ``_MSC_VER`` that is too new.
-    """
+    """The host compilers that a toolkit's own header accepts; None for limits that it does not have."""
 
     file: str
+    """The header, ``crt/host_config.h``."""
     gcc_max: int | None = None
+    """The newest major version of GCC."""
     clang_max: int | None = None
+    """The newest major version of clang."""
     msvc_min: int | None = None
+    """The lowest ``_MSC_VER``."""
     msvc_below: int | None = None
+    """The lowest ``_MSC_VER`` that is too new."""
 
 
 def _by_name(row: Table, key: str) -> tuple[tuple[str, str], ...]:
@@ -217,91 +196,82 @@ def _by_name(row: Table, key: str) -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True, slots=True)
 class Toolkit(_Detected):
-    """An installed CUDA toolkit.
-
-    Attributes:
-        path: Its folder, links resolved; empty if a pasted text does not name it.
-        found_by: Every way it was found, such as ``/usr/local/cuda``, ``CUDA_HOME``, ``nvcc on PATH``.
-        version: The release that nvcc reports, with the update if ``version.json`` agrees, else ``version.json``'s;
-            None if neither has one.
-        components: Versions of its components by NVIDIA's names (``cuda_nvcc``, ``cuda_cudart`` …).
-        problems: Its problems: no nvcc, a contradicting version.json …
-        compiles: Whether its nvcc answered.
-        environment: The tenv environment that contains it, or an empty string if it is the host's own.
-        home: The folder above ``include`` and ``bin`` if it is not `path`: ``/usr`` for Debian's own packages.
-        compilers: The host compilers that its headers accept; None if it has no such header.
-        patched: The functions that its ``crt/math_functions.h`` declares as the headers of a newer glibc do.
-        absent: The parts that PyTorch builds need and it lacks (`tenv.host.toolkit_content`); None if not searched.
-    """
+    """An installed CUDA toolkit."""
 
     path: OptionalText
+    """Its folder, links resolved; empty if a pasted text does not name it."""
     found_by: tuple[FoundBy, ...]
+    """Every way it was found, such as ``/usr/local/cuda``, ``CUDA_HOME``, ``nvcc on PATH``."""
     version: Version | None
+    """The release that nvcc reports, with the update if ``version.json`` agrees, else ``version.json``'s; None if
+    neither has one."""
     components: Annotated[tuple[tuple[str, str], ...], Column(read=_by_name)] = ()
+    """Versions of its components by NVIDIA's names (``cuda_nvcc``, ``cuda_cudart`` …)."""
     problems: tuple[ToolkitProblem, ...] = ()
+    """Its problems: no nvcc, a contradicting version.json …"""
     compiles: bool = True
+    """Whether its nvcc answered."""
     home: str = ""
+    """The folder above ``include`` and ``bin`` if it is not `path`: ``/usr`` for Debian's own packages."""
     environment: str = ""
+    """The tenv environment that contains it, or an empty string if it is the host's own."""
     compilers: CompilerLimits | None = None
+    """The host compilers that its headers accept; None if it has no such header."""
     patched: tuple[str, ...] = ()
+    """The functions that its ``crt/math_functions.h`` declares as the headers of a newer glibc do."""
     absent: tuple[str, ...] | None = None
+    """The parts that PyTorch builds need and it lacks (`tenv.host.toolkit_content`); None if not searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rocm(_Detected):
-    """An installed ROCm.
-
-    Attributes:
-        path: Its folder, links resolved: ``/usr`` for the packages of distributions; empty if a text does not name it.
-        found_by: Every way it was found, such as ``/opt/rocm``, ``ROCM_PATH``, ``hipcc on PATH``.
-        version: The release of ``.info/version`` or ``rocm_version.h``, else HIP's major and minor; None without both.
-        hip: The version of HIP; None without its header.
-        derived: Whether `version` is HIP's, for want of rocm-core.
-        parts: The versions of its parts by the names of their CMake packages; empty for a package without one.
-        clang: The compiler of HIP, or an empty string.
-        bitcode: The folder of the device libraries, or an empty string.
-        compiles: The architectures that the compiler knows and the device libraries have; None if not asked.
-        kernels: The architectures for which rocBLAS has kernels.
-        problems: Its problems, one sentence each.
-        environment: The tenv environment that contains it, or an empty string if it is the host's own.
-    """
+    """An installed ROCm."""
 
     path: OptionalText
+    """Its folder, links resolved: ``/usr`` for the packages of distributions; empty if a text does not name it."""
     found_by: tuple[FoundBy, ...]
+    """Every way it was found, such as ``/opt/rocm``, ``ROCM_PATH``, ``hipcc on PATH``."""
     version: Version | None
+    """The release of ``.info/version`` or ``rocm_version.h``, else HIP's major and minor; None without both."""
     hip: Version | None = None
+    """The version of HIP; None without its header."""
     derived: bool = False
+    """Whether `version` is HIP's, for want of rocm-core."""
     parts: Annotated[tuple[tuple[str, str], ...], Column(read=_by_name)] = ()
+    """The versions of its parts by the names of their CMake packages; empty for a package without one."""
     clang: str = ""
+    """The compiler of HIP, or an empty string."""
     bitcode: str = ""
+    """The folder of the device libraries, or an empty string."""
     compiles: tuple[str, ...] | None = None
+    """The architectures that the compiler knows and the device libraries have; None if not asked."""
     kernels: tuple[str, ...] = ()
+    """The architectures for which rocBLAS has kernels."""
     problems: tuple[str, ...] = ()
+    """Its problems, one sentence each."""
     environment: str = ""
+    """The tenv environment that contains it, or an empty string if it is the host's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compiler(_Detected):
-    """A C or C++ compiler.
-
-    Attributes:
-        kind: ``gcc``, ``g++``, ``clang``, ``clang++`` or ``msvc``.
-        path: The program, links resolved.
-        version: Its version.
-        default: Whether a build uses it: named by CC or CXX, else the first ``cc`` or ``c++`` on PATH, else the
-            first of the others.
-        found_by: Such as ``CXX`` or ``g++-12 on PATH``.
-        nvcc: Whether nvcc uses it: by its own variables and flags, else as the ``gcc`` on PATH.
-        glibcxx: The highest ``GLIBCXX_`` version of the libstdc++ that it links; None if unknown.
-    """
+    """A C or C++ compiler."""
 
     kind: str
+    """``gcc``, ``g++``, ``clang``, ``clang++`` or ``msvc``."""
     path: str
+    """The program, links resolved."""
     version: Version
+    """Its version."""
     default: bool
+    """Whether a build uses it: named by CC or CXX, else the first ``cc`` or ``c++`` on PATH, else the first of the
+    others."""
     found_by: tuple[FoundBy, ...]
+    """Such as ``CXX`` or ``g++-12 on PATH``."""
     nvcc: bool = False
+    """Whether nvcc uses it: by its own variables and flags, else as the ``gcc`` on PATH."""
     glibcxx: Version | None = None
+    """The highest ``GLIBCXX_`` version of the libstdc++ that it links; None if unknown."""
 
     @property
     def ways(self) -> str:
@@ -311,69 +281,57 @@ class Compiler(_Detected):
 
 @dataclass(frozen=True, slots=True)
 class FoundPython:
-    """A Python on a machine.
-
-    Attributes:
-        path: Its program; of a virtual environment, the one behind it.
-        version: Its version, at least the minor.
-        headers: Whether ``Python.h`` is there, without which no extension can be compiled.
-        debug: Whether it is a debug build, which only a target that asks for one is made with; None if the report does
-            not have it.
-    """
+    """A Python on a machine."""
 
     path: str
+    """Its program; of a virtual environment, the one behind it."""
     version: Version
+    """Its version, at least the minor."""
     headers: bool
+    """Whether ``Python.h`` is there, without which no extension can be compiled."""
     debug: Annotated[bool | None, Column(default=None)] = False
+    """Whether it is a debug build, which only a target that asks for one is made with; None if the report does not have
+    it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundTorch:
-    """A torch that the shell leads to.
-
-    Attributes:
-        path: Its folder.
-        version: Its version with the local part, ``2.9.1+cu128``.
-        kind: The accelerator that it was compiled for: ``cpu``, ``cuda``, ``rocm``, ``xpu``.
-        cuda: The CUDA release of its compiler; None without CUDA.
-        found_by: The variable, or the program on PATH.
-    """
+    """A torch that the shell leads to."""
 
     path: str
+    """Its folder."""
     version: str
+    """Its version with the local part, ``2.9.1+cu128``."""
     kind: str
+    """The accelerator that it was compiled for: ``cpu``, ``cuda``, ``rocm``, ``xpu``."""
     cuda: Version | None
+    """The CUDA release of its compiler; None without CUDA."""
     found_by: str
+    """The variable, or the program on PATH."""
 
 
 @dataclass(frozen=True, slots=True)
 class Libstdcxx:
-    """The libstdc++ that the loader finds.
-
-    Attributes:
-        path: The file, links resolved.
-        glibcxx: The highest ``GLIBCXX_`` version that it defines.
-        cxxabi: The highest ``CXXABI_`` version that it defines.
-    """
+    """The libstdc++ that the loader finds."""
 
     path: str
+    """The file, links resolved."""
     glibcxx: Version
+    """The highest ``GLIBCXX_`` version that it defines."""
     cxxabi: Version
+    """The highest ``CXXABI_`` version that it defines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """The disk of the environments.
-
-    Attributes:
-        path: The requested folder.
-        free: Bytes that this user may still write.
-        file_system: Its type, such as ``ext4`` or ``nfs4``.
-    """
+    """The disk of the environments."""
 
     path: str
+    """The requested folder."""
     free: int
+    """Bytes that this user may still write."""
     file_system: str
+    """Its type, such as ``ext4`` or ``nfs4``."""
 
 
 def _row(field_of: str) -> dict[str, str]:

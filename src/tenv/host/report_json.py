@@ -120,15 +120,12 @@ _LOOKS_LIKE_JSON = re.compile(r"\s*(\{|\[\s*([\[{\]\"]|$)|null\b|true\b|false\b|
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A host report from a file.
-
-    Attributes:
-        report: The report.
-        pasted: All values of a pasted text as JSON values; empty for a report that was not pasted.
-    """
+    """A host report from a file."""
 
     report: HostReport
+    """The report."""
     pasted: dict[str, Any] = field(default_factory=dict)
+    """All values of a pasted text as JSON values; empty for a report that was not pasted."""
 
 
 def is_json(text: str) -> bool:

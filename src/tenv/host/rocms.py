@@ -36,13 +36,8 @@ _GFX = re.compile(r"gfx[0-9a-f]{3,4}(?![0-9a-f])")
 _ISA = re.compile(r"oclc_isa_version_([0-9a-f]{3,4})\.bc")
 
 
-def probe(places: Places | None = None) -> Fact[tuple[Rocm, ...]]:
-    """Return the installed ROCms, the choice of a build first; an empty list without any.
-
-    Args:
-        places: Where to look; None means this machine.
-    """
-    places = places or Places()
+def probe(places: Places) -> Fact[tuple[Rocm, ...]]:
+    """Return the installed ROCms, the choice of a build first; an empty list without any."""
     found: dict[str, list[FoundBy]] = {}
     for way, folder in _ways(places):
         found.setdefault(os.path.realpath(folder), []).append(way)

@@ -32,13 +32,8 @@ def parse_cgroup(text: str) -> str | None:
     return None
 
 
-def container(places: Places | None = None) -> Fact[str] | Missing:
-    """Return the kind of container, or `Missing` if there is no sign of one.
-
-    Args:
-        places: Where to look; None means this machine.
-    """
-    places = places or Places()
+def container(places: Places) -> Fact[str] | Missing:
+    """Return the kind of container, or `Missing` if there is no sign of one."""
     for variable, kind in _VARIABLES.items():
         if places.environ.get(variable):
             return Fact(kind, variable, OriginKind.VARIABLE)
@@ -61,7 +56,6 @@ CONTAINER = HostField(
     meaning="the kind of container that tenv runs in",
     form='`"docker"`',
     probe=lambda scan: container(scan.places),
-    show=lambda kind: [kind],
 )
 
 
@@ -111,7 +105,6 @@ HOSTNAME = HostField(
     meaning="the machine's name; in a job of Slurm its NodeName (`SLURMD_NODENAME`)",
     form="a text",
     probe=lambda scan: hostname(scan.places),
-    show=lambda name: [name],
 )
 
 PLATFORM = HostField(
@@ -119,7 +112,6 @@ PLATFORM = HostField(
     meaning="the platform by its conda name",
     form='`"linux-64"`',
     probe=lambda scan: host_platform(scan.places),
-    show=lambda name: [name],
 )
 
 WSL = HostField(

@@ -49,19 +49,16 @@ LOOKED_AT = (
 
 @dataclass(frozen=True, slots=True)
 class ToolkitCandidate:
-    """A way to a toolkit.
-
-    Attributes:
-        name: Such as ``CUDA_HOME``.
-        path: The toolkit's folder; if unknown, the program that should have named it.
-        kind: The kind of the way. A folder without a toolkit is reported only if a variable that builds read names it.
-        fault: Why the folder is unknown, or an empty string.
-    """
+    """A way to a toolkit."""
 
     name: str
+    """Such as ``CUDA_HOME``."""
     path: Path
+    """The toolkit's folder; if unknown, the program that should have named it."""
     kind: Lead
+    """The kind of the way. A folder without a toolkit is reported only if a variable that builds read names it."""
     fault: str = ""
+    """Why the folder is unknown, or an empty string."""
 
 
 def parse_dryrun(text: str) -> str | None:

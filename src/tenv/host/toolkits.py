@@ -48,15 +48,12 @@ _RUNTIME = re.compile(r"^#define\s+CUDART_VERSION\s+(?P<number>\d{4,6})\b", re.M
 
 @dataclass(frozen=True, slots=True)
 class Nvcc:
-    """The versions that nvcc reports.
-
-    Attributes:
-        release: The CUDA release, such as 12.4.
-        build: Its own version, such as 12.4.131.
-    """
+    """The versions that nvcc reports."""
 
     release: Version
+    """The CUDA release, such as 12.4."""
     build: Version
+    """Its own version, such as 12.4.131."""
 
 
 def parse_nvcc(text: str) -> Nvcc | None:
@@ -76,20 +73,15 @@ def parse_version_json(text: str) -> dict[str, str] | Missing:
         return Missing("not in NVIDIA's format", ReasonKind.UNREADABLE)
 
 
-def probe(places: Places | None = None) -> Fact[tuple[Toolkit, ...]]:
-    """Return the toolkits that variables, PATH and the usual folders name, each folder once.
-
-    Args:
-        places: Where to look; None means this machine.
-    """
-    places = places or Places()
+def probe(places: Places) -> Fact[tuple[Toolkit, ...]]:
+    """Return the toolkits that variables, PATH and the usual folders name, each folder once."""
     roots: dict[str, list[FoundBy]] = {}
     faults: dict[str, list[ToolkitCandidate]] = {}
     for way in ways(places):
         target = os.path.realpath(way.path)
         if way.fault or not is_folder(Path(target)):
             faults.setdefault(target, []).append(way)
-        elif way.kind is Lead.CUDA_VARIABLE or _is_toolkit(Path(target)):
+        elif way.kind is Lead.CUDA_VARIABLE or any(exists(Path(target) / part) for part in _PARTS):
             roots.setdefault(target, []).append(FoundBy(way.kind, way.name))
     found = each(partial(_inspect, places), roots.items())
     broken = [_broken(path, leading) for path, leading in faults.items()]
@@ -104,10 +96,6 @@ def _broken(path: str, leading: list[ToolkitCandidate]) -> Toolkit:
         for way in leading
     ]
     return Toolkit(path, tuple(FoundBy(way.kind, way.name) for way in leading), None, (), tuple(problems))
-
-
-def _is_toolkit(folder: Path) -> bool:
-    return any(exists(folder / part) for part in _PARTS)
 
 
 def _inspect(places: Places, found: tuple[str, list[FoundBy]]) -> Toolkit:

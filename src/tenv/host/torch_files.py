@@ -54,35 +54,29 @@ class TorchPlace(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BasePython:
-    """The Python that runs a torch; of a virtual environment, the one behind it.
-
-    Attributes:
-        prefix: Its folder.
-        version: Its minor, ``3.12``; empty where unknown.
-        header: Its ``Python.h``; empty where there is none.
-        source: The file that names it.
-    """
+    """The Python that runs a torch; of a virtual environment, the one behind it."""
 
     prefix: str
+    """Its folder."""
     version: str
+    """Its minor, ``3.12``; empty where unknown."""
     header: str
+    """Its ``Python.h``; empty where there is none."""
     source: str
+    """The file that names it."""
 
 
 class TorchFiles:
-    """The files of one torch.
-
-    Attributes:
-        place: Its folder, or the wheel.
-        kind: The kind of its place.
-        prefix: The environment; empty for a wheel.
-        python: The Python that runs it; a reason for a wheel.
-    """
+    """The files of one torch."""
 
     place: str
+    """Its folder, or the wheel."""
     kind: TorchPlace
+    """The kind of its place."""
     prefix: str = ""
+    """The environment; empty for a wheel."""
     python: BasePython | Missing = Missing("a wheel is in no environment", ReasonKind.NONE)
+    """The Python that runs it; a reason for a wheel."""
 
     def read(self, name: str, most: int) -> tuple[bytes, str] | Missing:
         """Return a file below the folder ``torch``, of a limited size, with the name under which it was found."""

@@ -27,23 +27,20 @@ _INCLUDED = ("cuda_runtime_api.h", "cusparse.h", "cublas_v2.h", "cublasLt.h", "c
 
 @dataclass(frozen=True, slots=True)
 class TakenToolkit:
-    """The toolkit that one tool takes.
-
-    Attributes:
-        by: ``torch`` or ``CMake``.
-        folder: Its folder; empty where the tool finds none.
-        way: How it is found: ``CUDA_HOME``, ``nvcc on PATH``.
-        nvcc: Its compiler; empty where there is none.
-        version: The release that this compiler reports; None where it reports none.
-        absent: The headers that torch's own include, and that the folder lacks.
-    """
+    """The toolkit that one tool takes."""
 
     by: str
+    """``torch`` or ``CMake``."""
     folder: str
+    """Its folder; empty where the tool finds none."""
     way: str
+    """How it is found: ``CUDA_HOME``, ``nvcc on PATH``."""
     nvcc: str = ""
+    """Its compiler; empty where there is none."""
     version: Version | None = None
+    """The release that this compiler reports; None where it reports none."""
     absent: tuple[str, ...] = ()
+    """The headers that torch's own include, and that the folder lacks."""
 
 
 def taken_toolkits(places: Places) -> tuple[TakenToolkit, ...]:

@@ -15,14 +15,10 @@ _PROGRAMS = ("python", "python3")
 _LOOKED = f"{', '.join(_VARIABLES)}, python on PATH"
 
 
-def probe(places: Places | None = None) -> Fact[tuple[FoundTorch, ...]] | Missing:
-    """Return the torches that the shell leads to, each once; `Missing` where there is none.
-
-    Args:
-        places: Where to look; None means this machine.
-    """
+def probe(places: Places) -> Fact[tuple[FoundTorch, ...]] | Missing:
+    """Return the torches that the shell leads to, each once; `Missing` where there is none."""
     found: dict[str, FoundTorch] = {}
-    for way, path in _ways(places or Places()):
+    for way, path in _ways(places):
         files = find_torch(path)
         if not isinstance(files, Missing) and files.place not in found and (torch := torch_in_short(files, way)):
             found[files.place] = torch
@@ -41,10 +37,6 @@ def _ways(places: Places) -> Iterator[tuple[str, Path]]:
             return
 
 
-def _show(found: tuple[FoundTorch, ...]) -> list[str]:
-    return [f"{one.version}  {one.path}, by {one.found_by}" for one in found]
-
-
 TORCHES = HostField(
     label="torches",
     meaning=(
@@ -53,5 +45,5 @@ TORCHES = HostField(
     ),
     form="a list of `path`, `version`, `kind`, `cuda` (or null), `found_by`",
     probe=lambda scan: probe(scan.places),
-    show=_show,
+    show=lambda found: [f"{one.version}  {one.path}, by {one.found_by}" for one in found],
 )

@@ -9,11 +9,11 @@ from tenv.checks.rules.gpu import VARIABLE, in_range, misread
 from tenv.core.errors import EnvironmentBrokenError
 from tenv.core.versions import Version
 from tenv.host import amd, gpus
+from tenv.host.collect import Scan
 from tenv.host.installed_torch import InstalledTorch
 from tenv.host.interface import Fact, Missing
 from tenv.host.machine import sees_gpu
 from tenv.host.places import Places
-from tenv.host.scan import Scan
 from tenv.install.creation import Creation
 
 _CODE = re.compile(r"(sm|compute)_(\d{1,2})(\d[af]?)")
@@ -133,6 +133,6 @@ def _gpus(job: Creation) -> list[KnownGpu]:
     around = job.__dict__.get("around")  # without it, no rule has asked about the host
     if around is None and not sees_gpu():
         return []
-    found = around.host.gpus if around else gpus.probe(None, Scan(Places(environ=job.context.environ)).nvidia)
+    found = around.host.gpus if around else gpus.probe(Scan(Places(environ=job.context.environ)).nvidia)
     facts = around.facts if around else job.context.facts()
     return [] if isinstance(found, Missing) else [identify(gpu, facts) for gpu in found.value]

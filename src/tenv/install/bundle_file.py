@@ -48,17 +48,14 @@ _MAX_PARENTS = 16
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a bundle.
-
-    Attributes:
-        name: Its name in the bundle.
-        sha256: Its digest in hex.
-        size: Its size in bytes.
-    """
+    """A member of a bundle."""
 
     name: str
+    """Its name in the bundle."""
     sha256: str
+    """Its digest in hex."""
     size: int
+    """Its size in bytes."""
 
     @classmethod
     def of(cls, name: str, data: bytes) -> "Member":
@@ -68,27 +65,24 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The head of a bundle.
-
-    Attributes:
-        target: The target's name.
-        platforms: The platforms whose files it has, sorted.
-        python: The only Python minor whose wheels it has; empty for all of the lock.
-        manifests: The target's manifest, and then those that it extends.
-        lock: The lock.
-        files: The files, by kind and name.
-        written_by: The release of tenv that wrote it.
-        features: The features whose files it has, sorted; None for all of the lock.
-    """
+    """The head of a bundle."""
 
     target: str
+    """The target's name."""
     platforms: tuple[str, ...]
+    """The platforms whose files it has, sorted."""
     python: str
+    """The only Python minor whose wheels it has; empty for all of the lock."""
     manifests: tuple[Member, ...]
+    """The target's manifest, and then those that it extends."""
     lock: Member
+    """The lock."""
     files: tuple[CarriedFile, ...]
+    """The files, by kind and name."""
     written_by: str = __version__
+    """The release of tenv that wrote it."""
     features: tuple[str, ...] | None = None
+    """The features whose files it has, sorted; None for all of the lock."""
 
     def to_bytes(self) -> bytes:
         """Return the head as the text of its member."""
@@ -149,8 +143,8 @@ class Head:
             and len(set(parents)) == len(parents)
             and parents[0] == self.target
             and all(is_target_name(name.removeprefix("_")) for name in parents)
-            and [row.name for row in self.manifests] == [_manifest(name) for name in parents]
-            and self.lock.name == _lock(self.target)
+            and [row.name for row in self.manifests] == [f"manifests/{name}.toml" for name in parents]
+            and self.lock.name == f"locks/{self.target}.lock"
             and all(_is_sized(row.sha256, row.size, _MAX_TEXT) for row in members)
             and all(_is_sized(row.sha256, row.size, _MAX_FILE) and is_plain(row) for row in self.files)
             and len({row.sha256 for row in self.files}) == len(self.files)
@@ -178,14 +172,6 @@ def is_plain(row: CarriedFile) -> bool:
     if row.name[0] in ".-" or len(row.name.encode()) > _MAX_NAME:
         return False
     return not any(sign in row.name for sign in "/\\:")
-
-
-def _manifest(name: str) -> str:
-    return f"manifests/{name}.toml"
-
-
-def _lock(target: str) -> str:
-    return f"locks/{target}.lock"
 
 
 def _header(name: str, size: int) -> bytes:
@@ -265,19 +251,16 @@ def is_bundle(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A bundle whose head, manifests and lock were read and compared.
-
-    Attributes:
-        head: Its head.
-        digest: The digest of the head, which stands for every byte.
-        manifests: The text of each manifest, by name.
-        lock: The text of the lock.
-    """
+    """A bundle whose head, manifests and lock were read and compared."""
 
     head: Head
+    """Its head."""
     digest: str
+    """The digest of the head, which stands for every byte."""
     manifests: Mapping[str, bytes]
+    """The text of each manifest, by name."""
     lock: bytes
+    """The text of the lock."""
 
 
 class BundleReader:

@@ -1,5 +1,6 @@
 """The request for `tenv create`, and its job: the environment, host, lock and findings, each read once."""
 
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
@@ -22,8 +23,6 @@ from tenv.sources.owners import holds
 from tenv.targets.search import Target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from tenv.checks.before_create import Surroundings
     from tenv.checks.lock_verdict import JudgedLock
     from tenv.checks.rules.interface import Finding
@@ -42,37 +41,34 @@ class LockMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CreateRequest:
-    """The request for `create`.
-
-    Attributes:
-        target: The target's name.
-        prefix: The prefix; None for the target's default one.
-        mode: How to treat the lock.
-        lock_file: A lock to use in place of the target's own; None for its own.
-        python: A Python minor or program; None to select one.
-        exact: Remove unmanaged files.
-        wait: Wait for another process that uses the same environment.
-        check: Stop if a rule reports an error about building.
-        around: The host and PyTorch to judge by; None for this host and the checkout in the working folder, if any.
-        repair: Verify every file, and reinstall packages with changed or missing files.
-        anew: Put the existing environment aside, and make a new one.
-        features: The features of the target to install; None for those that the environment has.
-        for_others: Make it usable by other users: its rights, and a Python that they can run.
-    """
+    """The request for `create`."""
 
     target: str
+    """The target's name."""
     prefix: Path | None = None
+    """The prefix; None for the target's default one."""
     mode: LockMode = LockMode.UPDATE
+    """How to treat the lock."""
     lock_file: Path | None = None
+    """A lock to use in place of the target's own; None for its own."""
     python: str | None = None
+    """A Python minor or program; None to select one."""
     exact: bool = False
+    """Remove unmanaged files."""
     wait: bool = True
+    """Wait for another process that uses the same environment."""
     check: bool = True
+    """Stop if a rule reports an error about building."""
     around: "Surroundings | None" = None
+    """The host and PyTorch to judge by; None for this host and the checkout in the working folder, if any."""
     repair: bool = False
+    """Verify every file, and reinstall packages with changed or missing files."""
     anew: bool = False
+    """Put the existing environment aside, and make a new one."""
     features: tuple[str, ...] | None = None
+    """The features of the target to install; None for those that the environment has."""
     for_others: bool = False
+    """Make it usable by other users: its rights, and a Python that they can run."""
 
     @property
     def frozen(self) -> bool:
@@ -110,7 +106,7 @@ class Creation(Job):
     judged: "JudgedLock"
     findings: "tuple[Finding, ...]" = ()
     aside: Path | None = None
-    unfinished: "Sequence[str]" = ()
+    unfinished: Sequence[str] = ()
     state: State | None = None
     builder: "Callable[[Creation], None] | None" = None
 

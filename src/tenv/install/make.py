@@ -43,25 +43,18 @@ LONG = 200 << 20
 """The bytes of a download from which it is named before it begins: 16 s at 100 Mbit/s."""
 
 
-def _always(_: Creation) -> bool:
-    return True
-
-
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step.
-
-    Attributes:
-        name: The name, one word.
-        do: Runs the step.
-        needed: Returns whether the step has work.
-        named: Whether an error names the step; false for a step whose purpose is to find the error.
-    """
+    """One step."""
 
     name: str
+    """The name, one word."""
     do: Callable[[Creation], None]
-    needed: Callable[[Creation], bool] = _always
+    """Runs the step."""
+    needed: Callable[[Creation], bool] = lambda _: True
+    """Returns whether the step has work."""
     named: bool = True
+    """Whether an error names the step; false for a step whose purpose is to find the error."""
 
 
 def run_steps(job: Creation, steps: Sequence[Step]) -> None:
@@ -198,10 +191,6 @@ def _stage(job: Creation) -> None:
     if job.ready:  # it stays ready if a file can't be fetched
         for work in job.works:
             work.wait()
-
-
-def _compiles(job: Creation) -> bool:
-    return bool(job.compiled)
 
 
 def _build(job: Creation) -> None:
@@ -345,10 +334,6 @@ def _activate(job: Creation) -> None:
     _store_activation(job.environment, replace(activation, watches=watches))
 
 
-def _takes_toolkit(job: Creation) -> bool:
-    return "cuda-toolkit" in job.toolchain.system and job.toolchain.cuda_version is not None
-
-
 def _probe(job: Creation) -> None:
     """Run CMake's FindCUDAToolkit on a toolkit of the system, and report the parts that it does not find."""
     from tenv.checks.rules.whole_toolkit import cmake_targets  # late: only for a toolkit of the system
@@ -400,11 +385,13 @@ def _finish(job: Creation) -> None:
 STEPS = (
     Step("planning", _plan),
     Step("staging", _stage),
-    Step("building", _build, _compiles),
+    Step("building", _build, lambda job: bool(job.compiled)),
     Step("installing", _install),
     Step("assembling", _assemble),
     Step("activating", _activate),
-    Step("probing", _probe, _takes_toolkit),
+    Step(
+        "probing", _probe, lambda job: "cuda-toolkit" in job.toolchain.system and job.toolchain.cuda_version is not None
+    ),
     Step("finishing", _finish),
 )
 """The steps after locking."""

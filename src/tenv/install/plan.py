@@ -1,7 +1,7 @@
 """The plan of an environment: which files of its prefix stay, decided before any download."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from tenv.core.versions import Version
 from tenv.environment.integrity import Defect, Faults
 from tenv.environment.made_files import is_of_environment
 from tenv.environment.state import Owned, State, Status
+from tenv.locks.lock import Lock
 from tenv.sources.interface import owned_by_lock, sources
 from tenv.sources.job import Job, Plan
 from tenv.sources.owners import claimed_twice, find_deep_faults, find_faults, unmanaged_while
@@ -22,9 +23,6 @@ from tenv.targets.manifest import with_features
 from tenv.toolchain.discover import python_program
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from tenv.locks.lock import Lock
     from tenv.sources.wheels.uv import Uv
     from tenv.targets.search import Target
 
@@ -92,7 +90,7 @@ def compiled_with(job: Job, minor: str) -> tuple[str, ...]:
     return tuple(f"{row.name} {digest_bytes(values(row.name).encode())}" for row in rows)
 
 
-def _without_changed(job: Job, old: State, minor: str) -> "Mapping[str, Owned]":
+def _without_changed(job: Job, old: State, minor: str) -> Mapping[str, Owned]:
     """Return the packages of an environment; one that is to be compiled with other values has no digest."""
     wanted = compiled_with(job, minor)
     known = {row.partition(" ")[0] for row in old.compiled}
@@ -103,7 +101,7 @@ def _without_changed(job: Job, old: State, minor: str) -> "Mapping[str, Owned]":
     }
 
 
-def _faults(job: Job, old: State, wanted: "Mapping[str, Owned]") -> Faults:
+def _faults(job: Job, old: State, wanted: Mapping[str, Owned]) -> Faults:
     """Return the missing and changed files of an environment for `--repair`, and report them.
 
     Where the records find none, the files are compared with those of the lock, which has to fetch them again. Without
@@ -132,7 +130,7 @@ def _is_of_environment(row: tuple[str, Defect]) -> bool:
     return row[1] > Defect.RIGHTS and is_of_environment(row[0])
 
 
-def _shares_paths(job: Job, had: "Mapping[str, Owned]", wanted: "Mapping[str, Owned]", damaged: frozenset[str]) -> bool:
+def _shares_paths(job: Job, had: Mapping[str, Owned], wanted: Mapping[str, Owned], damaged: frozenset[str]) -> bool:
     """Return whether sources claim one path, and files change: who wins follows from the order of a fresh create."""
     return any(_changed(job, had, wanted, damaged, scratch=False)) and claimed_twice(job.prefix, had, {})
 
@@ -189,7 +187,7 @@ def _open_python(job: Job, wanted: str | None) -> Interpreter:
 def choose_python(
     uv: "Uv",
     target: "Target",
-    lock: "Lock",
+    lock: Lock,
     platform: str,
     wanted: str | None,
     old: State | None,
@@ -281,8 +279,8 @@ def _records_lead_out(job: Job, old: State) -> bool:
 
 
 def _changed(
-    job: Job, had: "Mapping[str, Owned]", wanted: "Mapping[str, Owned]", damaged: frozenset[str], *, scratch: bool
-) -> "Iterator[str]":
+    job: Job, had: Mapping[str, Owned], wanted: Mapping[str, Owned], damaged: frozenset[str], *, scratch: bool
+) -> Iterator[str]:
     """Yield the keys of the sources whose files in the prefix differ from the lock."""
     for source in sources():
         key = source.section.key

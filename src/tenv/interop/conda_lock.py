@@ -182,9 +182,7 @@ def _read(source: GivenFile) -> Imported:
     named = list(dict.fromkeys([*found.metadata.platforms, *(package.platform for package in found.package)]))
     platforms = source.take(named, lost)
     categories = sorted({category for package in found.package for category in package.categories} - {"main"})
-    if categories:
-        named_so = ", ".join(categories)
-        lost.append(f"the categories {named_so}, which a target does not have: their packages come with the rest")
+    notes = [f"the packages of the categories {', '.join(categories)} come with the rest"] if categories else []
     conda = {platform: tuple(p for p in found.package if _is(p, "conda", platform)) for platform in platforms}
     pip = {platform: tuple(p for p in found.package if _is(p, "pip", platform)) for platform in platforms}
     files = {platform: _files(conda[platform], pip[platform], lost) for platform in platforms}
@@ -222,7 +220,7 @@ def _read(source: GivenFile) -> Imported:
     if gap := _gap(pip, {platform: held[platform] | both[platform] for platform in platforms}):
         lost.append(f"its lock, since tenv can't lock {gap}: `tenv lock` writes one")
     draft = replace(draft, sdists=sdists_of(part))
-    return Imported("", draft, None if gap else part, tuple(dict.fromkeys(lost)))
+    return Imported("", draft, None if gap else part, tuple(dict.fromkeys(lost)), tuple(notes))
 
 
 def _of_conda(conda: tuple["LockedDependency", ...], files: tuple[Wheel | LockedTree, ...]) -> set[str]:

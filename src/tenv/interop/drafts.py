@@ -235,16 +235,13 @@ def without_doubles(draft: Draft) -> tuple[Draft, list[str], list[str]]:
     tables = draft.dependencies.items()
     held = {on: {name: row for name, row in rows.items() if name not in REFUSED} for on, rows in tables}
     draft = replace(draft, dependencies=held)
-    wheels: dict[str, dict[str, WheelRequest]] = {}
+    wheels, both = dict[str, dict[str, WheelRequest]](), set[str]()
     for platform in draft.platforms:
         conda = _tools(draft, platform)
         asked = draft.wheels.get(platform, {})
         wheels[platform] = {name: request for name, request in asked.items() if tool_of(name) not in conda}
-        lost += [
-            f"{name} of the package index on {platform}, since {tool_of(name)} is requested from conda"
-            for name in sorted(asked)
-            if tool_of(name) in conda
-        ]
+        both |= {name for name in asked if tool_of(name) in conda}
+    lost += [f"wheels of packages that are requested from conda, too: {', '.join(sorted(both))}"] if both else []
     features = {
         name: {platform: _not_of_conda(draft, platform, rows) for platform, rows in tables.items()}
         for name, tables in draft.features.items()

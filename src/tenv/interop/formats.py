@@ -72,7 +72,7 @@ _OTHERS = {
     "pdm.lock": "`tenv import pyproject.toml` reads the requests beside it; `pdm export` writes its pins as a "
     "requirements.txt",
     "setup.py": "a setup.py is a program, and an import runs none: import a requirements.txt or a pyproject.toml "
-    "beside it",
+    "beside it, or `uv pip compile setup.py -o requirements.txt` runs it and writes its requests",
     "spack.yaml": "spack builds every package from its source: `tenv create auto` chooses a target that has them built",
 }
 """Files that people pass and that have no requests, each with a sentence about the way to go."""

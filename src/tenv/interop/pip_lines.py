@@ -17,7 +17,8 @@ from tenv.core.names import WheelFile, file_at, is_wheel, normalize
 from tenv.core.toml_reader import read_toml
 from tenv.core.untrusted import login_fault, without_login
 from tenv.core.versions import Range, Version
-from tenv.interop.requests import WheelLine, add_wheel, holds, wheel_request
+from tenv.interop.requests import WheelLine, add_wheel, holds, range_of, wheel_request
+from tenv.interop.typed_values import few
 from tenv.targets.manifest import PLATFORMS, WheelRequest
 from tenv.targets.tree_request import TreeRequest, git_line
 from tenv.targets.wheel_origin import FileRequest, Index, index_fault, split_digest
@@ -37,6 +38,9 @@ _OF_PIP = ("--require-hashes", "--prefer-binary", "--no-cache-dir", "--no-deps",
 """Options that say how pip installs, not what: a lock of tenv has hashes and all packages."""
 
 _GIT = re.compile(r"git\+(?P<url>[^@#\s]+?(?://git@[^@#\s]+)?)(?:@(?P<rev>[^#\s]+))?(?:#(?P<parts>\S+))?")
+_REPOSITORY = re.compile(r"https://[^\s#?]+\.git(@[^\s#?]+)?(#\S*)?")
+"""An address that uv takes for a git repository, by its end."""
+
 _SETUP_NAME = re.compile(r"""\bname\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 _ADDRESS = re.compile(r"(https?|file):|\w+\+\w+:")
 _PATH = re.compile(r"~?\.{0,2}/|\.{1,2}(\[|$)|[\w.-]+/[^\s@;]*$")
@@ -185,7 +189,7 @@ class PipLines:
             add_wheel(table, found.name, found.request, self.lost, together=certain)
 
     def narrowed(self, notes: list[str], *, oldest: bool = False) -> str:
-        """Return the range of the newest Pythons for which the lines of a package ask for one version.
+        """Return the range of the newest Pythons for which all lines ask for the same.
 
         Args:
             notes: Receives a note about the range.
@@ -194,20 +198,19 @@ class PipLines:
         Returns:
             The range; empty if it is that of all Pythons.
         """
-        several = {
-            name: rows
-            for name, rows in self._lines.items()
-            if len({str(row.request.version) for row in rows}) > 1
-            and any(holds(row.marker, platform, "", self.minors) is None for row in rows for platform in self.platforms)
-        }
-        lines = [(row.marker, platform) for rows in several.values() for row in rows for platform in self.platforms]
-        answers = {minor: [holds(marker, platform, minor) for marker, platform in lines] for minor in self.minors}
-        first, *others = self.minors if oldest else self.minors[::-1]
+        cases = [(name, row.marker, on) for name, rows in self._lines.items() for row in rows for on in self.platforms]
+        differ = [case for case in cases if case[1] and holds(case[1], case[2], "", self.minors) is None]
+        plain = len(differ) < sum(holds(marker, on, "", self.minors) is not False for _, marker, on in cases)
+        answers = {one: [holds(marker, on, one) for _, marker, on in differ] for one in self.minors}
+        every = [one for one in self.minors if plain or any(answers[one])] or [*self.minors]
+        first, *others = every if oldest else every[::-1]
         kept = sorted([first, *takewhile(lambda minor: answers[minor] == answers[first], others)], key=Version)
         if self.minor or len(kept) == len(self.minors):
             return ""
-        found = f">={kept[0]},<3.{int(kept[-1].partition('.')[2]) + 1}"
-        notes.append(f"`python` is set to {found}: the versions of {', '.join(sorted(several))} differ by Python")
+        found = range_of(kept)
+        notes.append(
+            f"`python` is set to {found}: the requests of {few(sorted({one[0] for one in differ}))} differ by Python"
+        )
         return found
 
     def finish(self) -> None:
@@ -226,9 +229,13 @@ class PipLines:
         if free:
             self.lost.append(f"bounds of packages that are not requested: {', '.join(free)}")
         named = {name for table in self.tables.values() for name in table}
+        apart: dict[str, list[str]] = {}
         for what, others in self._skipped:
             if what not in named:
-                self.lost.append(f"`{what}`, which is for {', '.join(others)} alone (`--platform` adds it)")
+                apart.setdefault(", ".join(others), []).append(what)
+        self.notes += [
+            f"for {on} alone (`--platform` adds it): {', '.join(dict.fromkeys(one))}" for on, one in apart.items()
+        ]
         for place, index in enumerate(self.indexes):
             if (name := of_torch(index.url)) and not index.explicit and self._ask_of(name):
                 self.indexes[place] = replace(index, name=name, explicit=True, default=False)
@@ -319,7 +326,8 @@ class PipLines:
         """Add a request with an address or a path."""
         name, extras, place = _named(text)
         place = re.sub(r"^file:(?!/)", "", place)  # a path below the folder, as Rye writes it
-        if place.startswith("git+"):
+        if place.startswith("git+") or _REPOSITORY.fullmatch(place):
+            place = f"git+{place.removeprefix('git+')}"
             self._git(name, extras, place, platforms, text)
         elif _ADDRESS.match(place):
             self._file_at(name, extras, place, platforms, text)

@@ -76,4 +76,8 @@ def _indexes(data: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             yield {"name": name, "url": url, "default": place == 0, "explicit": place > 0 and bool(name)}
 
 
-FORMAT = Format(name="Pipfile", read=_read, recognize=lambda name, _: name == "Pipfile")
+def _is_pipfile(name: str, head: bytes) -> bool:
+    return name == "Pipfile" or (name.startswith("Pipfile") and b"[packages]" in head)
+
+
+FORMAT = Format(name="Pipfile", read=_read, recognize=_is_pipfile)

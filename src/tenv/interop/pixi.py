@@ -302,6 +302,10 @@ def _platforms(
             if plain or subdir not in entries:
                 entries[subdir] = entry
     hint = f"its environments: {', '.join(data['environments'])} (`--environment` selects one)"
+    if not listed:
+        raise FormatError(
+            f"{source.path}: its environment `{source.environment or 'default'}` has no packages", hint=hint
+        )
     return {platform: entries[platform] for platform in source.take(entries, lost, hint)}
 
 

@@ -18,7 +18,7 @@ from tenv.core.versions import Range
 from tenv.interop.interface import Draft, GivenFile
 from tenv.interop.pip_lines import PipLines
 from tenv.interop.requests import compile_against_torch, conda_request, wheel_request, words_of
-from tenv.interop.typed_values import rows_of, strings_of, table_of, valid
+from tenv.interop.typed_values import few, rows_of, strings_of, table_of, valid
 from tenv.targets.manifest import CondaRequest, WheelRequest
 from tenv.targets.tree_request import TREE_KEYS, read_tree
 from tenv.targets.variable_requests import Action, VariableRequest, is_list, reserved, separator_of
@@ -31,9 +31,6 @@ _READ = (
     *_TABLES,
     *("activation", "channels", "platforms", "pypi-dependencies", "pypi-options", "system-requirements", "target"),
 )
-_TASKS = 8
-"""The number of tasks that a note names."""
-
 _APART = "no-build-isolation"
 _NO_MEANING = (
     *("authors", "build-variants", "build-variants-files", "channels", "description", "documentation", "homepage"),
@@ -98,8 +95,7 @@ class Workspace:
             parts = self._parts(environment)
             tables = [*parts, *(row for part in parts for row in table_of(part, "target").values())]
             names = sorted({name for table in tables for name in table_of(table, "tasks")})
-        more = f" and {len(names) - _TASKS} others" if len(names) > _TASKS else ""
-        return [f"tasks, which a target does not have: {', '.join(names[:_TASKS])}{more}"] if names else []
+        return [f"tasks, which a target does not have: {few(names)}"] if names else []
 
     def _environments(self) -> Mapping[str, Any]:
         found = self.data.get("environments") or {}

@@ -13,6 +13,9 @@ from tenv.core.names import normalize
 from tenv.interop.typed_values import rows_of, strings_of, table_of
 
 _PYTHON = "python"
+_PYPI = "pypi"
+"""The source that each project has without naming it: the index in use."""
+
 _ANY_OF = re.compile(r"\|\|?")
 _CLAUSE = re.compile(r"(?P<sign>\^|~=|~|>=|<=|==|!=|<|>|=)?\s*(?P<version>[^\s,<>=!^~]+)")
 _GIT = re.compile(r"(?:git\+)?(?P<url>(?:[a-z+]+://)?(?:[\w.-]+@)?[^@#\s]+)(?:[@#](?P<rev>[^@#\s]+))?")
@@ -102,7 +105,7 @@ class _Poetry:
         if match := _GIT.fullmatch(place.get("git", "")):
             place["git"] = match["url"]
             place |= {"rev": match["rev"]} if match["rev"] and not any(key in place for key in _REVISIONS) else {}
-        place |= {"index": str(row["source"])} if row.get("source") else {}
+        place |= {"index": str(row["source"])} if str(row.get("source") or _PYPI).lower() != _PYPI else {}
         if not place:
             return
         more: dict[str, Any] = {"editable": True} if row.get("develop") else {}

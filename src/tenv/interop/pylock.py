@@ -13,6 +13,7 @@ from tenv.core.names import WheelFile, file_at
 from tenv.core.untrusted import place_fault
 from tenv.core.versions import Range
 from tenv.core.wheel_platforms import evaluated, marker_values
+from tenv.interop.chosen_files import Offered, take_files
 from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject, text_of
 from tenv.interop.pip_lines import are_pip_lines, of_torch, project_name, repository_of
 from tenv.interop.pyproject import bounded_python, python_of
@@ -30,7 +31,6 @@ from tenv.interop.requests import (
     with_trees,
 )
 from tenv.interop.requirements import built_rows, marker_of, minors_of, releases
-from tenv.interop.uv_lock import Offered, take_files
 from tenv.locks.lock import LockedTree, Wheel
 from tenv.targets.manifest import WheelRequest
 from tenv.targets.tree_request import TreeRequest, commit_fault, git_fault
@@ -149,7 +149,8 @@ def _read(source: GivenFile) -> Imported:
     platforms = source.choose(platforms_of(list(pylock.environments or [])))[0] or source.platforms
     if not platforms:
         platforms = ("linux-64",)
-        notes.append("the file has no platforms that tenv supports: linux-64 is used (`--platform` sets others)")
+        lacks = "no platforms that tenv supports" if pylock.environments else "no platforms"
+        notes.append(f"the file has {lacks}: linux-64 is used (`--platform` sets others)")
     needed = {str(row["name"]) for package in pylock.packages for row in package.dependencies or []}
     if not needed:
         notes.append("the file has no requests: all its packages are requested")
@@ -171,7 +172,7 @@ def _read(source: GivenFile) -> Imported:
     requests = [(package, _request(source, package, indexes, lost, notes)) for package in packages]
     rows = [(package, request) for package, request in requests if request and package.name not in needed]
     wheels = _asked(rows, platforms, minors or every, lost, notes)
-    part = taken.part if minors else None
+    part = taken.part if minors and taken.has_some else None
     if part is None:
         listed = "; ".join(f"{name}: {reason}" for name, reason in sorted(taken.left.items()))
         why = f"tenv can't lock each package ({listed})" if packages else "it has no package but the project itself"

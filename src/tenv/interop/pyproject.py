@@ -5,7 +5,7 @@ https://docs.astral.sh/uv/concepts/projects/dependencies/, https://pixi.prefix.d
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import combinations
 from typing import Any
@@ -21,7 +21,7 @@ from tenv.interop.interface import Draft, Format, GivenFile, Imported
 from tenv.interop.pip_lines import PipLines
 from tenv.interop.pixi_workspace import read_workspace
 from tenv.interop.poetry import with_poetry
-from tenv.interop.requests import meet, minors_of_range, platforms_of, python_within
+from tenv.interop.requests import meet, minors_of_range, platforms_of, python_within, range_of
 from tenv.interop.typed_values import flat, rows_of, strings_of, table_of, valid
 from tenv.interop.uv_tables import UvTables, indexes_of, losses_of, with_workspace
 from tenv.targets.manifest import WheelRequest
@@ -44,7 +44,7 @@ def python_of(minors: Sequence[str], accepted: str, notes: list[str]) -> str:
     """
     if not minors:
         return bounded_python(accepted, notes)
-    found = f">={minors[0]},<3.{int(minors[-1].partition('.')[2]) + 1}"
+    found = range_of(minors)
     if tuple(minors) != minors_of_range(accepted.replace(" ", "") or "*"):
         notes.append(f"`python` is set to {found}: the file has a wheel of each package for these Pythons")
     return found
@@ -65,12 +65,13 @@ def bounded_python(text: str, notes: list[str]) -> str:
     return bounded
 
 
-def read_pyproject(source: GivenFile, *, locked: str = "") -> Imported:
+def read_pyproject(source: GivenFile, *, locked: str = "", without: Collection[str] = ()) -> Imported:
     """Read a ``pyproject.toml``.
 
     Args:
         source: The file.
         locked: The range of the Pythons of its lock, which is not narrowed; empty without a lock.
+        without: The groups and extras that are left out.
 
     Raises:
         ManifestError: It is invalid, or has no requests.
@@ -84,7 +85,7 @@ def read_pyproject(source: GivenFile, *, locked: str = "") -> Imported:
         data, more = with_build_tools(data)
         lost, notes = [*lost, *more], list[str]()
         data = with_workspace(data, source.path.parent, notes)
-    return read_project(source, data, lost=lost, notes=notes, locked=locked)
+    return read_project(source, data, lost=lost, notes=notes, locked=locked, without=without)
 
 
 def read_project(
@@ -95,6 +96,7 @@ def read_project(
     notes: Sequence[str] = (),
     *,
     locked: str = "",
+    without: Collection[str] = (),
 ) -> Imported:
     """Read the tables of a project that uv reads.
 
@@ -105,13 +107,14 @@ def read_project(
         lost: The losses that are known.
         notes: The notes that are known.
         locked: The range of the Pythons of its lock, which is not narrowed; empty without a lock.
+        without: The groups and extras that are left out.
 
     Raises:
         ManifestError: They are invalid, or have no requests.
         FormatError: They have no group of the given name.
     """
     with valid(source.path, what.partition(" ")[2]):
-        return _Project(source, data, what, list(lost), list(notes)).imported(locked=locked)
+        return _Project(source, data, what, list(lost), list(notes)).imported(locked=locked, without=without)
 
 
 def _of_pixi(source: GivenFile, workspace: Any, data: Mapping[str, Any]) -> Imported:
@@ -159,13 +162,14 @@ class _Project:
     def _name(self) -> str:
         return normalize(str(self._project.get("name", "")))
 
-    def imported(self, *, locked: str) -> Imported:
+    def imported(self, *, locked: str, without: Collection[str]) -> Imported:
         """Return the requests: the groups and extras as features, those of `--environment` in the target itself."""
         extras = self._extras()
         groups = dict(extras)
         for name, rows in self._groups().items():
             own = [line for row in rows for line in self._expanded(row, extras)]
             groups[name] = list(dict.fromkeys([*groups.get(name, []), *own]))
+        groups = {name: rows for name, rows in groups.items() if name not in without}
         chosen = self.source.environment
         if chosen and chosen not in groups:
             hint = f"its groups and extras: {', '.join(groups) or 'none'}"
@@ -224,8 +228,16 @@ class _Project:
         elif files := [path.name for path in self.source.path.absolute().parent.glob("requirements*.txt")]:
             first = "requirements.txt" if "requirements.txt" in files else min(files)
             hint = f"`tenv import {first}` reads its requirements"
-        left = f" that tenv can take: {'; '.join(dict.fromkeys(self.lost))}" if self.lost else ""
+        elif computed := [name for name in ("setup.py", self.source.path.name) if self._computes(name)]:
+            hint = f"`uv pip compile {computed[0]} -o requirements.txt` runs its build backend and writes its requests"
+        found = [*self.lost, *(line for line in self.notes if "`--platform` adds it" in line)]
+        left = f" that tenv can take: {'; '.join(dict.fromkeys(found))}" if found else ""
         return ManifestError(f"{self.source.path}: has no requests{left}", hint=hint)
+
+    def _computes(self, name: str) -> bool:
+        """Return whether a program of the project has its requests: a setup.py, or the build backend of a file."""
+        dynamic = strings_of(self._project, "dynamic")
+        return self.source.path.with_name(name).is_file() and (name == "setup.py" or "dependencies" in dynamic)
 
     def _platforms(self) -> tuple[str, ...]:
         from packaging.markers import Marker  # late: 34 ms
@@ -318,7 +330,14 @@ class _Project:
             if name not in apart
         }
         self.notes += [f"the group `{name}` adds nothing" for name, tables in new.items() if not any(tables.values())]
-        return self._together(platforms, {name: tables for name, tables in new.items() if any(tables.values())})
+        every = self._together(platforms, {name: tables for name, tables in new.items() if any(tables.values())})
+        for feature in every.values():  # an extra of a package of the target comes in the target's version
+            for platform, table in feature.items():
+                own = base.tables[platform]
+                feature[platform] = {
+                    name: replace(own.get(name, row), extras=row.extras) for name, row in table.items()
+                }
+        return every
 
     def _apart(self, platforms: tuple[str, ...], features: Features) -> set[str]:
         """Return the features that ask for what another one excludes, and report them."""
@@ -345,9 +364,10 @@ class _Project:
             rows = [row for tables in features.values() for row in tables[platform].items()]
             for name, request in rows:
                 every[name] = meet(every.get(name, request), request) or request
-            names |= {name for name, request in rows if every[name] != request}
+            names |= {name for name, request in rows if replace(every[name], extras=request.extras) != request}
             for tables in features.values():
-                tables[platform] = {name: every[name] for name in tables[platform]}
+                here = tables[platform]
+                tables[platform] = {name: replace(every[name], extras=row.extras) for name, row in here.items()}
         if names:
             self.notes.append(f"one request for all features, as a lock has it: {', '.join(sorted(names))}")
         return features
@@ -356,18 +376,21 @@ class _Project:
         self, feature: str, new: Mapping[str, WheelRequest], base: dict[str, WheelRequest]
     ) -> dict[str, WheelRequest]:
         """Return the requests that a feature adds; its versions bound the target's, since a lock has one of each."""
-        other = []
+        other, extras = list[str](), dict[str, WheelRequest]()
         for name in sorted(new.keys() & base.keys()):
-            both = meet(base[name], new[name])
-            if both is None or replace(both, version=base[name].version) != base[name]:
+            both, own = meet(base[name], new[name]), base[name]
+            if both is None or replace(both, version=own.version, extras=own.extras) != own:
                 other.append(name)
-            elif both != base[name]:
+                continue
+            if both.version != own.version:
                 self.notes.append(f"`{name}` is {both.version} in the target itself, too, as `{feature}` requests it")
-                base[name] = both
+                base[name] = replace(own, version=both.version)
+            if both.extras != own.extras:
+                extras[name] = both
         if other:
             named = f"of `{feature}`, other requests for {', '.join(other)}"
             self.lost.append(f"{named}: the target's own count (`--environment {feature}` takes these into the target)")
-        return {name: request for name, request in new.items() if name not in base}
+        return {name: request for name, request in new.items() if name not in base} | extras
 
     def _narrow(self, platforms: tuple[str, ...], rows: Iterable[str]) -> None:
         """Narrow the Pythons to those for which the lines of a package ask for one version."""

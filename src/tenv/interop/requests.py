@@ -244,7 +244,12 @@ def python_within(python: str, markers: "list[Marker]", platforms: Iterable[str]
     """
     minors, cases = minors_of_range(python), [(marker, on) for on in platforms for marker in markers]
     kept = newest_run(one for one in minors if any(holds(marker, on, one) is not False for marker, on in cases))
-    return python if not kept or kept == minors else f">={kept[0]},<3.{int(kept[-1].partition('.')[2]) + 1}"
+    return python if not kept or kept == minors else range_of(kept)
+
+
+def range_of(minors: Sequence[str]) -> str:
+    """Return the range of some Python minors in a row, lowest first."""
+    return f">={minors[0]},<3.{int(minors[-1].partition('.')[2]) + 1}"
 
 
 def newest_run(minors: Iterable[str]) -> tuple[str, ...]:
@@ -261,7 +266,7 @@ def alike(
 ) -> tuple[tuple[str, ...], str]:
     """Return the most Pythons in a row with the same requests, since a manifest has one set of requests for all.
 
-    Of several such rows, the newest is taken.
+    Of several such rows, the newest is taken; Pythons without requests count last.
 
     Args:
         asked: The platforms and names of the requests of each minor, oldest first.
@@ -272,12 +277,13 @@ def alike(
         The minors, and their range.
     """
     rows = [tuple(row) for _, row in groupby(reversed(list(asked)), lambda minor: frozenset(asked[minor]))]
-    minors = max(rows, key=len, default=())[::-1]
+    minors = max(rows, key=lambda row: (bool(asked[row[0]]), len(row)), default=())[::-1]
     if len(minors) == len(asked):
         return minors, accepted
     names = {name for other in asked.values() for _, name in set(asked[minors[0]]) ^ set(other)}
-    found = f">={minors[0]},<3.{int(minors[-1].partition('.')[2]) + 1}"
-    notes.append(f"`python` is set to {found}: other Pythons have other requests ({', '.join(sorted(names))})")
+    found, same = range_of(minors), len({frozenset(other) for other in asked.values() if other}) == 1
+    why = "the file is for these alone" if same else f"other Pythons have other requests ({', '.join(sorted(names))})"
+    notes.append(f"`python` is set to {found}: {why}")
     return minors, found
 
 
@@ -425,13 +431,13 @@ def with_glibc(draft: Draft, needed: str, notes: list[str]) -> Draft:
 
 def with_trees(draft: Draft, part: ForeignLock, home: Path, notes: list[str]) -> Draft:
     """Return a draft that requests the source trees of a lock, and permits the build of its source archives."""
-    wheels = {platform: dict(rows) for platform, rows in draft.wheels.items()}
-    for platform, trees in part.trees.items():
-        for tree in trees:
-            if not tree.file:
-                table = wheels.setdefault(platform, {})
-                table[tree.name] = at_commit(tree, table.get(tree.name), home, notes)
-    return replace(draft, wheels=wheels, sdists=sdists_of(part))
+    every = {"": draft.wheels, **draft.features}
+    tables = {name: {platform: dict(rows) for platform, rows in table.items()} for name, table in every.items()}
+    for platform, tree in ((platform, tree) for platform, trees in part.trees.items() for tree in trees):
+        for feature in () if tree.file else tree.features or ("",):
+            table = tables.setdefault(feature, {}).setdefault(platform, {})
+            table[tree.name] = at_commit(tree, table.get(tree.name), home, notes)
+    return replace(draft, wheels=tables.pop(""), features=tables, sdists=sdists_of(part))
 
 
 def at_commit(tree: LockedTree, request: WheelRequest | None, home: Path, notes: list[str]) -> WheelRequest:

@@ -5,6 +5,7 @@ pyproject.toml.
 """
 
 import configparser
+import re
 from typing import TYPE_CHECKING, Any
 
 from tenv.core.errors import ManifestError
@@ -49,8 +50,9 @@ def _read(source: GivenFile) -> Imported:
 
 def _lines(text: str) -> list[str]:
     """Return the values of a list, which ends its values at lines or at semicolons."""
+    text = "\n".join(re.sub(r"(^|\s)#.*", "", line) for line in text.splitlines())
     lines = text.splitlines() if "\n" in text.strip() else [text] if " ;" in text or "; " in text else text.split(";")
-    return [line.strip() for line in lines if line.strip() and not line.strip().startswith("#")]
+    return [line.strip() for line in lines if line.strip()]
 
 
 FORMAT = Format(name="setup.cfg", read=_read, recognize=lambda name, _: name == "setup.cfg")

@@ -1,11 +1,21 @@
 """Values of a file of another tool, each of the type that its format gives it."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tenv.core.errors import ManifestError, TenvError
+
+_FEW = 8
+"""The number of names that a message lists."""
+
+
+def few(names: Iterable[str]) -> str:
+    """Return names for a message: the first ones, and the number of the others."""
+    listed = list(names)
+    more = len(listed) - _FEW
+    return ", ".join(listed[:_FEW]) + (f" and {more} others" if more > 1 else f", {listed[-1]}" if more == 1 else "")
 
 
 @contextmanager

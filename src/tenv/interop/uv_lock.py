@@ -5,158 +5,41 @@ every platform and Python; a lock of tenv names the one wheel of each.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import FormatError, LockCorruptError, TenvError
-from tenv.core.names import WheelFile, normalize
+from tenv.core.names import normalize
 from tenv.core.toml_reader import read_toml
 from tenv.core.untrusted import place_fault, without_login
-from tenv.core.versions import Version
-from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags, evaluated, glibc_of, marker_values
-from tenv.interop.interface import Draft, ForeignLock, Format, GivenFile, Imported, read_source
-from tenv.interop.pip_lines import PipLines, of_torch
-from tenv.interop.pyproject import bounded_python, python_of, read_pyproject
+from tenv.core.wheel_platforms import evaluated, marker_values
+from tenv.interop.chosen_files import LockFiles, Offer, Offered, take_files, unfit
+from tenv.interop.interface import Format, GivenFile, Imported, read_source
+from tenv.interop.pip_lines import of_torch
+from tenv.interop.pyproject import bounded_python, python_of, read_project, read_pyproject
 from tenv.interop.requests import (
     alike,
     minors_of_range,
-    newest_run,
-    platforms_of,
     python_within,
     sdist_at,
-    wheel_at,
     with_glibc,
     with_trees,
 )
-from tenv.locks.lock import LockedTree, Wheel
+from tenv.locks.lock import LockedTree
 from tenv.targets.tree_request import commit_fault, git_fault
-from tenv.targets.wheel_origin import Index
 
 if TYPE_CHECKING:
     from packaging.markers import Marker
 
 _VERSION = 1
-_NEWEST_GLIBC = Version("2.99")
 _EXTRA = re.compile(r"(\s*\band\b\s*)?\bextra\s*==\s*['\"][^'\"]*['\"]")
 _CONFLICT = re.compile(r"\bextra\s*([!=]=)\s*'((?:extra|group|project)-\d+-[^']*)'")
 """A comparison that uv writes where extras, groups or projects exclude each other: whether this one is installed."""
-
-
-Offer = tuple[str, str, int | None]
-"""The URL, the sha256 and the size in bytes of a file."""
-
-
-@dataclass(frozen=True, slots=True)
-class Offered:
-    """A package of a lock for all platforms and Pythons.
-
-    Attributes:
-        name: Its name.
-        version: Its version.
-        wheels: The URL, the sha256 and the size of each wheel; None for an unknown size.
-        reason: Why it has none, for people; empty if it has some.
-        other: Its source archive or source tree, for no Python; None without one.
-    """
-
-    name: str
-    version: str
-    wheels: Sequence[Offer]
-    reason: str = ""
-    other: LockedTree | None = None
-
-
-def best_wheel(
-    name: str,
-    version: str,
-    rows: Iterable[Offer],
-    platform: str,
-    minor: str,
-    glibc: Version = DEFAULT_GLIBC,
-) -> Wheel | None:
-    """Return the wheel that fits a platform and a Python best; None if none does.
-
-    Args:
-        name: The name of the package.
-        version: Its version.
-        rows: The URL, the sha256 and the size of each wheel.
-        platform: The platform.
-        minor: The Python minor.
-        glibc: The C library of the hosts.
-    """
-    tags = accepted_tags(platform, minor, glibc)
-    ranked = []
-    for url, sha256, size in rows:
-        file = WheelFile.parse(url)
-        rank = min((tags[tag] for tag in file.all_tags() if tag in tags), default=None) if file else None
-        if rank is not None and (wheel := wheel_at(url, name, version, sha256, size, (minor,))):
-            ranked.append((rank, wheel.file, wheel))
-    return min(ranked, key=lambda row: row[:2])[2] if ranked else None
-
-
-@dataclass(frozen=True, slots=True)
-class LockFiles:
-    """The files of a lock for all platforms and Pythons that are chosen for a target.
-
-    Attributes:
-        minors: The Python minors for which each package has a file, the newest ones without a gap.
-        part: The content of the lock for these.
-        left: The packages without a file for the Python that lacks the fewest, each with the reason.
-        glibc: The oldest C library that all wheels accept, if it is newer than the default one; else empty.
-    """
-
-    minors: tuple[str, ...]
-    part: ForeignLock
-    left: Mapping[str, str]
-    glibc: str = ""
-
-
-def take_files(offers: Mapping[str, Mapping[str, Sequence[Offered]]]) -> LockFiles:
-    """Choose the wheel of each package that fits best.
-
-    A source archive or a source tree is taken where no Python has a wheel of that release on the platform.
-
-    Args:
-        offers: The packages by Python minor and platform.
-    """
-    cases = [(minor, on, row) for minor, rows in offers.items() for on, here in rows.items() for row in here]
-    best = [
-        best_wheel(row.name, row.version, row.wheels, on, minor)
-        or best_wheel(row.name, row.version, row.wheels, on, minor, _NEWEST_GLIBC)
-        for minor, on, row in cases
-    ]
-    fits = {(on, row.name, row.version) for (_, on, row), wheel in zip(cases, best, strict=True) if wheel}
-    found: dict[str, list[tuple[str, Wheel | LockedTree]]] = {minor: [] for minor, *_ in cases}
-    left: dict[str, dict[str, str]] = {minor: {} for minor in reversed(found)}
-    for (minor, on, row), wheel in zip(cases, best, strict=True):
-        other = None if (on, row.name, row.version) in fits else row.other
-        if file := wheel or other:
-            found[minor].append((on, replace(file, python=(minor,))))
-        else:
-            bare = bool(row.wheels) and not any(digest for _, digest, _ in row.wheels)
-            reason = "no sha256 of its wheels" if bare else f"no wheel for Python {minor} on {on}"
-            left[minor].setdefault(row.name, row.reason or reason)
-    minors = newest_run(minor for minor, missing in left.items() if not missing)
-    platforms = dict.fromkeys(on for rows in offers.values() for on in rows)
-    taken = {on: _merged(row for minor in minors for where, row in found[minor] if where == on) for on in platforms}
-    wheels = {on: tuple(row for row in rows if isinstance(row, Wheel)) for on, rows in taken.items()}
-    trees = {on: tuple(row for row in rows if isinstance(row, LockedTree)) for on, rows in taken.items()}
-    unread = frozenset(row.name for rows in trees.values() for row in rows)
-    part = ForeignLock((), dict.fromkeys(wheels, ()), wheels, trees=trees, unread=unread)
-    needed = [one for rows in wheels.values() for row in rows if (one := glibc_of(row.file)) and one > DEFAULT_GLIBC]
-    glibc = str(max(needed)) if needed else ""
-    return LockFiles(minors, part, min(left.values(), key=len, default={}), glibc)
-
-
-def _merged(files: Iterable[Wheel | LockedTree]) -> tuple[Wheel | LockedTree, ...]:
-    """Return one row for each file, with all Pythons that use it."""
-    rows: dict[Wheel | LockedTree, list[str]] = {}
-    for file in files:
-        rows.setdefault(replace(file, python=()), []).extend(file.python)
-    return tuple(replace(file, python=tuple(minors)) for file, minors in rows.items())
 
 
 def _offered(package: Mapping[str, Any], home: Path) -> Offered:
@@ -204,10 +87,10 @@ class _Lock:
     data: Mapping[str, Any]
     root: Mapping[str, Any]
 
-    def walk(self, platform: str, minor: str, group: str) -> Iterator[Mapping[str, Any]]:
-        """Yield the packages of an environment, without the project."""
-        values, chosen = _values(platform, minor), self._chosen(group)
-        waiting = [(row, extra) for row in self._asked(platform, minor, group) for extra in ("", *_extras(row))]
+    def walk(self, platform: str, minor: str, groups: Collection[str]) -> Iterator[Mapping[str, Any]]:
+        """Yield the packages of an environment with some groups, without the project."""
+        values, chosen = _values(platform, minor), self._chosen(groups)
+        waiting = [(row, extra) for row in self._asked(platform, minor, groups) for extra in ("", *_extras(row))]
         seen: set[tuple[str, str, str]] = set()
         while waiting:
             asked, extra = waiting.pop()
@@ -224,22 +107,49 @@ class _Lock:
                 rows = (package.get("optional-dependencies") or {}).get(extra) or []
             waiting += [(row, more) for row in rows if _holds(row, values, chosen) for more in ("", *_extras(row))]
 
-    def asked(self, platform: str, minor: str, group: str) -> set[str]:
-        """Return the names of the packages that the project itself asks for."""
-        return {str(row["name"]) for row in self._asked(platform, minor, group)}
+    def asked(self, platform: str, minor: str, groups: Collection[str]) -> set[str]:
+        """Return the names of the packages that the project itself asks for, with those of some groups."""
+        return {str(row["name"]) for row in self._asked(platform, minor, groups)}
 
-    def _asked(self, platform: str, minor: str, group: str) -> list[Mapping[str, Any]]:
-        named = [*(self.root.get("dependencies") or []), *self._of_group(group)]
-        values, chosen = _values(platform, minor), self._chosen(group)
+    def added(
+        self, minors: Iterable[str], platforms: Iterable[str], group: str, feature: str
+    ) -> dict[str, dict[str, list[Mapping[str, Any]]]]:
+        """Return the packages that a feature adds to an environment, by Python minor and platform.
+
+        Raises:
+            ValueError: It has other requests for other Pythons, or other versions of the environment's packages.
+            KeyError: The lock lacks a package.
+        """
+        found: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
+        asked = set[tuple[str, ...]]()
+        for minor in minors:
+            asked.add(tuple(sorted({f"{on} {name}" for on in platforms for name in self.asked(on, minor, [feature])})))
+            for on in platforms:
+                base = {_release(row) for row in self.walk(on, minor, [group])}
+                rows = list(self.walk(on, minor, [group, feature]))
+                found.setdefault(minor, {})[on] = [row for row in rows if _release(row) not in base]
+                if not base <= set(map(_release, rows)):
+                    message = "it has other versions of the target's packages"
+                    raise ValueError(message)
+        if len(asked) > 1:
+            message = "its requests differ by Python"
+            raise ValueError(message)
+        return found
+
+    def _asked(self, platform: str, minor: str, groups: Collection[str]) -> list[Mapping[str, Any]]:
+        named = [*(self.root.get("dependencies") or []), *(row for group in groups for row in self._of_group(group))]
+        values, chosen = _values(platform, minor), self._chosen(groups)
         return [row for row in named if _holds(row, values, chosen)]
 
-    def _chosen(self, group: str) -> set[str]:
+    def _chosen(self, groups: Collection[str]) -> set[str]:
         name = str(self.root.get("name", ""))
-        return {_installed("project", name), _installed("extra", name, group), _installed("group", name, group)}
+        kinds = {_installed(kind, name, group) for group in groups for kind in ("extra", "group")}
+        return {_installed("project", name), *kinds}
 
     def _of_group(self, group: str) -> list[Mapping[str, Any]]:
-        tables = (self.root.get(key) or {} for key in ("optional-dependencies", "dev-dependencies"))
-        return [row for table in tables for row in table.get(group) or []] if group else []
+        tables = [self.root.get(key) or {} for key in _GROUPS]
+        named = [rows for table in tables for name, rows in table.items() if normalize(name) == group]
+        return [row for rows in named for row in rows or []]
 
     def _package(
         self, asked: Mapping[str, Any], values: Mapping[str, str], chosen: Collection[str]
@@ -258,6 +168,10 @@ class _Lock:
 
 def _values(platform: str, minor: str) -> dict[str, str]:
     return {**marker_values(platform, minor), "python_full_version": f"{minor}.99"}
+
+
+def _release(row: Mapping[str, Any]) -> tuple[str, str]:
+    return str(row["name"]), str(row.get("version", ""))
 
 
 def _installed(kind: str, project: str, name: str = "") -> str:
@@ -304,36 +218,38 @@ def _imported(source: GivenFile, data: Mapping[str, Any]) -> Imported:
     notes: list[str] = []
     root, group = _root(source, data), source.environment
     _require_group(source, root, group)
-    beside = _beside(source)
-    platforms = beside.draft.platforms if beside else source.platforms or _platforms(source, data, notes)
+    project = partial(_project, source, data, root)
+    platforms = project().draft.platforms
     accepted = _accepted(data, platforms)
     lock, home = _Lock(data, root), source.path.parent
     asked = {
-        one: {(on, name) for on in platforms for name in lock.asked(on, one, group)}
+        one: {(on, name) for on in platforms for name in lock.asked(on, one, [group])}
         for one in minors_of_range(accepted)
     }
     every, accepted = alike(asked, accepted, notes)
     taken = take_files(
         {
-            minor: {on: [_offered(row, home) for row in lock.walk(on, minor, group)] for on in platforms}
+            minor: {on: [_offered(row, home) for row in lock.walk(on, minor, [group])] for on in platforms}
             for minor in every
         }
     )
     minors = taken.minors
     python = python_of(minors, accepted, notes)
-    beside = beside and _beside(source, python)
-    draft = beside.draft if beside else _draft(root, platforms, minors or every, group, lost)
-    draft = with_trees(with_glibc(draft, taken.glibc, notes), taken.part, home, notes)
-    lost += beside.lost if beside else ()
-    others = {normalize(name) for key in _GROUPS for name in root.get(key) or {}} - {group}
-    if others and not draft.features:
-        lost.append(f"the groups and extras {', '.join(sorted(others))} (`--environment` takes one)")
+    found = project(python)
+    if minors:
+        taken, apart = _with_features(lock, taken, platforms, group, found.draft.features, home)
+        if taken.has_some:  # else the manifest alone is written, with all groups
+            lost += [
+                f"the group `{name}` ({reason}): `--environment {name}` takes it" for name, reason in apart.items()
+            ]
+            found = project(python, apart) if apart else found
+    draft = with_trees(with_glibc(found.draft, taken.glibc, notes), taken.part, home, notes)
+    lost += found.lost
+    notes += [line for line in found.notes if not line.startswith(("`python` is set to", "a uv.lock", "a pyproject"))]
     if overridden := [str(row.get("name")) for row in (data.get("manifest") or {}).get("overrides") or []]:
         notes.append(f"uv overrides the requirements for {', '.join(overridden)}: tenv locks as the packages require")
     part = None
-    if draft.features:
-        notes.append("no lock is written, since a uv.lock has no requirements to divide it by features: `tenv lock`")
-    elif minors:
+    if minors and taken.has_some:
         part = taken.part
     else:
         listed = "; ".join(f"{name}: {reason}" for name, reason in sorted(taken.left.items()))
@@ -369,16 +285,65 @@ def _require_group(source: GivenFile, root: Mapping[str, Any], group: str) -> No
         raise FormatError(f"{source.path}: has no group or extra `{group}`", hint=hint)
 
 
-def _beside(source: GivenFile, python: str = "") -> Imported | None:
-    """Return the requests of the pyproject.toml beside the lock, for a range of Pythons; empty for those of the file.
+def _with_features(
+    lock: _Lock, base: LockFiles, platforms: tuple[str, ...], group: str, names: Iterable[str], home: Path
+) -> tuple[LockFiles, dict[str, str]]:
+    """Return the files of a target with those of its features, and the features that can't be in its lock.
 
-    Its groups are features of a target without a lock.
+    Args:
+        lock: The lock.
+        base: The files of the target itself.
+        platforms: The platforms.
+        group: The group that is in the target itself; empty for none.
+        names: The features.
+        home: The folder of the lock.
+
+    Returns:
+        The files, and the reason for each feature without files.
+    """
+    offers: dict[str, dict[str, dict[tuple[str, str], Offered]]] = {}
+    for minor in base.minors:
+        rows = {on: [_offered(row, home) for row in lock.walk(on, minor, [group])] for on in platforms}
+        offers[minor] = {on: {(row.name, row.version): row for row in here} for on, here in rows.items()}
+    apart: dict[str, str] = {}
+    for name in sorted(names):
+        try:
+            found = lock.added(base.minors, platforms, group, name)
+        except (ValueError, KeyError) as error:
+            apart[name] = f"the lock has no {error.args[0]}" if isinstance(error, KeyError) else str(error)
+            continue
+        added = {
+            minor: {on: [_offered(row, home) for row in rows] for on, rows in here.items()}
+            for minor, here in found.items()
+        }
+        if reason := unfit(added, base):
+            apart[name] = reason
+            continue
+        cases = [(offers[minor][on], row) for minor, here in added.items() for on, rows in here.items() for row in rows]
+        for table, row in cases:
+            known = table.get((row.name, row.version), row)
+            table[row.name, row.version] = replace(row, features=(*known.features, name))
+    every = {minor: {on: [*rows.values()] for on, rows in here.items()} for minor, here in offers.items()}
+    return take_files(every), apart
+
+
+def _project(
+    source: GivenFile, data: Mapping[str, Any], root: Mapping[str, Any], python: str = "", without: Collection[str] = ()
+) -> Imported:
+    """Return the requests of the pyproject.toml beside a lock, or those that the lock notes, its groups as features.
+
+    Args:
+        source: The lock.
+        data: Its content.
+        root: The package of the project.
+        python: The range of Pythons; empty for that of the file.
+        without: The groups that are left out.
     """
     path = source.path.with_name("pyproject.toml")
-    if not path.is_file():
-        return None
-    found = read_pyproject(read_source(path, source.environment, source.platforms), locked=python)
-    return replace(found, draft=replace(found.draft, features={}))
+    if path.is_file():
+        beside = read_source(path, source.environment, source.platforms)
+        return read_pyproject(beside, locked=python, without=without)
+    return read_project(source, _tables(data, root), "a uv.lock", locked=python, without=without)
 
 
 def _markers(data: Mapping[str, Any]) -> "list[Marker]":
@@ -393,60 +358,56 @@ def _accepted(data: Mapping[str, Any], platforms: tuple[str, ...]) -> str:
     return python_within(bounded_python(str(data.get("requires-python", "")), []), _markers(data), platforms)
 
 
-def _platforms(source: GivenFile, data: Mapping[str, Any], notes: list[str]) -> tuple[str, ...]:
-    if found := source.choose(platforms_of(_markers(data)))[0]:
-        return found
-    notes.append("the file has no platforms: linux-64 is used (`--platform` sets others)")
-    return ("linux-64",)
-
-
-def _draft(
-    root: Mapping[str, Any], platforms: tuple[str, ...], minors: tuple[str, ...], group: str, lost: list[str]
-) -> Draft:
-    """Return the requests that the lock has of its project."""
-    metadata = root.get("metadata") or {}
-    rows = [row for row in metadata.get("requires-dist") or [] if not _EXTRA.search(str(row.get("marker", "")))]
-    rows += (metadata.get("requires-dev") or {}).get(group) or []
-    if group:
-        extra = re.compile(rf"extra == ['\"]{re.escape(group)}['\"]")
-        rows += [row for row in metadata.get("requires-dist") or [] if extra.search(str(row.get("marker", "")))]
-    lines = PipLines(platforms, Path(), lost, minors=minors)
-    lines.tables |= {platform: {} for platform in platforms}
-    for row in rows:
-        marker = _EXTRA.sub("", str(row.get("marker", ""))).strip()
-        extras = f"[{','.join(map(str, row['extras']))}]" if row.get("extras") else ""
-        where = f"{row['name']}{extras}"
-        if "git" in row:
-            address, _, query = str(row["git"]).partition("?")
-            given = {key: value[0] for key, value in parse_qs(query).items()}
-            revision = given.get("rev") or given.get("tag") or given.get("branch")
-            below = f"#subdirectory={given['subdirectory']}" if "subdirectory" in given else ""
-            where += f" @ git+{address}{f'@{revision}' if revision else ''}{below}"
-        elif "url" in row:
-            where += f" @ {row['url']}"
-        elif path := row.get("editable") or row.get("directory") or row.get("path"):
-            lost.append(f"`{row['name']}` of the folder {path}: `tenv import pyproject.toml` takes its request")
-            continue
-        else:
-            where += str(row.get("specifier", ""))
-        lines.add(f"{where} ; {marker}" if marker else where, platforms, Path())
-        if row.get("index"):
-            _set_index(lines, normalize(str(row["name"])), str(row["index"]))
-    lines.finish()
-    named = {request.index for table in lines.tables.values() for request in table.values() if request.index}
-    indexes = tuple(Index(url, of_torch(url), explicit=True) for url in sorted(named) if of_torch(url))
-    names = {index.url: index.name for index in indexes}
-    wheels = {
-        platform: {name: replace(row, index=names.get(row.index, row.index)) for name, row in table.items()}
-        for platform, table in lines.tables.items()
+def _tables(data: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tables of the pyproject.toml that a lock was made of, as far as it notes them."""
+    sources = dict[str, list[dict[str, Any]]]()
+    own = [{**row, "extras": row.get("extra")} for row in root.get("dependencies") or []]
+    metadata = root.get("metadata") or {"requires-dist": own, "requires-dev": root.get("dev-dependencies")}
+    lines: dict[tuple[str, str], list[str]] = {("dependencies", ""): []}
+    for row in metadata.get("requires-dist") or []:
+        found = re.search(r"extra\s*==\s*['\"]([^'\"]+)", str(row.get("marker", "")))
+        key = ("optional-dependencies", found[1]) if found else ("dependencies", "")
+        lines.setdefault(key, []).append(_line(row, key[1], sources))
+    for group, rows in (metadata.get("requires-dev") or {}).items():
+        lines["dependency-groups", group] = [_line(row, group, sources) for row in rows]
+    tables = {kind: {name: rows for (one, name), rows in lines.items() if one == kind} for kind, _ in lines}
+    urls = sorted({row["index"] for rows in sources.values() for row in rows if "index" in row})
+    names = {url: of_torch(url) or f"index-{place}" for place, url in enumerate(urls, 1)}
+    for row in (row for rows in sources.values() for row in rows if "index" in row):
+        row["index"] = names[row["index"]]
+    project = {
+        "name": root.get("name", ""),
+        "requires-python": data.get("requires-python", ""),
+        "dependencies": lines["dependencies", ""],
+        "optional-dependencies": tables.get("optional-dependencies", {}),
     }
-    return Draft(platforms, wheels=wheels, indexes=indexes)
+    uv = {
+        "sources": sources,
+        "index": [{"name": name, "url": url, "explicit": True} for url, name in names.items()],
+        "conflicts": data.get("conflicts") or [],
+        "environments": data.get("supported-markers") or [],
+    }
+    return {"project": project, "dependency-groups": tables.get("dependency-groups", {}), "tool": {"uv": uv}}
 
 
-def _set_index(lines: PipLines, name: str, url: str) -> None:
-    for table in lines.tables.values():
-        if name in table:
-            table[name] = replace(table[name], index=without_login(url).rstrip("/"))
+def _line(row: Mapping[str, Any], group: str, sources: dict[str, list[dict[str, Any]]]) -> str:
+    """Return the line of a request that a lock notes; its place is added to the sources."""
+    name, marker = str(row["name"]), _EXTRA.sub("", str(row.get("marker", ""))).strip()
+    place: dict[str, Any] = {}
+    if "git" in row:
+        address, _, query = str(row["git"]).partition("?")
+        place = {"git": address, **{key: value[0] for key, value in parse_qs(query).items()}}
+    elif path := row.get("editable") or row.get("directory") or row.get("path"):
+        place = {"path": str(path), "editable": "editable" in row}
+    elif "url" in row:
+        place = {"url": str(row["url"])}
+    elif row.get("index"):
+        place = {"index": without_login(str(row["index"])).rstrip("/")}
+    if place:
+        only = {"extra": group} if group else {}
+        sources.setdefault(normalize(name), []).append({**place, **({"marker": marker} if marker else {}), **only})
+    extras = f"[{','.join(map(str, row['extras']))}]" if row.get("extras") else ""
+    return f"{name}{extras}{row.get('specifier', '')}" + (f" ; {marker}" if marker else "")
 
 
 FORMAT = Format(name="uv.lock", read=_read, recognize=lambda name, _: name == "uv.lock")

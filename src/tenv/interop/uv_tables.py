@@ -27,6 +27,9 @@ from tenv.targets.wheel_origin import Index, is_wheel_file, read_file_request
 _WORDS = ("exclude-newer", "fork-strategy", "index-strategy", "prerelease", "resolution")
 """The settings with a word that decide which version of a package is selected."""
 
+_DEFAULTS = ("if-necessary-or-explicit", "first-index", "highest", "requires-python")
+"""The words that these have without a setting."""
+
 _BOUNDS = ("override-dependencies", "constraint-dependencies", "exclude-dependencies")
 _READ = (
     *_WORDS,
@@ -56,7 +59,7 @@ _ARCHIVE = re.compile(r"\.(zip|tar(\.\w+)?|tgz)$")
 
 def losses_of(uv: Mapping[str, Any]) -> list[str]:
     """Return the settings that a manifest can't have, a sentence for each kind."""
-    chosen = [f"`{key} = {uv[key]!r}`" for key in _WORDS if isinstance(uv.get(key), str)]
+    chosen = [f"`{key} = {uv[key]!r}`" for key in _WORDS if isinstance(uv.get(key), str) and uv[key] not in _DEFAULTS]
     chosen += [f"`{key}`{_of(uv, key)}" for key in ("exclude-newer-package", "dependency-metadata") if uv.get(key)]
     left = [key for key, value in uv.items() if value and key not in _READ and not _NO_MEANING.fullmatch(key)]
     others = [f"`{key}`{_of(uv, key)}" for key in left]

@@ -35,61 +35,52 @@ _PRODUCTS = {
 
 @dataclass(frozen=True, slots=True)
 class ValueChange:
-    """One changed value.
-
-    Attributes:
-        name: Its name in JSON.
-        title: Its name in text.
-        old: The old value; empty for none.
-        new: The new value; empty for none.
-        platforms: Its platforms; empty for all.
-        dropped: For a list: the removed items.
-        added: For a list: the added items.
-        source: The source of a value from a table; empty for a value of the locks.
-    """
+    """One changed value."""
 
     name: str
+    """Its name in JSON."""
     title: str
+    """Its name in text."""
     old: str
+    """The old value; empty for none."""
     new: str
+    """The new value; empty for none."""
     platforms: tuple[str, ...] = ()
+    """Its platforms; empty for all."""
     dropped: tuple[str, ...] = ()
+    """For a list: the removed items."""
     added: tuple[str, ...] = ()
+    """For a list: the added items."""
     source: str = ""
+    """The source of a value from a table; empty for a value of the locks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """The download size of an environment, for the highest Python minor of its lock.
-
-    Attributes:
-        old: The bytes of all old files.
-        new: The bytes of all new files.
-        fetch: The bytes of the new files that are not among the old ones.
-    """
+    """The download size of an environment, for the highest Python minor of its lock."""
 
     old: int
+    """The bytes of all old files."""
     new: int
+    """The bytes of all new files."""
     fetch: int
+    """The bytes of the new files that are not among the old ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The difference of two locks.
-
-    Attributes:
-        host: The changed requirements of the host.
-        toolchain: The changed products of the toolchain.
-        packages: The added, removed and changed packages, by name.
-        download: The download sizes, by platform.
-        lock: The other changed values: requests, and values of the file format.
-    """
+    """The difference of two locks."""
 
     host: tuple[ValueChange, ...]
+    """The changed requirements of the host."""
     toolchain: tuple[ValueChange, ...]
+    """The changed products of the toolchain."""
     packages: tuple[PackageChange, ...]
+    """The added, removed and changed packages, by name."""
     download: Mapping[str, Download]
+    """The download sizes, by platform."""
     lock: tuple[ValueChange, ...] = ()
+    """The other changed values: requests, and values of the file format."""
 
     def __bool__(self) -> bool:
         return bool(self.host or self.toolchain or self.packages or self.lock)

@@ -50,33 +50,30 @@ class LockedFile(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """One wheel of a lock.
-
-    Attributes:
-        name: The normalized name.
-        version: The version.
-        file: The file name.
-        sha256: The sha256 of its bytes in hex.
-        size: Its size in bytes; None if unknown.
-        python: The Python minors that use it, lowest first.
-        requires: The requirements in its metadata; None if unknown.
-        features: The features of the target that bring it; empty for a part of the target itself.
-        index: The index of the manifest that it comes from; None for any index in use, or for a single file.
-        url: Its address, as in the manifest; empty for a wheel of an index.
-        path: The file, relative to the folder of the manifest; empty for a wheel of an index.
-    """
+    """One wheel of a lock."""
 
     name: str
+    """The normalized name."""
     version: str
+    """The version."""
     file: str
+    """The file name."""
     sha256: str
+    """The sha256 of its bytes in hex."""
     size: int | None
+    """Its size in bytes; None if unknown."""
     python: tuple[str, ...]
+    """The Python minors that use it, lowest first."""
     requires: tuple[str, ...] | None = None
+    """The requirements in its metadata; None if unknown."""
     features: tuple[str, ...] = ()
+    """The features of the target that bring it; empty for a part of the target itself."""
     index: Index | None = None
+    """The index of the manifest that it comes from; None for any index in use, or for a single file."""
     url: str = ""
+    """Its address, as in the manifest; empty for a wheel of an index."""
     path: str = ""
+    """The file, relative to the folder of the manifest; empty for a wheel of an index."""
 
     @property
     def origin(self) -> str:
@@ -86,35 +83,32 @@ class Wheel:
 
 @dataclass(frozen=True, slots=True)
 class CondaPackage:
-    """One conda package of a lock.
-
-    Attributes:
-        name: Its name.
-        version: Its version, as conda writes it.
-        build: Its build string.
-        subdir: Its subdirectory of the channel: a platform, or ``noarch``.
-        channel: The channel's URL, such as ``https://conda.anaconda.org/conda-forge``.
-        url: The package's canonical URL, not a mirror's.
-        sha256: The sha256 of its bytes in hex; empty if the channel has only an MD5.
-        md5: Its MD5 in hex; empty for none.
-        size: Its size in bytes; None if unknown.
-        depends: Its dependencies, as match specifications.
-        constrains: Its constraints on other packages, as match specifications.
-        features: The features of the target that bring it; empty for a part of the target itself.
-    """
+    """One conda package of a lock."""
 
     name: str
+    """Its name."""
     version: str
+    """Its version, as conda writes it."""
     build: str
+    """Its build string."""
     subdir: str
+    """Its subdirectory of the channel: a platform, or ``noarch``."""
     channel: str
+    """The channel's URL, such as ``https://conda.anaconda.org/conda-forge``."""
     url: str
+    """The package's canonical URL, not a mirror's."""
     sha256: str
+    """The sha256 of its bytes in hex; empty if the channel has only an MD5."""
     md5: str = ""
+    """Its MD5 in hex; empty for none."""
     size: int | None = None
+    """Its size in bytes; None if unknown."""
     depends: tuple[str, ...] = ()
+    """Its dependencies, as match specifications."""
     constrains: tuple[str, ...] = ()
+    """Its constraints on other packages, as match specifications."""
     features: tuple[str, ...] = ()
+    """The features of the target that bring it; empty for a part of the target itself."""
 
     @property
     def file(self) -> str:
@@ -124,38 +118,35 @@ class CondaPackage:
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """One archive of a lock.
-
-    Attributes:
-        name: Its name in ``[archives]``.
-        version: Its version; empty for a request by URL.
-        url: Its canonical URL.
-        sha256: The sha256 of its bytes in hex.
-        size: Its size in bytes; None if unknown.
-        kind: Its format: ``tar.gz``, ``tar.xz``, ``tar.bz2``, ``zip``, ``7z`` or ``conda``.
-        strip: The number of leading folders to remove from its names.
-        to: The destination folder in the prefix; empty for the prefix itself.
-        trust: The origin of the digest: ``manifest``, ``facts``, ``redist`` (NVIDIA's list), or ``first-use`` for the
-            digest of the first download.
-        licence: Its license file; empty for none.
-        release: The release of the product, such as CUDA 12.4.1, if it is a component; else empty.
-        part_of: The request in ``[archives]``, if its name differs from the archive's; else empty.
-        features: The features of the target that bring it; empty for a part of the target itself.
-    """
+    """One archive of a lock."""
 
     name: str
+    """Its name in ``[archives]``."""
     version: str
+    """Its version; empty for a request by URL."""
     url: str
+    """Its canonical URL."""
     sha256: str
+    """The sha256 of its bytes in hex."""
     size: int | None
+    """Its size in bytes; None if unknown."""
     kind: str
+    """Its format: ``tar.gz``, ``tar.xz``, ``tar.bz2``, ``zip``, ``7z`` or ``conda``."""
     strip: int = 0
+    """The number of leading folders to remove from its names."""
     to: str = ""
+    """The destination folder in the prefix; empty for the prefix itself."""
     trust: str = "manifest"
+    """The origin of the digest: ``manifest``, ``facts``, ``redist`` (NVIDIA's list), or ``first-use`` for the digest of
+    the first download."""
     licence: str = ""
+    """Its license file; empty for none."""
     release: str = ""
+    """The release of the product, such as CUDA 12.4.1, if it is a component; else empty."""
     part_of: str = ""
+    """The request in ``[archives]``, if its name differs from the archive's; else empty."""
     features: tuple[str, ...] = ()
+    """The features of the target that bring it; empty for a part of the target itself."""
 
     def answers_for(self, name: str) -> bool:
         """Return whether this archive belongs to a request in ``[archives]``."""
@@ -164,56 +155,53 @@ class Archive:
 
 @dataclass(frozen=True, slots=True)
 class LockedTree:
-    """One package of a lock that is built from a source tree.
-
-    Attributes:
-        name: The normalized name.
-        version: Its version when it was locked.
-        python: The Python minors that use it, lowest first.
-        requires: Its requirements when it was locked; requirements of extras have their marker.
-        commit: The full commit; empty for a folder.
-        dynamic: Whether the build backend computed them; else its ``pyproject.toml`` holds them.
-        features: The features that bring it; empty where the target itself does.
-        git: The URL of the repository, as in the manifest; empty for a folder.
-        rev: As in the manifest.
-        branch: As in the manifest.
-        tag: As in the manifest.
-        subdirectory: As in the manifest.
-        path: The folder, as in the manifest; empty for a repository.
-        editable: As in the manifest.
-        file: The name of its source archive on an index; empty for a tree.
-        digest: The sha256 of the archive in hex; empty for a tree.
-        length: The size of the archive in bytes; None if unknown.
-        index: The index of the manifest that the archive comes from; None for any index in use, or for a tree.
-        build: The wheels that its build backend needs, as ``NAME==VERSION sha256:HEX``; empty for a tree.
-        isolated: Whether its build has an environment of its own; else it is compiled against the target's torch.
-        wheels: The wheels of the manifest's wheelhouse that it was compiled to, as ``MINOR sha256:HEX``.
-        against: The digest of the torch and the toolkit that it is compiled against (`Lock.compiled_against`), which is
-            no part of the file; empty for an isolated build.
-    """
+    """One package of a lock that is built from a source tree."""
 
     name: str
+    """The normalized name."""
     version: str
+    """Its version when it was locked."""
     python: tuple[str, ...]
+    """The Python minors that use it, lowest first."""
     requires: tuple[str, ...]
+    """Its requirements when it was locked; requirements of extras have their marker."""
     commit: str = ""
+    """The full commit; empty for a folder."""
     dynamic: bool = False
+    """Whether the build backend computed them; else its ``pyproject.toml`` holds them."""
     features: tuple[str, ...] = ()
+    """The features that bring it; empty where the target itself does."""
     git: str = ""
+    """The URL of the repository, as in the manifest; empty for a folder."""
     rev: str = ""
+    """As in the manifest."""
     branch: str = ""
+    """As in the manifest."""
     tag: str = ""
+    """As in the manifest."""
     subdirectory: str = ""
+    """As in the manifest."""
     path: str = ""
+    """The folder, as in the manifest; empty for a repository."""
     editable: bool = False
+    """As in the manifest."""
     file: str = ""
+    """The name of its source archive on an index; empty for a tree."""
     digest: str = ""
+    """The sha256 of the archive in hex; empty for a tree."""
     length: int | None = None
+    """The size of the archive in bytes; None if unknown."""
     index: Index | None = None
+    """The index of the manifest that the archive comes from; None for any index in use, or for a tree."""
     build: tuple[str, ...] = ()
+    """The wheels that its build backend needs, as ``NAME==VERSION sha256:HEX``; empty for a tree."""
     isolated: bool = True
+    """Whether its build has an environment of its own; else it is compiled against the target's torch."""
     against: str = ""
+    """The digest of the torch and the toolkit that it is compiled against (`Lock.compiled_against`), which is no part
+    of the file; empty for an isolated build."""
     wheels: tuple[str, ...] = ()
+    """The wheels of the manifest's wheelhouse that it was compiled to, as ``MINOR sha256:HEX``."""
 
     @property
     def sha256(self) -> str:
@@ -246,62 +234,56 @@ class LockedTree:
 
 @dataclass(frozen=True, slots=True)
 class OtherFile:
-    """One file of a source that has no file type of its own.
-
-    Attributes:
-        name: Its name.
-        version: Its version; empty for none.
-        sha256: The sha256 of its bytes in hex.
-        size: Its size in bytes; None if unknown.
-        values: Its other values, by the keys in the source's row of `tenv.targets.sections`.
-    """
+    """One file of a source that has no file type of its own."""
 
     name: str
+    """Its name."""
     version: str
+    """Its version; empty for none."""
     sha256: str
+    """The sha256 of its bytes in hex."""
     size: int | None
+    """Its size in bytes; None if unknown."""
     values: Mapping[str, str] = field(default_factory=dict)
+    """Its other values, by the keys in the source's row of `tenv.targets.sections`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """The lock of a target.
-
-    Attributes:
-        target: The target's name.
-        platforms: Its platforms, in the order of the manifest.
-        wheels: The wheels of each platform.
-        conda: The conda packages of each platform, by name.
-        archives: The archives of each platform.
-        others: The files of further sources, by the key of the source and by platform.
-        channels: The conda channels, best first, as URLs.
-        requirements: The requirements on the host: ``cuda``, ``glibc``, ``python``, as in the manifest.
-        requests: The requests of the manifest, by platform, section and name.
-        manifest: The digest of the requests of the manifest.
-        written_by: The tenv version that wrote it.
-        text: The bytes of its file; empty for a new lock.
-        trees: The packages of each platform that are built from source trees.
-        details: The further values of a conda package's row as text, by URL and key.
-        header: The values that belong to no package as text, by path in the file.
-        left_out: The URLs of conda packages in `text` that are no part of this: features that were not asked for.
-    """
+    """The lock of a target."""
 
     target: str
+    """The target's name."""
     platforms: tuple[str, ...]
+    """Its platforms, in the order of the manifest."""
     wheels: Mapping[str, tuple[Wheel, ...]]
+    """The wheels of each platform."""
     requirements: Mapping[str, str]
+    """The requirements on the host: ``cuda``, ``glibc``, ``python``, as in the manifest."""
     requests: Mapping[str, Mapping[str, Any]]
+    """The requests of the manifest, by platform, section and name."""
     manifest: str
+    """The digest of the requests of the manifest."""
     written_by: str = __version__
+    """The tenv version that wrote it."""
     text: bytes = field(default=b"", repr=False, compare=False)
+    """The bytes of its file; empty for a new lock."""
     conda: Mapping[str, tuple[CondaPackage, ...]] = field(default_factory=dict)
+    """The conda packages of each platform, by name."""
     archives: Mapping[str, tuple[Archive, ...]] = field(default_factory=dict)
+    """The archives of each platform."""
     channels: tuple[str, ...] = ()
+    """The conda channels, best first, as URLs."""
     others: Mapping[str, Mapping[str, tuple[OtherFile, ...]]] = field(default_factory=dict)
+    """The files of further sources, by the key of the source and by platform."""
     trees: Mapping[str, tuple[LockedTree, ...]] = field(default_factory=dict)
+    """The packages of each platform that are built from source trees."""
     details: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False, compare=False)
+    """The further values of a conda package's row as text, by URL and key."""
     header: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    """The values that belong to no package as text, by path in the file."""
     left_out: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+    """The URLs of conda packages in `text` that are no part of this: features that were not asked for."""
 
     def __hash__(self) -> int:
         return hash((self.target, self.platforms, self.manifest))

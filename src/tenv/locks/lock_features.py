@@ -110,7 +110,8 @@ def _reached(
         found = {name: reach(rows, requests, given, marker_values(platform, minor)) for name, requests in asked.items()}
         names: dict[str, Iterable[str]] = {name: reached.names for name, reached in found.items()}
         if not found[""].complete:  # in doubt, a file is the target's
-            names[""] = rows.keys() - {name for feature, requests in asked.items() if feature for name in requests}
+            of_features = {name for feature, requests in asked.items() if feature for name in requests}
+            names[""] = rows.keys() - (of_features - found[""].names)
         by_minor[minor] = names
     return by_minor
 
@@ -148,12 +149,25 @@ def division_faults(lock: Lock, manifest: Manifest) -> list[str]:
         for key, files in had.items()
     }
     now = divide(manifest, whole)
+    known = all(wheel.requires is not None for wheels in lock.wheels.values() for wheel in wheels)
     return [
         f"{platform}: {name} is brought by {_brought_by(right)}, the lock has it for {_brought_by(noted)}"
         for key, files in had.items()
         for platform in files
         for name, noted, right in _moved(files[platform], now[key][platform])
+        if known or key == "conda" or _contradicts(noted, right, asked=name in manifest.on(platform).wheels)
     ]
+
+
+def _contradicts(noted: tuple[str, ...] | None, right: tuple[str, ...] | None, *, asked: bool) -> bool:
+    """Return whether the features noted at a file are not those that request it; what packages require is unknown.
+
+    Args:
+        noted: The features that the lock notes; empty for the target.
+        right: The features that request the file.
+        asked: Whether the target requests it.
+    """
+    return bool(noted) and (asked or not set(right or ()) <= set(noted or ()))
 
 
 def _without_features(rows: Iterable[Any]) -> Iterator[Any]:

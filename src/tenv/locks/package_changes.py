@@ -23,23 +23,20 @@ _REACHING = {
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One file of a lock, with the values that a comparison shows.
-
-    Attributes:
-        version: Its version.
-        build: The part that distinguishes files of one version: conda's build string, a wheel's tags.
-        channel: The channel of a conda package.
-        size: Its size in bytes; None if unknown.
-        digest: The sha256 of its bytes; the MD5 of a conda package without a sha256.
-        values: All values of its row, by key.
-    """
+    """One file of a lock, with the values that a comparison shows."""
 
     version: str
+    """Its version."""
     build: str
+    """The part that distinguishes files of one version: conda's build string, a wheel's tags."""
     channel: str
+    """The channel of a conda package."""
     size: int | None
+    """Its size in bytes; None if unknown."""
     digest: str
+    """The sha256 of its bytes; the MD5 of a conda package without a sha256."""
     values: Mapping[str, str]
+    """All values of its row, by key."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the file as JSON values."""
@@ -52,43 +49,36 @@ Pieces = Mapping[tuple[str, str], Piece]  # by the kind of their source and by n
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """One changed value of a package.
-
-    Attributes:
-        name: Its key in the lock.
-        old: The old value as text; empty for none.
-        new: The new value as text; empty for none.
-        platforms: The platforms with this change.
-        reaching: Whether the change concerns origin, destination or dependencies, and does not follow from the
-            version alone.
-    """
+    """One changed value of a package."""
 
     name: str
+    """Its key in the lock."""
     old: str
+    """The old value as text; empty for none."""
     new: str
+    """The new value as text; empty for none."""
     platforms: tuple[str, ...]
+    """The platforms with this change."""
     reaching: bool
+    """Whether the change concerns origin, destination or dependencies, and does not follow from the version alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class PackageChange:
-    """An added, removed or changed package.
-
-    Attributes:
-        kind: ``conda``, ``wheel``, ``archive``, or the kind of a further source.
-        name: Its name.
-        old: Its old version; empty for an added package.
-        new: Its new version; empty for a removed package.
-        python: The Python minors with this change; empty for all.
-        pieces: The old and the new file, by platform; for a wheel, the files of the highest Python minor.
-    """
+    """An added, removed or changed package."""
 
     kind: str
+    """``conda``, ``wheel``, ``archive``, or the kind of a further source."""
     name: str
+    """Its name."""
     old: str
+    """Its old version; empty for an added package."""
     new: str
+    """Its new version; empty for a removed package."""
     python: tuple[str, ...]
+    """The Python minors with this change; empty for all."""
     pieces: Mapping[str, Pair]
+    """The old and the new file, by platform; for a wheel, the files of the highest Python minor."""
 
     @property
     def fields(self) -> tuple[FieldChange, ...]:

@@ -11,7 +11,7 @@ from tenv.core.names import channel_word
 from tenv.locks.lock import CondaPackage, Lock
 from tenv.locks.wheel_answers import required_by_wheels, unrequired_wheels, wheel_faults
 from tenv.rattler_api.records import Matcher
-from tenv.targets.manifest import CondaRequest, Manifest
+from tenv.targets.manifest import Manifest
 
 
 def conda_satisfies(lock: Lock, manifest: Manifest) -> bool:
@@ -90,16 +90,12 @@ def _conda_faults(lock: Lock, manifest: Manifest, platform: str) -> Iterator[str
         if package is None:
             missing = True
             yield f"{name} is not in the lock"
-        elif not _answers(matcher, package, request):
+        elif not matcher.satisfies(request.spec(package.name), package, channel=package.channel):
             yield f"{name} {package.version} {package.build} is locked, the manifest requests {request}"
     if not missing:
         yield from _closure(
             matcher, locked, manifest, {*manifest.dependencies, *required_by_wheels(lock, manifest, platform)}
         )
-
-
-def _answers(matcher: Matcher, package: CondaPackage, request: CondaRequest) -> bool:
-    return matcher.satisfies(request.spec(package.name), package, channel=package.channel)
 
 
 def unrequired(lock: Lock, manifest: Manifest, platform: str) -> tuple[frozenset[str], frozenset[str]]:

@@ -27,15 +27,12 @@ _PURL = re.compile(r"pkg:pypi/([A-Za-z0-9][A-Za-z0-9._-]*)")
 
 @dataclass(frozen=True, slots=True)
 class LockedWheel:
-    """The version and requirements of a wheel.
-
-    Attributes:
-        version: Its version.
-        requires: The requirements in its metadata; None if unknown.
-    """
+    """The version and requirements of a wheel."""
 
     version: str
+    """Its version."""
     requires: tuple[str, ...] | None
+    """The requirements in its metadata; None if unknown."""
 
 
 _ON_THE_INDEX: Mapping[str, tuple[str, ...]] = {
@@ -317,19 +314,16 @@ def wheels_brought(
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The packages that some requests bring.
-
-    Attributes:
-        names: The normalized names of all requested and required packages, present or not.
-        faults: The required packages that are missing or have another version, a sentence each.
-        complete: Whether the requirements of every wheel among them are known.
-        needs: The requirements of each of these wheels, with the requested extras.
-    """
+    """The packages that some requests bring."""
 
     names: frozenset[str]
+    """The normalized names of all requested and required packages, present or not."""
     faults: tuple[str, ...]
+    """The required packages that are missing or have another version, a sentence each."""
     complete: bool
+    """Whether the requirements of every wheel among them are known."""
     needs: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The requirements of each of these wheels, with the requested extras."""
 
 
 def reach(

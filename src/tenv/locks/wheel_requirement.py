@@ -102,15 +102,12 @@ def sole_extra(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Torch:
-    """The torch of a lock.
-
-    Attributes:
-        version: Its version.
-        cuda: The CUDA release that it is built for; None for none.
-    """
+    """The torch of a lock."""
 
     version: str
+    """Its version."""
     cuda: Version | None
+    """The CUDA release that it is built for; None for none."""
 
     @property
     def is_stable(self) -> bool:

@@ -3,50 +3,28 @@
 import contextlib
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import TenvError, UnknownTargetError, UsageError
-from tenv.core.progress import Progress, Silent
-from tenv.core.truth_words import is_true
-from tenv.core.user_folders import user_home
+from tenv.core.truth_words import is_set
+from tenv.core.versions import Version
+from tenv.sources.access import Access
 from tenv.targets.search import SearchPath, Target, find_places, settings_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tenv.core.carried_files import CarriedFiles
-    from tenv.core.http_settings import HttpSettings
-    from tenv.core.link_mode import LinkMode
-    from tenv.core.unpack_limits import UnpackLimits
-    from tenv.core.versions import Version
     from tenv.environment.marks import Registry
     from tenv.environment.state import Environment, State
     from tenv.environment.trust import Fault
     from tenv.facts.tables import Facts
-    from tenv.rattler_api.network import Network
-    from tenv.sources.wheels.uv import Uv
-    from tenv.targets.config import ProjectSettings, Settings
+    from tenv.targets.config import ProjectSettings
 
 
-def is_set(name: str) -> bool:
-    """Return whether a variable such as ``TENV_OFFLINE`` is on.
-
-    Raises:
-        UsageError: Its value is neither yes nor no.
-    """
-    value = os.environ.get(name, "")
-    if (found := is_true(value)) is None:
-        raise UsageError(f"{name} is `{value}`", hint=f"`export {name}=1` turns it on, `unset {name}` turns it off")
-    return found
-
-
-def _locked_cuda(lock: Path, name: str) -> "Version | None":
+def _locked_cuda(lock: Path, name: str) -> Version | None:
     """Return the CUDA release of a lock; None where there is none that can be read."""
-    from tenv.core.versions import Version
     from tenv.locks.lock_file import read_lock  # late: few targets take their CUDA from the lock
 
     try:
@@ -56,53 +34,16 @@ def _locked_cuda(lock: Path, name: str) -> "Version | None":
     return Version(text) if text else None
 
 
-def _places() -> SearchPath:
-    return replace(find_places(), locked_cuda=_locked_cuda)
-
-
 @dataclass(frozen=True, slots=True)
-class Context:
-    """The context of a verb.
+class Context(Access):
+    """The context of a verb: what sources use, and the search path."""
 
-    Attributes:
-        places: The search path for targets and environments.
-        progress: Receives progress.
-        environ: The environment variables of the calling process.
-        offline: Never use the network; ``TENV_OFFLINE`` when a command does not say.
-        locked: Refuse an environment that does not have the files of its lock; likewise ``TENV_LOCKED``.
-        carried: The files that are taken from a folder, by their digests, in place of any server; None mostly.
-    """
-
-    places: SearchPath = field(default_factory=_places)
-    progress: Progress = field(default_factory=Silent)
-    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     offline: bool = field(default_factory=lambda: is_set("TENV_OFFLINE"))
+    """Never use the network; ``TENV_OFFLINE`` when a command does not say."""
+    places: SearchPath = field(default_factory=lambda: replace(find_places(), locked_cuda=_locked_cuda))
+    """The search path for targets and environments."""
     locked: bool = field(default_factory=lambda: is_set("TENV_LOCKED"))
-    carried: "CarriedFiles | None" = None
-
-    def uv(self) -> "Uv":
-        """Return uv with the index settings of the user."""
-        from tenv.core.link_mode import LINK_MODE
-        from tenv.sources.wheels.uv import Uv  # late: 10 ms, which most commands need not spend
-
-        environ = {**self.environ, LINK_MODE: self.link_mode()}
-        if self.carried:
-            links = self.carried.wheels.as_uri().replace(",", "%2C")  # uv splits the list there
-            environ |= {"UV_NO_INDEX": "1", "UV_FIND_LINKS": links}
-            if self.carried.pythons.is_dir():
-                environ["UV_PYTHON_INSTALL_MIRROR"] = self.carried.pythons.as_uri()
-            if self.carried.python_table.is_file():  # else uv's own table decides
-                environ["UV_PYTHON_DOWNLOADS_JSON_URL"] = str(self.carried.python_table)
-        uv = Uv(environ, user_home(), offline=self.offline)
-        uv.limits = self.unpack_limits()
-        uv.carried = self.carried
-        return uv
-
-    def settings(self) -> "Settings":
-        """Return the user's settings from ``config.toml``."""
-        from tenv.targets.config import read_settings
-
-        return read_settings(settings_folder())
+    """Refuse an environment that does not have the files of its lock; likewise ``TENV_LOCKED``."""
 
     def project_settings(self) -> "ProjectSettings":
         """Return the settings in the project's ``tenv.toml``; empty outside a project."""
@@ -114,32 +55,6 @@ class Context:
         """Return whether `tenv run` updates an environment first, by the settings of the project or the user."""
         sync = self.project_settings().sync
         return self.settings().sync if sync is None else sync
-
-    def network(self) -> "Network":
-        """Return the network settings of the user for conda channels."""
-        from tenv.rattler_api.network import Network  # late: only commands that use channels need it
-
-        settings, authorities = self.settings(), self.http().authorities
-        return Network(settings.mirrors, offline=self.offline, authorities=authorities, carried=self.carried)
-
-    def http(self) -> "HttpSettings":
-        """Return the HTTP settings of the user for tenv's own requests."""
-        from tenv.sources.wheels.index_settings import uv_settings  # late: only commands that connect need it
-
-        return uv_settings(self.environ, user_home()).http
-
-    def unpack_limits(self) -> "UnpackLimits":
-        """Return the limits on the unpacked size of one package, by ``config.toml`` and the environment."""
-        from tenv.core.unpack_limits import UnpackLimits  # late: only commands that unpack need it
-        from tenv.targets.config import unpack_limit
-
-        return UnpackLimits.of(unpack_limit(settings_folder(), self.environ)[0])
-
-    def link_mode(self) -> "LinkMode":
-        """Return how files of caches come into environments, by ``config.toml`` and the environment."""
-        from tenv.targets.config import link_mode  # late: only commands that install need it
-
-        return link_mode(settings_folder(), self.environ)[0]
 
     def facts(self) -> "Facts":
         """Return the tables with the user's rows; raises FactsError for a file of the user that is not valid."""
@@ -161,6 +76,7 @@ class Context:
             return [name]
         if own := self.places.project_targets():
             return own
+        self.places.require_trust("no TARGET is given, and ")
         here = "the project has no targets of its own" if self.places.project else "there is no project"
         raise UsageError(f"no TARGET is given, and {here}", hint=self._first_step())
 
@@ -187,6 +103,7 @@ class Context:
             in_project = f"`tenv default {(own or names)[0]}` sets one for the project"
             hint = in_project if self.places.project else "`tenv list` lists them"
             raise UsageError(f"no TARGET is given, and there are {several}", hint=hint)
+        self.places.require_trust("no TARGET is given, and ")
         raise UsageError("no TARGET is given, and there is no environment", hint=self._first_step())
 
     def _first_step(self) -> str:
@@ -218,7 +135,7 @@ class Context:
         from tenv.environment.marks import Registry
         from tenv.targets.config import safe_folders, system_safe_folders
 
-        def named() -> "Iterator[Path]":
+        def named() -> Iterator[Path]:
             yield from safe_folders(settings_folder(), self.environ)
             yield from system_safe_folders()
 

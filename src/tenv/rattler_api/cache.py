@@ -17,8 +17,8 @@ from tenv.core.errors import NetworkError
 from tenv.core.file_stamps import note_stamps, noted_stamps, stamp
 from tenv.core.files import open_regular
 from tenv.core.names import CondaFile
-from tenv.rattler_api.faults import one_line
 from tenv.rattler_api.network import cache_folder as shared_cache
+from tenv.rattler_api.network import one_line
 from tenv.rattler_api.records import Record
 
 _OURS = ("info/paths.json", "info/link.json")
@@ -26,68 +26,56 @@ _OURS = ("info/paths.json", "info/link.json")
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The content of a package.
-
-    Attributes:
-        record: The package.
-        files: The names of its files as in the package.
-        links: Those that are symbolic links.
-        entry_points: The programs that an installer creates, for noarch Python packages.
-        noarch_python: Whether its files depend on the place of the environment's Python.
-    """
+    """The content of a package."""
 
     record: Record
+    """The package."""
     files: tuple[str, ...]
+    """The names of its files as in the package."""
     links: tuple[str, ...] = ()
+    """Those that are symbolic links."""
     entry_points: tuple[str, ...] = ()
+    """The programs that an installer creates, for noarch Python packages."""
     noarch_python: bool = False
+    """Whether its files depend on the place of the environment's Python."""
 
 
 @dataclass(frozen=True, slots=True)
 class PackageMembers:
-    """The members of a fetched package.
-
-    Attributes:
-        about: The bytes of its lists of files, by the name of the list.
-        targets: The targets of its symbolic links, by name.
-        programs: The names of its executable files.
-    """
+    """The members of a fetched package."""
 
     about: Mapping[str, bytes]
+    """The bytes of its lists of files, by the name of the list."""
     targets: Mapping[str, str]
+    """The targets of its symbolic links, by name."""
     programs: frozenset[str]
+    """The names of its executable files."""
 
 
 @dataclass(frozen=True, slots=True)
 class PackedFile:
-    """A file of a package, as the package describes it.
-
-    Attributes:
-        sha256: Its digest in hex; empty for a link, and where the package has none.
-        placeholder: The text that an installer replaces with the prefix; empty for none.
-        binary: Whether that is in a binary file.
-        target: The target of a symbolic link; empty for any other file.
-        executable: Whether it is executable.
-    """
+    """A file of a package, as the package describes it."""
 
     sha256: str
+    """Its digest in hex; empty for a link, and where the package has none."""
     placeholder: str
+    """The text that an installer replaces with the prefix; empty for none."""
     binary: bool
+    """Whether that is in a binary file."""
     target: str
+    """The target of a symbolic link; empty for any other file."""
     executable: bool
+    """Whether it is executable."""
 
 
 @dataclass(frozen=True, slots=True)
 class PackedFiles:
-    """The content of a package with the description of each of its files, in the same order.
-
-    Attributes:
-        content: The content.
-        files: The descriptions.
-    """
+    """The content of a package with the description of each of its files, in the same order."""
 
     content: Content
+    """The content."""
     files: tuple[PackedFile, ...]
+    """The descriptions."""
 
 
 def cache_folder() -> Path:

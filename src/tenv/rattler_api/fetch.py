@@ -17,8 +17,7 @@ from tenv.core.http import PROXY_LOGIN, PROXY_WORDS
 from tenv.core.http_settings import Patience
 from tenv.core.names import CondaFile, Digest
 from tenv.rattler_api.cache import cache_folder, downloads_folder
-from tenv.rattler_api.faults import connection_fault, one_line, storage_error, unsent_server
-from tenv.rattler_api.network import Network, open_client
+from tenv.rattler_api.network import Network, connection_fault, one_line, open_client, storage_error, unsent_server
 from tenv.rattler_api.records import Record
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from tenv.core.errors import EnvironmentBrokenError, NetworkError, StorageError,
 from tenv.core.file_content import read_text
 from tenv.core.names import CondaFile
 from tenv.rattler_api.cache import cache_folder
-from tenv.rattler_api.faults import one_line, storage_error
+from tenv.rattler_api.network import one_line, storage_error
 from tenv.rattler_api.records import Record
 
 _FULL = 1 << 16  # bytes; with less free space, nothing can be installed

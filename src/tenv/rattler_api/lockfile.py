@@ -71,21 +71,18 @@ def read_records(text: bytes, target: str, platform: str) -> "list[RepoDataRecor
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """A conda match specification, as far as a manifest can express it.
-
-    Attributes:
-        name: The package's name.
-        version: The accepted versions, in rattler's form; empty for any.
-        build: A pattern for the build string, or an empty string.
-        channel: The required channel, or an empty string.
-        rest: Its other requirements as one text; usually empty.
-    """
+    """A conda match specification, as far as a manifest can express it."""
 
     name: str
+    """The package's name."""
     version: str = ""
+    """The accepted versions, in rattler's form; empty for any."""
     build: str = ""
+    """A pattern for the build string, or an empty string."""
     channel: str = ""
+    """The required channel, or an empty string."""
     rest: str = ""
+    """Its other requirements as one text; usually empty."""
 
 
 def to_current(raw: bytes) -> str:

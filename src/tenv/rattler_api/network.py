@@ -1,8 +1,9 @@
-"""Access to conda channels: the user's rattler and pixi settings, overridden by tenv's mirrors."""
+"""Access to conda channels: the user's rattler and pixi settings, overridden by tenv's mirrors, and its faults."""
 
 import contextlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
@@ -13,7 +14,9 @@ from urllib.parse import urlsplit
 from tenv import __version__
 from tenv.core.certificates import Authorities
 from tenv.core.dataclass import dataclass
-from tenv.core.errors import UsageError
+from tenv.core.errors import CertificateError, NetworkError, StorageError, UsageError
+from tenv.core.http import Http, Unanswered
+from tenv.core.http_settings import HttpSettings, Patience
 from tenv.core.user_folders import user_cache
 
 if TYPE_CHECKING:
@@ -27,23 +30,20 @@ _TIMEOUT = 600
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """The access to channels.
-
-    Attributes:
-        mirrors: Alternative URLs by URL prefix; they take precedence over those of rattler and pixi.
-        offline: Use only the cache.
-        timeout: Seconds for one request.
-        retries: How often a request with a transient failure is repeated.
-        authorities: The trusted certificate authorities.
-        carried: The packages that are taken from a folder, by their digests; None without such a folder.
-    """
+    """The access to channels."""
 
     mirrors: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Alternative URLs by URL prefix; they win over the mirrors of rattler and pixi."""
     offline: bool = False
+    """Use only the cache."""
     timeout: int = _TIMEOUT
+    """Seconds for one request."""
     retries: int = 3
+    """How often a request with a transient failure is repeated."""
     authorities: Authorities = field(default_factory=Authorities)
+    """The trusted certificate authorities."""
     carried: "CarriedFiles | None" = None
+    """The packages that are taken from a folder, by their digests; None without such a folder."""
 
     def mirrored(self, url: str) -> Path | None:
         """Return the file of a URL in a mirror that is a folder, which rattler 0.28 does not read; None without one."""
@@ -141,3 +141,54 @@ def open_gateway(network: Network) -> "Gateway":
         source = SourceConfig(cache_action="force-cache-only")
         return Gateway(cache_dir=cache, default_config=source, client=open_client(network))
     return Gateway.from_config(load_config(network), cache_dir=cache, client=open_client(network))
+
+
+_UNSENT = re.compile(r"error sending request for url \((https://[^\s()]+)\)")
+
+
+def one_line(error: Exception) -> str:
+    """Return an error of rattler, which has a line for each cause, as one line.
+
+    A cause that an earlier line ends in is left out: rattler repeats the causes of some errors, paths and all.
+    """
+    found: list[str] = []
+    for line in str(error).splitlines():
+        text = line.removeprefix("Caused by: ").strip().rstrip(".")
+        if not any(text in earlier for earlier in found):
+            found.append(text)
+    return ": ".join(found) or type(error).__name__
+
+
+def storage_error(error: OSError, what: str) -> StorageError:
+    """Return the error about a full or unwritable disk."""
+    where = f" ({error.filename})" if error.filename else ""
+    return StorageError(f"{what}: {error.strerror or error}{where}", hint="free some space or choose another folder")
+
+
+def refused_certificate(output: str, authorities: Authorities) -> CertificateError | None:
+    """Return the error about a certificate that rattler rejected; None for other errors."""
+    fault = connection_fault(output, authorities)
+    return fault if isinstance(fault, CertificateError) else None
+
+
+def unsent_server(output: str) -> str:
+    """Return the scheme and the host of a request of HTTPS that rattler could not send; empty for other errors."""
+    match = _UNSENT.search(output)
+    return "/".join(match[1].split("/")[:3]) if match else ""
+
+
+def connection_fault(output: str, authorities: Authorities) -> CertificateError | NetworkError | None:
+    """Return the reason why a request could not be sent; None for other errors.
+
+    rattler reports the address but not the cause, so the address is requested again.
+    """
+    if refusal := authorities.refusal(output):
+        return refusal
+    if match := _UNSENT.search(output):
+        try:
+            Http(HttpSettings(authorities, Patience(attempts=1))).head(match[1])
+        except (CertificateError, NetworkError) as error:
+            return error
+        except Unanswered as error:
+            return NetworkError(f"{match[1]}: {error}")
+    return None

@@ -14,35 +14,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A package in its channel's description.
-
-    Attributes:
-        name: Its name.
-        version: Its version as written.
-        build: Its build string.
-        subdir: Its subfolder of the channel.
-        channel: The channel's URL, without a trailing slash.
-        url: The package's canonical URL.
-        sha256: The digest of its bytes in hex, or an empty string.
-        md5: Its MD5 in hex, or an empty string.
-        size: Its bytes; None if the channel does not have it.
-        depends: Its dependencies.
-        constrains: Specifications that other packages must match if they are installed.
-        raw: The record itself, for rattler.
-    """
+    """A package in its channel's description."""
 
     name: str
+    """Its name."""
     version: str
+    """Its version as written."""
     build: str
+    """Its build string."""
     subdir: str
+    """Its subfolder of the channel."""
     channel: str
+    """The channel's URL, without a trailing slash."""
     url: str
+    """The package's canonical URL."""
     sha256: str
+    """The digest of its bytes in hex, or an empty string."""
     md5: str
+    """Its MD5 in hex, or an empty string."""
     size: int | None
+    """Its bytes; None if the channel does not have it."""
     depends: tuple[str, ...]
+    """Its dependencies."""
     constrains: tuple[str, ...]
+    """Specifications that other packages must match if they are installed."""
     raw: "RepoDataRecord" = field(repr=False, compare=False)
+    """The record itself, for rattler."""
 
     @classmethod
     def of(cls, raw: "RepoDataRecord") -> "Record":

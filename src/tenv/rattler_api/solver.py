@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import NetworkError, NoSolutionError, TenvError
 from tenv.core.http import PROXY_LOGIN, PROXY_WORDS
-from tenv.rattler_api.faults import refused_certificate
-from tenv.rattler_api.network import Network, open_gateway
+from tenv.rattler_api.network import Network, open_gateway, refused_certificate
 from tenv.rattler_api.records import Record
 
 if TYPE_CHECKING:
@@ -23,27 +22,24 @@ _STATUS = re.compile(r"HTTP status (?:client|server) error \((?P<status>\d{3})")
 
 @dataclass(frozen=True, slots=True)
 class SolveRequest:
-    """The input of a solve.
-
-    Attributes:
-        platform: The platform.
-        channels: The channels, best first, as URLs.
-        specs: The requests, each a valid match specification (`tenv.rattler_api.records.spec_fault`).
-        virtual: The virtual packages of the host: by name, a version and a build string.
-        kept: Packages of an earlier answer, which are kept if they still fit.
-        exclude_newer: Excludes packages uploaded later; in UTC.
-        strict: Use a package only from the first channel that has its name.
-        lowest: Prefer the lowest versions of requested packages.
-    """
+    """The input of a solve."""
 
     platform: str
+    """The platform."""
     channels: tuple[str, ...]
+    """The channels, best first, as URLs."""
     specs: tuple[str, ...]
+    """The requests, each a valid match specification (`tenv.rattler_api.records.spec_fault`)."""
     virtual: Mapping[str, tuple[str, str]]
+    """The virtual packages of the host: by name, a version and a build string."""
     kept: tuple[Record, ...] = field(default=(), repr=False)
+    """Packages of an earlier answer, which are kept if they still fit."""
     exclude_newer: dt.datetime | None = None
+    """Excludes packages uploaded later; in UTC."""
     strict: bool = True
+    """Use a package only from the first channel that has its name."""
     lowest: bool = False
+    """Prefer the lowest versions of requested packages."""
 
 
 class Solver:

@@ -16,109 +16,53 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tenv.core.dataclass import dataclass
 from tenv.core.names import normalize
 from tenv.environment.installed_files import Expected, Records
-from tenv.environment.state import Owned
+from tenv.environment.state import Environment, Owned, State
 from tenv.locks.lock import Lock, LockedFile
-from tenv.targets.manifest import Manifest
+from tenv.sources.access import Access
+from tenv.targets.manifest import Manifest, with_features
 from tenv.targets.sections import SECTIONS, SourceSection
 from tenv.toolchain.discover import Toolchain
 
 if TYPE_CHECKING:
     from tenv.activation.changes import Watch
-    from tenv.core.carried_files import CarriedFiles
-    from tenv.core.http_settings import HttpSettings
-    from tenv.core.link_mode import LinkMode
-    from tenv.core.progress import Progress
-    from tenv.core.unpack_limits import UnpackLimits
-    from tenv.environment.state import Environment, State
-    from tenv.facts.tables import Facts
-    from tenv.rattler_api.network import Network
     from tenv.sources.archives.store import Damage, Store
     from tenv.sources.job import Job
     from tenv.sources.system.fingerprint import Drift
-    from tenv.sources.wheels.uv import Uv
-    from tenv.targets.config import Settings
-
-
-class Access(Protocol):
-    """The settings and services that a source uses; `tenv.project.context.Context` implements it."""
-
-    @property
-    def progress(self) -> "Progress":
-        """Receives progress."""
-
-    @property
-    def environ(self) -> Mapping[str, str]:
-        """The environment variables of the calling process."""
-
-    @property
-    def offline(self) -> bool:
-        """Whether the network is off."""
-
-    @property
-    def carried(self) -> "CarriedFiles | None":
-        """The files that are taken from a folder, by their digests; None without such a folder."""
-
-    def uv(self) -> "Uv":
-        """Return uv with the index settings of the user."""
-
-    def settings(self) -> "Settings":
-        """Return the user's settings from ``config.toml``."""
-
-    def network(self) -> "Network":
-        """Return the network settings of the user for conda channels."""
-
-    def http(self) -> "HttpSettings":
-        """Return the HTTP settings of the user for tenv's own requests."""
-
-    def unpack_limits(self) -> "UnpackLimits":
-        """Return the limits on the unpacked size of one package."""
-
-    def link_mode(self) -> "LinkMode":
-        """Return how files of caches come into environments."""
-
-    def facts(self) -> "Facts":
-        """Return the tables with the user's rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class SolveOptions:
-    """The options of a selection of files.
-
-    Attributes:
-        seconds: The time limit for reading package lists, and for solving.
-        exclude_newer: Ignore files that are newer than this time, in UTC.
-        afresh: Solve for conda packages even if the kept ones satisfy the manifest, since they may be a mixture.
-        trust_first_use: Record the digest of a download that has no published one.
-        ask_backends: Run the build backends of source trees whose metadata only they know.
-        explain: Search for the cause where there is no solution, which takes many more solutions.
-    """
+    """The options of a selection of files."""
 
     seconds: float = 300.0
+    """The time limit for reading package lists, and for solving."""
     exclude_newer: dt.datetime | None = None
+    """Ignore files that are newer than this time, in UTC."""
     afresh: bool = False
+    """Solve for conda packages even if the kept ones satisfy the manifest, since they may be a mixture."""
     trust_first_use: bool = False
+    """Record the digest of a download that has no published one."""
     ask_backends: bool = True
+    """Run the build backends of source trees whose metadata only they know."""
     explain: bool = True
+    """Search for the cause where there is no solution, which takes many more solutions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The problem that sources solve.
-
-    Attributes:
-        access: The settings and services of the user.
-        manifest: The manifest to satisfy.
-        old: The lock whose files are kept if they still satisfy the manifest: the target's, or that of its parent; None
-            to keep nothing.
-        upgrade: Normalized names of packages to select anew; None for all.
-        limits: The options of the selection.
-    """
+    """The problem that sources solve."""
 
     access: Access
+    """The settings and services of the user."""
     manifest: Manifest
+    """The manifest to satisfy."""
     old: Lock | None
+    """The lock whose files are kept if they still satisfy the manifest: the target's, or that of its parent; None to
+    keep nothing."""
     upgrade: Sequence[str] | None
+    """Normalized names of packages to select anew; None for all."""
     limits: SolveOptions
+    """The options of the selection."""
 
     def wants(self, key: str) -> bool:
         """Return whether the manifest has requests for a source on any platform."""
@@ -127,74 +71,62 @@ class Problem:
 
 @dataclass(slots=True)
 class Chosen:
-    """The files that sources have selected, in their order.
-
-    Attributes:
-        files: The files, by the key of the source and by platform.
-        records: The rattler records of conda packages, by platform.
-    """
+    """The files that sources have selected, in their order."""
 
     files: dict[str, Mapping[str, tuple[Any, ...]]] = field(default_factory=dict)
+    """The files, by the key of the source and by platform."""
     records: dict[str, list[Any]] = field(default_factory=dict)
+    """The rattler records of conda packages, by platform."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceCache:
-    """A cache folder of a source.
-
-    Attributes:
-        name: The kind of content.
-        path: The folder.
-        clear: Empties the folder; returns the paths that it leaves there, since tenv did not make them.
-        leftover: Whether it holds only leftovers of interrupted commands.
-    """
+    """A cache folder of a source."""
 
     name: str
+    """The kind of content."""
     path: Path
+    """The folder."""
     clear: Callable[[], Sequence[Path] | None]
+    """Empties the folder; returns the paths that it leaves there, since tenv did not make them."""
     leftover: bool = False
+    """Whether it holds only leftovers of interrupted commands."""
 
 
 @dataclass(frozen=True, slots=True)
 class NeededFile:
-    """A file of a lock that an environment does not have yet.
-
-    Attributes:
-        name: The package.
-        version: Its version.
-        kind: The kind of package, as in `tenv packages`.
-        size: Its size in bytes, packed; None if unknown.
-        server: Where it is downloaded from: a channel, a host, or the index of wheels.
-        cached: Whether a cache of this user has it, so that it is not downloaded.
-    """
+    """A file of a lock that an environment does not have yet."""
 
     name: str
+    """The package."""
     version: str
+    """Its version."""
     kind: str
+    """The kind of package, as in `tenv packages`."""
     size: int | None
+    """Its size in bytes, packed; None if unknown."""
     server: str
+    """Where it is downloaded from: a channel, a host, or the index of wheels."""
     cached: bool
+    """Whether a cache of this user has it, so that it is not downloaded."""
 
 
 @dataclass(frozen=True, slots=True)
 class CarriedFile:
-    """A file of a lock that a bundle carries, and a mirror offers.
-
-    Attributes:
-        kind: The key of its source.
-        name: Its name; empty where the lock has none, for a wheel that only a build needs.
-        sha256: Its digest in hex.
-        size: Its size in bytes; None if the lock has none.
-        platforms: The platforms that use it, sorted.
-        address: Its canonical URL, which the head of a bundle leaves out; empty for a wheel of an index.
-    """
+    """A file of a lock that a bundle carries, and a mirror offers."""
 
     kind: str
+    """The key of its source."""
     name: str
+    """Its name; empty where the lock has none, for a wheel that only a build needs."""
     sha256: str
+    """Its digest in hex."""
     size: int | None
+    """Its size in bytes; None if the lock has none."""
     platforms: tuple[str, ...]
+    """The platforms that use it, sorted."""
     address: str = ""
+    """Its canonical URL, which the head of a bundle leaves out; empty for a wheel of an index."""
 
 
 class Work:
@@ -319,11 +251,11 @@ class Source(Protocol):
         """Return the work of this source for an environment."""
         raise NotImplementedError
 
-    def drifts(self, environment: "Environment", *, deep: bool) -> "Sequence[Drift]":  # noqa: ARG002
+    def drifts(self, environment: Environment, *, deep: bool) -> "Sequence[Drift]":  # noqa: ARG002
         """Return the changed files outside the prefix that an environment uses."""
         return ()
 
-    def contents(self, access: Access, lock: Lock, environment: "Environment", state: "State") -> Iterable[Expected]:  # noqa: ARG002
+    def contents(self, access: Access, lock: Lock, environment: Environment, state: State) -> Iterable[Expected]:  # noqa: ARG002
         """Yield the content of the locked files, as an environment of this host has it; fetches them again."""
         return ()
 
@@ -436,7 +368,6 @@ def differences(lock: Lock, manifest: Manifest) -> list[str]:
     """
     from tenv.locks.lock_features import division_faults, features_of  # late: only for a lock whose manifest changed
     from tenv.locks.satisfaction import host_differences
-    from tenv.targets.manifest import with_features
 
     left_out = manifest.inherited - {*features_of(lock)}
     kept = {name: feature for name, feature in manifest.features.items() if name not in left_out}

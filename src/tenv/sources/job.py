@@ -11,7 +11,8 @@ from tenv.core import process
 from tenv.core.dataclass import dataclass
 from tenv.environment.integrity import Faults
 from tenv.environment.state import Environment, Owned, State, Status
-from tenv.sources.interface import Access, Work, sources
+from tenv.sources.access import Access
+from tenv.sources.interface import Work, sources
 from tenv.targets.manifest import Manifest
 from tenv.toolchain.discover import Toolchain, discover
 
@@ -33,31 +34,28 @@ def named_python(wanted: str, environ: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan for the files of a prefix.
-
-    Attributes:
-        had: The packages that tenv installed, by the key of their source.
-        wanted: The packages of the lock, by the key of their source.
-        scratch: Clear the prefix first, since its content may be incomplete.
-        changed: The keys of the sources that install, replace or remove files.
-        unmanaged: The unmanaged files, relative to the prefix, that stay.
-        dropped: Whether unmanaged packages are removed, since they were for another Python.
-        damaged: Names of packages to reinstall without trusting any cache.
-        faults: The missing and changed paths to repair.
-        python: The Python of the environment; None if it needs none.
-        own_python: Whether that Python is a conda package, not the base of a virtual environment.
-    """
+    """The plan for the files of a prefix."""
 
     had: Mapping[str, Owned]
+    """The packages that tenv installed, by the key of their source."""
     wanted: Mapping[str, Owned]
+    """The packages of the lock, by the key of their source."""
     scratch: bool
+    """Clear the prefix first, since its content may be incomplete."""
     changed: frozenset[str]
+    """The keys of the sources that install, replace or remove files."""
     unmanaged: tuple[str, ...]
+    """The unmanaged files, relative to the prefix, that stay."""
     dropped: bool
+    """Whether unmanaged packages are removed, since they were for another Python."""
     damaged: frozenset[str] = frozenset()
+    """Names of packages to reinstall without trusting any cache."""
     faults: Faults = field(default_factory=Faults)
+    """The missing and changed paths to repair."""
     python: "Interpreter | None" = None
+    """The Python of the environment; None if it needs none."""
     own_python: bool = False
+    """Whether that Python is a conda package, not the base of a virtual environment."""
 
     @property
     def minor(self) -> str:

@@ -11,7 +11,8 @@ from tenv.environment.made_files import expected_of_tenv, is_of_environment, rea
 from tenv.environment.state import Environment, Owned, State, Status
 from tenv.environment.trust import MADE
 from tenv.locks.lock import Lock
-from tenv.sources.interface import Access, sources
+from tenv.sources.access import Access
+from tenv.sources.interface import sources
 from tenv.toolchain.discover import TOOLKIT
 
 

@@ -45,27 +45,24 @@ def is_address(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The content of ``config.toml``.
-
-    Attributes:
-        mirrors: Replacements for a prefix of a URL, by the prefix, best first.
-        sync: Whether `tenv run` brings an environment up to date first, unless a project decides.
-        safe_folders: Folders that are trusted, whoever made their content.
-        link_mode: How files of caches come into environments; None if the user does not set it.
-        unpack_limit: The size in bytes that one package may unpack to; None where the user sets none.
-        cache_storage: The shared storage of the compile cache; empty if the user does not set it.
-        distribute: The address of the sccache-dist scheduler that gets the sources of builds; empty for none.
-        distribute_token: The token by which that scheduler knows this user; empty for none. No output has it.
-    """
+    """The content of ``config.toml``."""
 
     mirrors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Replacements for a prefix of a URL, by the prefix, best first."""
     sync: bool = False
+    """Whether `tenv run` brings an environment up to date first, unless a project decides."""
     safe_folders: tuple[Path, ...] = ()
+    """Folders that are trusted, whoever made their content."""
     unpack_limit: int | None = None
+    """The size in bytes that one package may unpack to; None where the user sets none."""
     link_mode: LinkMode | None = None
+    """How files of caches come into environments; None if the user does not set it."""
     cache_storage: str = ""
+    """The shared storage of the compile cache; empty if the user does not set it."""
     distribute: str = ""
+    """The address of the sccache-dist scheduler that gets the sources of builds; empty for none."""
     distribute_token: str = field(default="", repr=False)
+    """The token by which that scheduler knows this user; empty for none. No output has it."""
 
     def served(self, url: str) -> tuple[str, ...]:
         """Return the URLs to fetch a file from: its mirrors, best first, or its own URL.
@@ -81,15 +78,12 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class ProjectSettings:
-    """The content of a project's ``tenv.toml``.
-
-    Attributes:
-        default: The target that commands take when none is named; empty for none.
-        sync: Whether `tenv run` brings an environment up to date first; None if the project does not set it.
-    """
+    """The content of a project's ``tenv.toml``."""
 
     default: str = ""
+    """The target that commands take when none is named; empty for none."""
     sync: bool | None = None
+    """Whether `tenv run` brings an environment up to date first; None if the project does not set it."""
 
 
 def read_project_settings(folder: Path) -> ProjectSettings:

@@ -56,19 +56,16 @@ def tool_of(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CondaRequest:
-    """A request for a conda package.
-
-    Attributes:
-        version: The versions accepted.
-        channel: Its channel, by name, label or URL; empty for any.
-        build: A pattern for the build string; empty for any.
-        line: Its file and line, such as ``manifests/mine.toml:12``, for messages.
-    """
+    """A request for a conda package."""
 
     version: CondaRange
+    """The versions accepted."""
     channel: str = ""
+    """Its channel, by name, label or URL; empty for any."""
     build: str = ""
+    """A pattern for the build string; empty for any."""
     line: str = field(default="", compare=False)
+    """Its file and line, such as ``manifests/mine.toml:12``, for messages."""
 
     def __str__(self) -> str:
         if not self.channel and not self.build:
@@ -93,33 +90,30 @@ class CondaRequest:
 
 @dataclass(frozen=True, slots=True)
 class WheelRequest:
-    """A request for a wheel.
-
-    Attributes:
-        version: The versions accepted.
-        extras: The requested extras, sorted.
-        tree: The source tree that it is built from; None for a wheel.
-        index: The name or the address of the only index that it comes from; empty for any index in use.
-        file: The one file that is accepted; None for a wheel of an index.
-        build: Whether it may be built from a source archive where no wheel fits.
-        always: Whether it is compiled against the target's torch even where an index has a wheel that fits.
-        isolated: Whether its build has an environment of its own; else it is compiled against the target's torch.
-        requires: Its requirements; None where its source has them.
-        cxx: The C++ standard, such as 20; 0 for its own.
-        archs: The GPU architectures in place of its own, as ``TORCH_CUDA_ARCH_LIST``; empty for its own.
-    """
+    """A request for a wheel."""
 
     version: Range
+    """The versions accepted."""
     extras: tuple[str, ...] = ()
+    """The requested extras, sorted."""
     tree: TreeRequest | None = None
+    """The source tree that it is built from; None for a wheel."""
     index: str = ""
+    """The name or the address of the only index that it comes from; empty for any index in use."""
     file: FileRequest | None = None
+    """The one file that is accepted; None for a wheel of an index."""
     build: bool = False
+    """Whether it may be built from a source archive where no wheel fits."""
     isolated: bool = True
+    """Whether its build has an environment of its own; else it is compiled against the target's torch."""
     requires: tuple[str, ...] | None = None
+    """Its requirements; None where its source has them."""
     cxx: int = 0
+    """The C++ standard, such as 20; 0 for its own."""
     archs: str = ""
+    """The GPU architectures in place of its own, as ``TORCH_CUDA_ARCH_LIST``; empty for its own."""
     always: bool = False
+    """Whether it is compiled against the target's torch even where an index has a wheel that fits."""
 
     @property
     def must_compile(self) -> bool:
@@ -140,27 +134,24 @@ class WheelRequest:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ArchiveRequest:
-    """A request for an archive.
-
-    Attributes:
-        version: A version, a range or ``auto`` of a known product; empty for a request by URL.
-        url: Its URL; empty for a request by version.
-        sha256: Its digest in hex; empty if the manifest names none.
-        strip: The number of leading folders to remove from the names in the archive.
-        to: The destination folder in the prefix; empty for the default one, ``.`` for the prefix itself.
-        product: The product, if the name of the request is a component's.
-        components: The requested components of the product; empty for those that a build of PyTorch uses.
-        optional: Whether it is left out of a lock, unless downloads without a published digest are trusted.
-    """
+    """A request for an archive."""
 
     version: str = ""
+    """A version, a range or ``auto`` of a known product; empty for a request by URL."""
     url: str = ""
+    """Its URL; empty for a request by version."""
     sha256: str = ""
+    """Its digest in hex; empty if the manifest names none."""
     strip: int = 0
+    """The number of leading folders to remove from the names in the archive."""
     to: str = ""
+    """The destination folder in the prefix; empty for the default one, ``.`` for the prefix itself."""
     product: str = ""
+    """The product, if the name of the request is a component's."""
     components: tuple[str, ...] = ()
+    """The requested components of the product; empty for those that a build of PyTorch uses."""
     optional: bool = False
+    """Whether it is left out of a lock, unless downloads without a published digest are trusted."""
 
     def asked(self) -> list[str | int]:
         """Return the request as JSON values, as in a lock."""
@@ -171,13 +162,10 @@ class ArchiveRequest:
 
 @dataclass(frozen=True, slots=True)
 class OtherRequest:
-    """A request for a source without a request type of its own.
-
-    Attributes:
-        values: The values, by the keys in the source's row of `tenv.targets.sections`.
-    """
+    """A request for a source without a request type of its own."""
 
     values: Mapping[str, str]
+    """The values, by the keys in the source's row of `tenv.targets.sections`."""
 
     @property
     def version(self) -> str:
@@ -191,17 +179,14 @@ class OtherRequest:
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """The requirements on the host.
-
-    Attributes:
-        cuda: The CUDA release, from which the minimum driver follows. None for a target without CUDA.
-        glibc: The minimum version of glibc. None if the manifest names none.
-        cuda_from: The package whose locked release decides on the CUDA release, ``torch``; empty for none.
-    """
+    """The requirements on the host."""
 
     cuda: Version | None = None
+    """The CUDA release, from which the minimum driver follows. None for a target without CUDA."""
     glibc: Version | None = None
+    """The minimum version of glibc. None if the manifest names none."""
     cuda_from: str = ""
+    """The package whose locked release decides on the CUDA release, ``torch``; empty for none."""
 
     @property
     def waits(self) -> bool:
@@ -211,61 +196,58 @@ class Requirements:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The manifest of a target, merged with its parents.
-
-    Attributes:
-        name: The target's name.
-        file: Where it stands, for messages.
-        description: One line for people.
-        platforms: The platforms that it is for.
-        channels: The conda channels, best first.
-        pytorch: The source revisions that it builds.
-        python: The Python minors that the lock serves, when Python is not a conda package.
-        requirements: The requirements on the host.
-        dependencies: Conda packages by name.
-        wheels: Wheels by normalized name.
-        archives: Files from elsewhere by name.
-        system: The tools of the host, by name.
-        others: The requests of further sources, by the key of the source and by name.
-        environment: The variables of ``[activation.env]``.
-        dropped: The names that it removes from a parent's requests, by the key of the source.
-        cache_name: The compile cache of ``[build]``: ``ccache``, ``sccache`` or ``off``; empty if it is not set.
-        cache_storage: The shared storage of the compile cache: an address, ``gha``, or empty for none.
-        by_platform: The whole manifest of each platform that has sections of its own.
-        features: The additions of ``[feature.NAME]``, by name: locked with the target, installed on request.
-        inherited: The features that only parents have: where one does not fit, the lock is made without it.
-        unfollowed: The manifest before `tenv.targets.torch_cuda.follow` added the toolkit; None for any other.
-        indexes: The package indexes, best first.
-        sdists: Packages that may be built from their source archives although only others require them.
-        wheelhouse: The folder with wheels that are compiled against its torch; empty for none.
-        beside: The environment whose torch the toolkit is for, as `tenv.targets.torch_beside` reads it; empty for none.
-    """
+    """The manifest of a target, merged with its parents."""
 
     name: str
+    """The target's name."""
     file: str
+    """Where it stands, for messages."""
     description: str = ""
+    """One line for people."""
     platforms: tuple[str, ...] = ()
+    """The platforms that it is for."""
     channels: tuple[str, ...] = ()
+    """The conda channels, best first."""
     pytorch: Range | None = None
+    """The source revisions that it builds."""
     python: Range | None = None
+    """The Python minors that the lock serves, when Python is not a conda package."""
     requirements: Requirements = field(default_factory=Requirements)
+    """The requirements on the host."""
     dependencies: Mapping[str, CondaRequest] = field(default_factory=dict)
+    """Conda packages by name."""
     wheels: Mapping[str, WheelRequest] = field(default_factory=dict)
+    """Wheels by normalized name."""
     archives: Mapping[str, ArchiveRequest] = field(default_factory=dict)
+    """Files from elsewhere by name."""
     system: Mapping[str, Range] = field(default_factory=dict)
+    """The tools of the host, by name."""
     others: Mapping[str, Mapping[str, OtherRequest]] = field(default_factory=dict)
+    """The requests of further sources, by the key of the source and by name."""
     environment: Mapping[str, VariableRequest] = field(default_factory=dict)
+    """The variables of ``[activation.env]``."""
     dropped: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The names that it removes from a parent's requests, by the key of the source."""
     cache_name: str = ""
+    """The compile cache of ``[build]``: ``ccache``, ``sccache`` or ``off``; empty if it is not set."""
     cache_storage: str = ""
+    """The shared storage of the compile cache: an address, ``gha``, or empty for none."""
     by_platform: Mapping[str, "Manifest"] = field(default_factory=dict)
+    """The whole manifest of each platform that has sections of its own."""
     features: Mapping[str, "Manifest"] = field(default_factory=dict)
+    """The additions of ``[feature.NAME]``, by name: locked with the target, installed on request."""
     inherited: frozenset[str] = frozenset()
+    """The features that only parents have: where one does not fit, the lock is made without it."""
     unfollowed: "Manifest | None" = field(default=None, repr=False)
+    """The manifest before `tenv.targets.torch_cuda.follow` added the toolkit; None for any other."""
     indexes: tuple[Index, ...] = ()
+    """The package indexes, best first."""
     sdists: tuple[str, ...] = ()
+    """Packages that may be built from their source archives although only others require them."""
     wheelhouse: str = ""
+    """The folder with wheels that are compiled against its torch; empty for none."""
     beside: str = ""
+    """The environment whose torch the toolkit is for, as `tenv.targets.torch_beside` reads it; empty for none."""
 
     @property
     def builds(self) -> frozenset[str]:
@@ -434,7 +416,7 @@ def lay(above: Manifest, own: Manifest, *, adds: bool = False) -> Manifest:
         python=own.python or above.python,
         requirements=_lay_requirements(above.requirements, own.requirements),
         dependencies={**_kept(above, own, "conda"), **own.dependencies},
-        wheels={**_kept(above, own, "wheels"), **own.wheels},
+        wheels=_laid_wheels(_kept(above, own, "wheels"), own.wheels, adds=adds),
         archives={**_kept(above, own, "archives"), **own.archives},
         system={**_kept(above, own, "system"), **own.system},
         others={
@@ -449,6 +431,18 @@ def lay(above: Manifest, own: Manifest, *, adds: bool = False) -> Manifest:
         beside=own.beside or above.beside,
         sdists=tuple(dict.fromkeys((*above.sdists, *own.sdists))),
     )
+
+
+def _laid_wheels(
+    above: Mapping[str, WheelRequest], own: Mapping[str, WheelRequest], *, adds: bool
+) -> dict[str, WheelRequest]:
+    """Return both requests; those of a feature (`adds`) may add extras to one of the target's."""
+    both = {name: (above[name], request) for name, request in own.items() if adds and name in above}
+    joined = {
+        name: replace(request, extras=tuple(sorted({*before.extras, *request.extras})))
+        for name, (before, request) in both.items()
+    }
+    return {**above, **own, **joined}
 
 
 def _lay_requirements(above: Requirements, own: Requirements) -> Requirements:

@@ -24,12 +24,15 @@ def check_indexes(manifest: Manifest, table: Table) -> None:
 
 
 def check_features(manifest: Manifest, platform: str, table: Table) -> None:
-    """Refuse features that would change a request of the target or of another feature: a feature only adds."""
+    """Refuse features that would change a request of the target or of another feature: a feature only adds.
+
+    It may add extras to a package that another one requests in the same version.
+    """
     asked = {(key, name): ("", request) for key, name, request in _requests(manifest.on(platform))}
     for feature, part in manifest.features.items():
         for key, name, request in _requests(part.on(platform)):
             other, known = asked.setdefault((key, name), (feature, request))
-            if not other or known != request:
+            if not _adds(known, request, new=bool(other)):
                 section = next(section.name for section in SECTIONS if section.key == key)
                 where = f"[feature.{other}.{section}] in another version" if other else f"[{section}]"
                 raise table.table("feature").fail(
@@ -37,6 +40,14 @@ def check_features(manifest: Manifest, platform: str, table: Table) -> None:
                     f"`{name}` is asked for by {where}, and a feature only adds",
                     hint=f"remove it from [feature.{feature}.{section}]",
                 )
+
+
+def _adds(known: object, request: object, *, new: bool) -> bool:
+    """Return whether a request changes nothing of a known one and adds extras to it, or need not add any."""
+    if isinstance(known, WheelRequest) and isinstance(request, WheelRequest):
+        same = replace(known, extras=()) == replace(request, extras=())
+        return same and (new or bool({*request.extras} - {*known.extras}))
+    return new and known == request
 
 
 def _requests(manifest: Manifest) -> list[tuple[str, str, object]]:

@@ -37,54 +37,48 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key of a table.
-
-    Attributes:
-        name: The key.
-        about: Its meaning, in one line.
-        forms: The types that its value may have.
-        pattern: The pattern of a whole text, or of each text of a list; empty for any text.
-        choices: The accepted texts; empty for any.
-        keys: The keys of its table; empty if they are names.
-        each: The values of its table, if its keys are names.
-        only_false: Whether the only flag is ``false``, which drops a parent's request.
-        only_true: Whether the only flag is ``true``.
-        one_key: Whether its table has exactly one key.
-        one_of: Keys of its table of which exactly one is needed; empty for none.
-        example: A value, for editors; empty for none.
-        rows: The keys of each table in its list; empty for a list of texts.
-    """
+    """One key of a table."""
 
     name: str
+    """The key."""
     about: str
+    """Its meaning, in one line."""
     forms: tuple[Form, ...] = (Form.TEXT,)
+    """The types that its value may have."""
     pattern: str = ""
+    """The pattern of a whole text, or of each text of a list; empty for any text."""
     choices: tuple[str, ...] = ()
+    """The accepted texts; empty for any."""
     keys: tuple["Key", ...] = ()
+    """The keys of its table; empty if they are names."""
     each: "Tables | None" = None
+    """The values of its table, if its keys are names."""
     only_false: bool = False
+    """Whether the only flag is ``false``, which drops a parent's request."""
     only_true: bool = False
+    """Whether the only flag is ``true``."""
     one_key: bool = False
+    """Whether its table has exactly one key."""
     one_of: tuple[str, ...] = ()
+    """Keys of its table of which exactly one is needed; empty for none."""
     example: str = ""
+    """A value, for editors; empty for none."""
     rows: tuple["Key", ...] = ()
+    """The keys of each table in its list; empty for a list of texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The values of a table whose keys are names.
-
-    Attributes:
-        value: The type of each value.
-        pattern: The pattern of each name; empty for any.
-        known: Values with a meaning of their own, by name, which editors offer.
-        closed: Whether there are no other names.
-    """
+    """The values of a table whose keys are names."""
 
     value: Key
+    """The type of each value."""
     pattern: str = ""
+    """The pattern of each name; empty for any."""
     known: tuple[Key, ...] = ()
+    """Values with a meaning of their own, by name, which editors offer."""
     closed: bool = False
+    """Whether there are no other names."""
 
 
 def names(keys: tuple[Key, ...]) -> tuple[str, ...]:

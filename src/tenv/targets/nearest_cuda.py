@@ -82,26 +82,24 @@ def _nearest(wanted: Release, releases: set[Release]) -> Release:
 
 @dataclass(frozen=True, slots=True)
 class HostDriver:
-    """The driver of this host, or of the one that is judged in its place.
-
-    Attributes:
-        version: Its version.
-        windows: Whether that is the version of a Windows driver, as under WSL.
-        whose: Whose it is, in words.
-    """
+    """The driver of this host, or of the one that is judged in its place."""
 
     version: Version
+    """Its version."""
     windows: bool
+    """Whether that is the version of a Windows driver, as under WSL."""
     whose: str = "of this host"
+    """Whose it is, in words."""
 
     @classmethod
     def detect(cls) -> "HostDriver | None":
         """Return the driver; None where there is none, or none can be read."""
         from tenv.host.driver import probe  # late: only a name without a target needs it
         from tenv.host.interface import Fact
-        from tenv.host.places import is_wsl
+        from tenv.host.nvidia import Nvidia
+        from tenv.host.places import Places, is_wsl
 
-        found = probe()
+        found = probe(Nvidia(Places()))
         return cls(found.value, is_wsl() or sys.platform == "win32") if isinstance(found, Fact) else None
 
     def runs(self, release: Release) -> bool:

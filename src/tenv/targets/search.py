@@ -16,9 +16,9 @@ from tenv.core.errors import ManifestError, UnknownTargetError, UsageError
 from tenv.core.other_users import closed_below, is_own
 from tenv.core.toml_reader import nearest
 from tenv.core.user_folders import user_config, user_data
+from tenv.core.versions import Version
 
 if TYPE_CHECKING:
-    from tenv.core.versions import Version
     from tenv.targets.manifest import Manifest
     from tenv.targets.nearest_cuda import HostDriver
 
@@ -48,15 +48,12 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A folder with ``manifests/`` and ``locks/`` in it.
-
-    Attributes:
-        origin: The kind of folder.
-        folder: The folder.
-    """
+    """A folder with ``manifests/`` and ``locks/`` in it."""
 
     origin: Origin
+    """The kind of folder."""
     folder: Path
+    """The folder."""
 
     def manifest_file(self, name: str) -> Path:
         """Return the manifest file of a target in this place."""
@@ -69,29 +66,26 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A found target.
-
-    Attributes:
-        name: Its name.
-        file: Its manifest's file.
-        origin: The origin of the manifest.
-        manifest: The manifest.
-        lock_file: The lock to read, whether or not it exists.
-        lock_home: The lock that `tenv lock` writes.
-        lock_origin: Where the lock was found; None where there is none, or the command line names it.
-        home_origin: Whose folder `lock_home` lies in.
-        files: The files of the manifest: its own and its parents'.
-    """
+    """A found target."""
 
     name: str
+    """Its name."""
     file: Path
+    """Its manifest's file."""
     origin: Origin
+    """The origin of the manifest."""
     manifest: "Manifest"
+    """The manifest."""
     lock_file: Path
+    """The lock to read, whether or not it exists."""
     lock_home: Path
+    """The lock that `tenv lock` writes."""
     lock_origin: Origin | None = None
+    """Where the lock was found; None where there is none, or the command line names it."""
     home_origin: Origin | None = None
+    """Whose folder `lock_home` lies in."""
     files: tuple[Path, ...] = ()
+    """The files of the manifest: its own and its parents'."""
 
     @property
     def owners(self) -> str:
@@ -131,30 +125,43 @@ def built_in_manifests() -> "tuple[Manifest, ...]":
 
 @dataclass(frozen=True, slots=True)
 class SearchPath:
-    """The places to search for targets, nearest first.
-
-    Attributes:
-        project: The project's folder; None outside a project.
-        places: Every place.
-        data: The user's data folder, for environments outside a project.
-        refused: A folder that would be the project, were it not another user's; None mostly.
-        checkout: The PyTorch checkout, nearer than any project, that keeps its environments itself; None mostly.
-        driver: The driver of the host that is judged in place of this one; suggestions are targets that it runs.
-        locked_cuda: Returns the CUDA release of a lock, for manifests whose CUDA is that of the locked torch.
-    """
+    """The places to search for targets, nearest first."""
 
     project: Path | None
+    """The project's folder; None outside a project."""
     places: tuple[Place, ...]
+    """Every place."""
     data: Path
+    """The user's data folder, for environments outside a project."""
     refused: Path | None = None
+    """A folder that would be the project, were it not another user's; None mostly."""
     checkout: Path | None = None
+    """The PyTorch checkout, nearer than any project, that keeps its environments itself; None mostly."""
     driver: "HostDriver | None" = None
-    locked_cuda: "Callable[[Path, str], Version | None]" = _unlocked
+    """The driver of the host that is judged in place of this one; suggestions are targets that it runs."""
+    locked_cuda: Callable[[Path, str], Version | None] = _unlocked
+    """Returns the CUDA release of a lock, for manifests whose CUDA is that of the locked torch."""
 
     def outside(self) -> "SearchPath":
         """Return the search path outside a project: the user's and the built-in targets."""
         others = tuple(place for place in self.places if place.origin is not Origin.PROJECT)
         return SearchPath(None, others, self.data, locked_cuda=self.locked_cuda)
+
+    def require_trust(self, before: str = "", kind: type[UsageError] = UsageError) -> None:
+        """Refuse a project in the working folder that belongs to another user, so that it is none.
+
+        Args:
+            before: The words of the message before the reason.
+            kind: The class of the error.
+
+        Raises:
+            UsageError: There is one.
+        """
+        if self.refused:
+            raise kind(
+                f"{before}{self.refused} belongs to another user, so it is no project of yours",
+                hint=f"`TENV_SAFE_FOLDERS={shlex.quote(str(self.refused))}` trusts it",
+            )
 
     def find_parent(self, name: str) -> Path:
         """Return the file of a parent manifest; a name that begins with ``_`` is a parent only."""
@@ -169,11 +176,7 @@ class SearchPath:
 
         names = sorted(self.names())
         self._refuse_file(name, pattern)
-        if self.refused:
-            raise UnknownTargetError(
-                f"there is no target `{name}`: {self.refused} belongs to another user, so it is no project of yours",
-                hint=f"`TENV_SAFE_FOLDERS={shlex.quote(str(self.refused))}` trusts it",
-            )
+        self.require_trust(f"there is no target `{name}`: ", UnknownTargetError)
         # The manifests of targets are not read for a parent that is missing: one of them may request it.
         meant = one_letter_off(name, names) or nearest_cuda(
             name, names, self._has_platform if pattern is _NAME else lambda _: True, self.driver

@@ -8,26 +8,23 @@ from tenv.core.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SourceSection:
-    """One section of a manifest, and the names of its source.
-
-    Attributes:
-        key: The folder of the source below ``tenv.sources``, its key in counts, locks and states.
-        name: The section of the manifest.
-        kind: The kind of its packages in rows about them.
-        noun: One of its packages in words; empty for a source that brings no files into a prefix.
-        keys: The keys of a request, the first of them for a text alone; empty for a source whose requests
-            have a type of their own in `tenv.targets.manifest`.
-        option: The option of `tenv add` that means it, without its dashes; empty for none.
-        cache: The help of `tenv clean --KEY`; empty for a source that keeps nothing.
-    """
+    """One section of a manifest, and the names of its source."""
 
     key: str
+    """The folder of the source below ``tenv.sources``, its key in counts, locks and states."""
     name: str
+    """The section of the manifest."""
     kind: str
+    """The kind of its packages in rows about them."""
     noun: str = ""
+    """One of its packages in words; empty for a source that brings no files into a prefix."""
     keys: tuple[str, ...] = ()
+    """The keys of a request, the first of them for a text alone; empty for a source whose requests have a type of their
+    own in `tenv.targets.manifest`."""
     cache: str = ""
+    """The help of `tenv clean --KEY`; empty for a source that keeps nothing."""
     option: str = ""
+    """The option of `tenv add` that means it, without its dashes; empty for none."""
 
 
 SECTIONS: tuple[SourceSection, ...] = (

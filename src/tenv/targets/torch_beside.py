@@ -47,27 +47,24 @@ _PARTS = {
 
 @dataclass(frozen=True, slots=True)
 class BesideTorch:
-    """A torch in an environment that tenv did not make.
-
-    Attributes:
-        prefix: The environment.
-        package: Its folder ``torch``.
-        where: The kind of the environment.
-        version: Its version with the local part.
-        cuda: The CUDA release of its compiler; None for a torch without CUDA.
-        parts: The folders of NVIDIA's wheels there whose headers and libraries are taken.
-        held: The parts of CUDA in them, by the extras of the wheel cuda-toolkit.
-        refused: Why some are not taken, one sentence; empty if all are.
-    """
+    """A torch in an environment that tenv did not make."""
 
     prefix: Path
+    """The environment."""
     package: Path
+    """Its folder ``torch``."""
     where: TorchPlace
+    """The kind of the environment."""
     version: str
+    """Its version with the local part."""
     cuda: Version | None
+    """The CUDA release of its compiler; None for a torch without CUDA."""
     parts: tuple[Path, ...] = ()
+    """The folders of NVIDIA's wheels there whose headers and libraries are taken."""
     held: frozenset[str] = frozenset()
+    """The parts of CUDA in them, by the extras of the wheel cuda-toolkit."""
     refused: str = ""
+    """Why some are not taken, one sentence; empty if all are."""
 
 
 def require_beside(path: Path) -> BesideTorch:

@@ -34,27 +34,24 @@ _REFERENCE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./+-]*")
 
 @dataclass(frozen=True, slots=True)
 class TreeRequest:
-    """A request for a package that is built from a source tree.
-
-    Attributes:
-        git: The URL of a repository; empty for a folder.
-        rev: A full commit, or the name of a branch or a tag; empty for none.
-        branch: A branch; empty for none.
-        tag: A tag; empty for none.
-        subdirectory: The folder of the package in the repository; empty for its top.
-        path: A folder, relative to the manifest's own; empty for a repository.
-        editable: Whether Python imports from the folder itself, so that an edit needs no installation.
-        base: The folder of the manifest, once it is known.
-    """
+    """A request for a package that is built from a source tree."""
 
     git: str = ""
+    """The URL of a repository; empty for a folder."""
     rev: str = ""
+    """A full commit, or the name of a branch or a tag; empty for none."""
     branch: str = ""
+    """A branch; empty for none."""
     tag: str = ""
+    """A tag; empty for none."""
     subdirectory: str = ""
+    """The folder of the package in the repository; empty for its top."""
     path: str = ""
+    """A folder, relative to the manifest's own; empty for a repository."""
     editable: bool = False
+    """Whether Python imports from the folder itself, so that an edit needs no installation."""
     base: Path = field(default=Path(), compare=False)
+    """The folder of the manifest, once it is known."""
 
     @property
     def commit(self) -> str:

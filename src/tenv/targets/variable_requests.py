@@ -114,19 +114,16 @@ def separator_of(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class VariableRequest:
-    """The request of a manifest for a variable.
-
-    Attributes:
-        value: The unexpanded value, or the part to prepend or append.
-        action: The change.
-        manifest: The name of its manifest, which may be a parent.
-        line: Its file and line, such as ``manifests/mine.toml:12``.
-    """
+    """The request of a manifest for a variable."""
 
     value: str = ""
+    """The unexpanded value, or the part to prepend or append."""
     action: Action = Action.SET
+    """The change."""
     manifest: str = field(default="", compare=False)
+    """The name of its manifest, which may be a parent."""
     line: str = field(default="", compare=False)
+    """Its file and line, such as ``manifests/mine.toml:12``."""
 
     @classmethod
     def literal(cls, name: str, text: str) -> "VariableRequest":

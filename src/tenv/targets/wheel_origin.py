@@ -25,23 +25,20 @@ _SCHEMES = ("https", "http", "file")
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """A package index that a manifest names.
-
-    Attributes:
-        url: Its address, without a slash at the end; or a folder, relative to the manifest's own.
-        name: Its name; empty for none.
-        explicit: Whether only the requests that name it take packages from it.
-        default: Whether it stands in the place of the default index.
-        flat: Whether it is one page or folder with links to files.
-        base: The folder of the manifest, once it is known.
-    """
+    """A package index that a manifest names."""
 
     url: str
+    """Its address, without a slash at the end; or a folder, relative to the manifest's own."""
     name: str = ""
+    """Its name; empty for none."""
     explicit: bool = field(default=False, compare=False)
+    """Whether only the requests that name it take packages from it."""
     default: bool = field(default=False, compare=False)
+    """Whether it stands in the place of the default index."""
     flat: bool = False
+    """Whether it is one page or folder with links to files."""
     base: Path = field(default=Path(), compare=False)
+    """The folder of the manifest, once it is known."""
 
     def __str__(self) -> str:
         return f"{self.name} ({self.url})" if self.name else self.url
@@ -64,19 +61,16 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class FileRequest:
-    """A request for one wheel file.
-
-    Attributes:
-        url: Its address; empty for a file in a folder.
-        path: The file, relative to the manifest's folder; empty for an address.
-        sha256: Its digest in hex; empty if the manifest names none.
-        base: The folder of the manifest, once it is known.
-    """
+    """A request for one wheel file."""
 
     url: str = ""
+    """Its address; empty for a file in a folder."""
     path: str = ""
+    """The file, relative to the manifest's folder; empty for an address."""
     sha256: str = ""
+    """Its digest in hex; empty if the manifest names none."""
     base: Path = field(default=Path(), compare=False)
+    """The folder of the manifest, once it is known."""
 
     def __str__(self) -> str:
         return self.url or self.path

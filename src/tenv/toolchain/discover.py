@@ -21,67 +21,64 @@ TOOLKIT = "cuda"
 
 @dataclass(frozen=True, slots=True)
 class Toolchain:
-    """The tools of a prefix; None for missing ones.
-
-    Attributes:
-        prefix: The environment's folder.
-        python: The Python program.
-        site_packages: That Python's folder of packages.
-        cuda: The CUDA toolkit's folder (CUDA_HOME).
-        cuda_version: The toolkit's release.
-        nvcc: The CUDA compiler.
-        cudnn: The folder with cuDNN's ``include`` and ``lib``.
-        cusparselt: The same for cuSPARSELt.
-        nccl: The same for NCCL.
-        cmake: The CMake program.
-        ninja: The Ninja program.
-        mkl: The folder with MKL's ``include`` and ``lib``.
-        magma: The same for MAGMA.
-        conda: Whether the prefix has conda packages.
-        virtual: Whether its Python is a virtual environment.
-        mpi: The folder with MPI's ``bin``.
-        cc: The C compiler for builds.
-        cxx: The C++ compiler for builds and for nvcc.
-        system: The tools resolved from the system, by their keys in ``[system]``.
-        rocm: The folder of ROCm.
-        rocm_version: Its release.
-        hip_clang: The folder of HIP's clang++.
-        bitcode: The folder of HIP's device libraries.
-        gfx: The architectures that HIP's compiler takes; empty if it was not asked.
-        nvtx: The folder with NvToolsExt's ``include`` and ``lib`` on Windows, an archive of its own up to CUDA 11.8.
-        compat: The folder of cuda-compat's ``libcuda.so.1``, which programs need with an older driver.
-        programs: The ``bin`` folders of archives.
-        headers: The ``include`` folders of the environment and of archives.
-    """
+    """The tools of a prefix; None for missing ones."""
 
     prefix: Path
+    """The environment's folder."""
     python: Path
+    """The Python program."""
     site_packages: Path
+    """That Python's folder of packages."""
     cuda: Path | None = None
+    """The CUDA toolkit's folder (CUDA_HOME)."""
     cuda_version: Version | None = None
+    """The toolkit's release."""
     nvcc: Path | None = None
+    """The CUDA compiler."""
     cudnn: Path | None = None
+    """The folder with cuDNN's ``include`` and ``lib``."""
     cusparselt: Path | None = None
+    """The same for cuSPARSELt."""
     nccl: Path | None = None
+    """The same for NCCL."""
     cmake: Path | None = None
+    """The CMake program."""
     ninja: Path | None = None
+    """The Ninja program."""
     mkl: Path | None = None
+    """The folder with MKL's ``include`` and ``lib``."""
     magma: Path | None = None
+    """The same for MAGMA."""
     mpi: Path | None = None
+    """The folder with MPI's ``bin``."""
     cc: Path | None = None
+    """The C compiler for builds."""
     cxx: Path | None = None
+    """The C++ compiler for builds and for nvcc."""
     system: tuple[str, ...] = ()
+    """The tools resolved from the system, by their keys in ``[system]``."""
     conda: bool = False
+    """Whether the prefix has conda packages."""
     virtual: bool = False
+    """Whether its Python is a virtual environment."""
     rocm: Path | None = None
+    """The folder of ROCm."""
     rocm_version: Version | None = None
+    """Its release."""
     hip_clang: Path | None = None
+    """The folder of HIP's clang++."""
     bitcode: Path | None = None
+    """The folder of HIP's device libraries."""
     gfx: tuple[str, ...] = ()
+    """The architectures that HIP's compiler takes; empty if it was not asked."""
     nvtx: Path | None = None
+    """The folder with NvToolsExt's ``include`` and ``lib`` on Windows, an archive of its own up to CUDA 11.8."""
     compat: Path | None = None
+    """The folder of cuda-compat's ``libcuda.so.1``, which programs need with an older driver."""
     programs: tuple[Path, ...] = ()
+    """The ``bin`` folders of archives."""
     headers: tuple[Path, ...] = ()
+    """The ``include`` folders of the environment and of archives."""
 
 
 def discover(prefix: Path) -> Toolchain:

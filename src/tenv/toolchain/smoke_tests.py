@@ -26,21 +26,18 @@ _SECONDS = 180.0
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A short program.
-
-    Attributes:
-        name: Its subject, in one word.
-        files: Its files.
-        commands: The commands to run in the folder of the files, in order; each must succeed.
-        lacks: The missing requirement of the program, or an empty text.
-        seconds: The seconds for one command.
-    """
+    """A short program."""
 
     name: str
+    """Its subject, in one word."""
     files: Mapping[str, str] = field(default_factory=dict)
+    """Its files."""
     commands: tuple[tuple[str, ...], ...] = ()
+    """The commands to run in the folder of the files, in order; each must succeed."""
     lacks: str = ""
+    """The missing requirement of the program, or an empty text."""
     seconds: float = _SECONDS
+    """The seconds for one command."""
 
 
 _IMPORT_SECONDS = 20.0
@@ -161,21 +158,18 @@ int main() {
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of a probe.
-
-    Attributes:
-        name: The probe's name.
-        ok: Whether every command succeeded.
-        seconds: Its duration.
-        log: The commands with their output.
-        late: Whether a command gave no answer in time.
-    """
+    """The result of a probe."""
 
     name: str
+    """The probe's name."""
     ok: bool
+    """Whether every command succeeded."""
     seconds: float
+    """Its duration."""
     log: str
+    """The commands with their output."""
     late: bool = False
+    """Whether a command gave no answer in time."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as JSON values."""

@@ -39,36 +39,30 @@ _INSTALLED = ("lib", "lib64", "targets", "Lib", "Library")
 
 @dataclass(frozen=True, slots=True)
 class AuditRequest:
-    """The path to audit, and its references.
-
-    Attributes:
-        path: A built torch, a wheel, a library or a folder.
-        target: The target; None for the one that built it, or of the environment that it is in.
-        prefix: The target's environment; None for the default one.
-        host: The host that it is to run on.
-        against: Host reports of a fleet, in place of one host; None for none.
-        torch: The torch that an extension is for: a path or a version; empty for none.
-    """
+    """The path to audit, and its references."""
 
     path: Path
+    """A built torch, a wheel, a library or a folder."""
     target: str | None = None
+    """The target; None for the one that built it, or of the environment that it is in."""
     prefix: Path | None = None
+    """The target's environment; None for the default one."""
     host: HostOptions = field(default_factory=HostOptions)
+    """The host that it is to run on."""
     against: Path | None = None
+    """Host reports of a fleet, in place of one host; None for none."""
     torch: str = ""
+    """The torch that an extension is for: a path or a version; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostAnswer:
-    """Whether it runs on one host of a fleet.
-
-    Attributes:
-        run: The answer; None where the report does not say enough.
-        findings: The findings against it.
-    """
+    """Whether it runs on one host of a fleet."""
 
     run: bool | None
+    """The answer; None where the report does not say enough."""
     findings: tuple[Finding, ...]
+    """The findings against it."""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -77,36 +71,33 @@ class HostAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """The result of an audit.
-
-    Attributes:
-        path: The audited path.
-        kind: Its kind.
-        libraries: The libraries in it.
-        links: Where each library that they need comes from.
-        tag: The manylinux tag that the symbols allow; None without a library.
-        note: Where it was built; None where that is not known.
-        target: The target that it was held against; empty for none.
-        prefix: The environment that was searched; None for none.
-        run: Whether it runs on the host, beside the torch that is named; None where that is not known, or where there
-            are machines.
-        machines: The answers of a fleet; None without one.
-        findings: Its faults.
-        torch: The extension held against a torch; None where none was named.
-    """
+    """The result of an audit."""
 
     path: Path
+    """The audited path."""
     kind: AuditedKind
+    """Its kind."""
     libraries: list[AuditedFile]
+    """The libraries in it."""
     links: list[Link]
+    """Where each library that they need comes from."""
     tag: TagAnswer | None
+    """The manylinux tag that the symbols allow; None without a library."""
     note: BuildNote | None
+    """Where it was built; None where that is not known."""
     target: str
+    """The target that it was held against; empty for none."""
     prefix: Path | None
+    """The environment that was searched; None for none."""
     run: bool | None
+    """Whether it runs on the host, beside the torch that is named; None where that is not known, or where there are
+    machines."""
     machines: list[MachineVerdicts[HostAnswer]] | None
+    """The answers of a fleet; None without one."""
     findings: list[Finding]
+    """Its faults."""
     torch: TorchAudit | None = None
+    """The extension held against a torch; None where none was named."""
 
     @property
     def fits(self) -> bool:

@@ -38,23 +38,20 @@ _OF_CONDA = 'channels    = ["conda-forge"]\n'
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """The target of a toolkit beside an environment.
-
-    Attributes:
-        target: Its name.
-        manifest: Its manifest.
-        torch: The torch that it is for.
-        text: The text of its manifest where that was not there before; else empty.
-        written: Whether the manifest was written now.
-        ignore: The ``.gitignore`` that got a line; else None.
-    """
+    """The target of a toolkit beside an environment."""
 
     target: str
+    """Its name."""
     manifest: Path
+    """Its manifest."""
     torch: BesideTorch
+    """The torch that it is for."""
     text: str = ""
+    """The text of its manifest where that was not there before; else empty."""
     written: bool = False
+    """Whether the manifest was written now."""
     ignore: Path | None = None
+    """The ``.gitignore`` that got a line; else None."""
 
     def lines(self) -> list[str]:
         """Return the torch and the new files, one line each."""

@@ -41,19 +41,16 @@ class BisectStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Bisected:
-    """The result for a commit.
-
-    Attributes:
-        commit: The commit.
-        built: The build.
-        status: The status for git: that of the command where it was run.
-        ran: Whether the command was run.
-    """
+    """The result for a commit."""
 
     commit: str
+    """The commit."""
     built: Built
+    """The build."""
     status: int
+    """The status for git: the command's where it was run."""
     ran: bool
+    """Whether the command was run."""
 
     @property
     def sentence(self) -> str:

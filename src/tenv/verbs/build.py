@@ -39,36 +39,33 @@ from tenv.targets.search import find_places, is_foreign
 from tenv.toolchain.discover import discover
 from tenv.verbs.activate import find_activation, made_outside
 from tenv.verbs.create import CreateRequest, create
-from tenv.verbs.kept_locks import mode_by_variables
+from tenv.verbs.lock_place import mode_by_variables
 
 Say = Callable[[StepReport], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The result or the plan of a build.
-
-    Attributes:
-        steps: The steps that were taken, in their order; the last one may have failed.
-        target: The target's name; empty if none was found.
-        prefix: Its environment.
-        checkout: The checkout.
-        folder: The build folder.
-        torch: The version and the location of the built torch.
-        commands: The commands, by the name of their step.
-        report: The page with its steps and tasks; empty if none was written.
-        extension: The package that is compiled against a torch; empty for PyTorch.
-    """
+    """The result or the plan of a build."""
 
     steps: tuple[StepReport, ...]
+    """The steps that were taken, in their order; the last one may have failed."""
     target: str
+    """The target's name; empty if none was found."""
     prefix: str
+    """Its environment."""
     checkout: Path
+    """The checkout."""
     folder: str
+    """The build folder."""
     torch: dict[str, Any]
+    """The version and the location of the built torch."""
     commands: dict[str, list[list[str]]]
+    """The commands, by the name of their step."""
     report: str = ""
+    """The page with its steps and tasks; empty if none was written."""
     extension: str = ""
+    """The package that is compiled against a torch; empty for PyTorch."""
 
     @property
     def ok(self) -> bool:
@@ -107,25 +104,22 @@ _Work = Callable[[BuildJob], Done]
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A step of a build.
-
-    Attributes:
-        name: Its name.
-        run: Its work.
-        planned: Its work in a plan that writes nothing; None for a step that such a plan leaves out.
-        applies: Whether a build takes it.
-        plans: Whether a plan that writes nothing takes it.
-        before: Whether it comes before the build folder is locked.
-        estimates: Whether a plan with `--configure` takes it.
-    """
+    """A step of a build."""
 
     name: BuildStepName
+    """Its name."""
     run: _Work
+    """Its work."""
     planned: _Work | None = None
+    """Its work in a plan that writes nothing; None for a step that such a plan leaves out."""
     applies: Callable[[BuildJob], bool] = lambda _: True
+    """Whether a build takes it."""
     plans: Callable[[BuildJob], bool] = lambda _: True
+    """Whether a plan that writes nothing takes it."""
     before: bool = False
+    """Whether it comes before the build folder is locked."""
     estimates: bool = False
+    """Whether a plan with `--configure` takes it."""
 
 
 def _configures(job: BuildJob) -> bool:

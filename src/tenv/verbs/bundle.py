@@ -26,7 +26,7 @@ from tenv.core.part_file import large_file
 from tenv.core.progress import Bytes, Transfer
 from tenv.core.versions import Version
 from tenv.host.machine import current_platform
-from tenv.install.bundle_file import Bundle, BundleReader, Head, Member, is_bundle, is_plain, twins, write_bundle
+from tenv.install.bundle_file import BundleReader, Head, Member, is_bundle, is_plain, twins, write_bundle
 from tenv.locks.lock import Lock
 from tenv.locks.lock_features import features_of, take
 from tenv.locks.lock_file import parse_lock
@@ -51,21 +51,18 @@ _READING = "tenv create --bundle"
 
 @dataclass(frozen=True, slots=True)
 class Bundled:
-    """A written bundle.
-
-    Attributes:
-        path: Its file.
-        head: Its head.
-        digest: The digest of the head, which stands for every byte.
-        bytes: Its size.
-        lock_digest: The digest of its lock.
-    """
+    """A written bundle."""
 
     path: Path
+    """Its file."""
     head: Head
+    """Its head."""
     digest: str
+    """The digest of the head, which stands for every byte."""
     bytes: int
+    """Its size."""
     lock_digest: str
+    """The digest of its lock."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the values for `--json`."""
@@ -280,27 +277,24 @@ def _write(context: "Context", path: Path, head: Head, texts: Sequence[bytes], s
 
 @dataclass(frozen=True, slots=True)
 class BundleRequest:
-    """The environment that a bundle is opened for.
-
-    Attributes:
-        place: The path or the address of the bundle.
-        target: The target that it must be of; None for any.
-        python: The Python that the user names; None for none.
-        features: The features that the user names; None for none.
-        trust: The word of the user for it.
-        dry_run: Whether nothing is written to the user's folder.
-        prefix: The folder that the user names for the environment; None for the usual one.
-        anew: Whether the environment that is there is put aside.
-    """
+    """The environment that a bundle is opened for."""
 
     place: str
+    """The path or the address of the bundle."""
     target: str | None
+    """The target that it must be of; None for any."""
     python: str | None
+    """The Python that the user names; None for none."""
     features: tuple[str, ...] | None
+    """The features that the user names; None for none."""
     trust: Trust
+    """The word of the user for it."""
     dry_run: bool = False
+    """Whether nothing is written to the user's folder."""
     prefix: Path | None = None
+    """The folder that the user names for the environment; None for the usual one."""
     anew: bool = False
+    """Whether the environment that is there is put aside."""
 
 
 @contextmanager
@@ -382,7 +376,7 @@ def _unpacked(
     with storage_errors(f"can't read {path}"), open_regular(path) as file:
         reader = BundleReader(file, shown)
         found = reader.open()
-        head, lock = found.head, _lock_of(found, reader)
+        head, lock = found.head, parse_lock(found.lock, f"{reader.shown}: {found.head.lock.name}", found.head.target)
         if request.target not in (None, head.target):
             raise UsageError(f"{shown} is a bundle of {head.target}, not of {request.target}")
         if (platform := current_platform()) not in head.platforms:
@@ -411,10 +405,6 @@ def _require_prefix(context: "Context", request: BundleRequest, target: str) -> 
     fault = None if request.anew else context.fault_of(environment, target)
     if fault and not fault.is_ours:
         raise fault.error()
-
-
-def _lock_of(found: Bundle, reader: BundleReader) -> Lock:
-    return parse_lock(found.lock, f"{reader.shown}: {found.head.lock.name}", found.head.target)
 
 
 def _require_files(head: Head, lock: Lock, reader: BundleReader) -> None:

@@ -36,23 +36,20 @@ _HEAD = "head.json"
 
 @dataclass(frozen=True, slots=True)
 class SelfBundled:
-    """A written archive of tenv itself.
-
-    Attributes:
-        path: Its file.
-        digest: Its sha256.
-        bytes: Its size.
-        platforms: The platforms that it is for.
-        minors: The Python minors that it is for.
-        files: Its wheels.
-    """
+    """A written archive of tenv itself."""
 
     path: Path
+    """Its file."""
     digest: str
+    """Its sha256."""
     bytes: int
+    """Its size."""
     platforms: tuple[str, ...]
+    """The platforms that it is for."""
     minors: tuple[str, ...]
+    """The Python minors that it is for."""
     files: Sequence[Mapping[str, Any]]
+    """Its wheels."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the values for `--json`, with the keys of a bundle of a target."""
@@ -82,7 +79,7 @@ def bundle_self(context: "Context", path: Path | None, platforms: Sequence[str] 
     Args:
         context: The context of the verb.
         path: The file; None for ``tenv-VERSION.pyz`` in the working folder.
-        platforms: The platforms; empty for that of this machine.
+        platforms: The platforms; empty for this machine's.
         minor: The only Python minor; empty for all that tenv runs with.
 
     Raises:

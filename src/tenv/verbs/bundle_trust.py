@@ -28,17 +28,14 @@ Question = Callable[[Sequence[str]], bool]
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """The word of the user for a bundle for a target that is unknown here.
-
-    Attributes:
-        lock_digest: The sha256 of the lock that it must have; empty for none.
-        bundle_digest: The digest that it must have, as `tenv bundle` prints it; empty for none.
-        ask: Asks the user; None without a terminal.
-    """
+    """The word of the user for a bundle for a target that is unknown here."""
 
     lock_digest: str = ""
+    """The sha256 of the lock that it must have; empty for none."""
     bundle_digest: str = ""
+    """The digest that it must have, as `tenv bundle` prints it; empty for none."""
     ask: Question | None = None
+    """Asks the user; None without a terminal."""
 
     @property
     def whole(self) -> bool:
@@ -63,7 +60,7 @@ def require_trust(context: "Context", found: Bundle, reader: BundleReader, trust
         if given and given.lower().removeprefix("sha256:") != own:
             raise LockStaleError(f"{shown}: its {what} has the sha256 {own}, not {given}")
     if known := _known(context, found.head.target):
-        if _has_lock(known, found.lock):
+        if known.lock_file.is_file() and read_regular(known.lock_file) == found.lock:
             return ()
         raise _other_lock(known, found, shown)
     new = _new_manifests(context, found, shown)
@@ -90,10 +87,6 @@ def _known(context: "Context", name: str) -> Target | None:
         return context.places.find(name)
     except UnknownTargetError:
         return None
-
-
-def _has_lock(target: Target, lock: bytes) -> bool:
-    return target.lock_file.is_file() and read_regular(target.lock_file) == lock
 
 
 def _new_manifests(context: "Context", found: Bundle, shown: str) -> tuple[str, ...]:

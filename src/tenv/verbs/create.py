@@ -3,7 +3,7 @@
 import os
 import shlex
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -12,45 +12,43 @@ from typing import TYPE_CHECKING
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBusyError, ForeignFolderError, HostError, LockMissingError, UsageError
 from tenv.core.files import exclusive, make_folder, write_atomic
+from tenv.core.other_users import closed_below, closed_part
 from tenv.environment.state import State, Status
 from tenv.environment.trust import needed_names
 from tenv.host.machine import current_platform
 from tenv.install.creation import CreateRequest, Creation, LockMode
 from tenv.install.for_others import make_folder_for_others, open_to_others, require_open
 from tenv.project.context import Context, without_beside
-from tenv.targets.search import Target, require_features
+from tenv.sources.interface import NeededFile
+from tenv.sources.owners import unmanaged_files
+from tenv.targets.search import Target, require_features, sister_hint
+from tenv.verbs.lock_place import mode_by_variables
 from tenv.verbs.lock_standing import note_current
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tenv.checks.rules.interface import Finding
-    from tenv.sources.interface import NeededFile
 
 __all__ = ["CreateRequest", "LockMode"]
 
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """The result of `create`.
-
-    Attributes:
-        found: The target, with the lock that was installed.
-        prefix: The folder of the environment.
-        state: Its state after the call.
-        changed: Whether the call changed the environment.
-        seconds: The duration.
-        notes: Notes for the user, one sentence each.
-        findings: The findings of the rules; empty if the environment was up to date.
-    """
+    """The result of `create`."""
 
     found: Target
+    """The target, with the lock that was installed."""
     prefix: Path
+    """The folder of the environment."""
     state: State
+    """Its state after the call."""
     changed: bool
+    """Whether the call changed the environment."""
     seconds: float
+    """The duration."""
     notes: tuple[str, ...] = ()
+    """Notes for the user, one sentence each."""
     findings: "tuple[Finding, ...]" = ()
+    """The findings of the rules; empty if the environment was up to date."""
 
     @property
     def target(self) -> str:
@@ -65,23 +63,20 @@ class Created:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The steps of a `create`.
-
-    Attributes:
-        found: The target, with its lock.
-        prefix: The folder of the environment.
-        changed: Whether it would change.
-        needs: The files that it would install.
-        lines: The download and the size on the disk, in words.
-        findings: The findings of the rules.
-    """
+    """The steps of a `create`."""
 
     found: Target
+    """The target, with its lock."""
     prefix: Path
+    """The folder of the environment."""
     changed: bool
-    needs: "tuple[NeededFile, ...]" = ()
+    """Whether it would change."""
+    needs: tuple[NeededFile, ...] = ()
+    """The files that it would install."""
     lines: tuple[str, ...] = ()
+    """The download and the size on the disk, in words."""
     findings: "tuple[Finding, ...]" = ()
+    """The findings of the rules."""
 
 
 def _ignore(findings: "Sequence[Finding]") -> None:
@@ -161,8 +156,6 @@ def _create(
     if request.lock_file is None:
         note_current(context, job.environment, state)
     if request.for_others:
-        from tenv.sources.owners import unmanaged_files  # late: few environments are for others
-
         closed = open_to_others(job.prefix, unmanaged_files(job.prefix, state.owned))
         notes = (*notes, *_about_others(job, closed))
     seconds = time.monotonic() - start
@@ -171,7 +164,6 @@ def _create(
 
 def _about_others(job: Creation, closed: Sequence[str]) -> Iterator[str]:
     """Yield which files and folders stay closed, and how others use an environment that their settings refuse."""
-    from tenv.core.other_users import closed_below, closed_part  # late: few environments are for others
     from tenv.targets.config import SYSTEM_FILE, system_safe_folders
 
     if closed:
@@ -318,8 +310,6 @@ def _check_platform(job: Creation) -> None:
     """Raise an error for a platform that the target does not serve, even with ``--no-check``."""
     manifest = job.target.manifest
     if job.platform not in manifest.platforms:
-        from tenv.targets.search import sister_hint  # late: only for this error
-
         raise HostError(
             f"the target {manifest.name} is for {', '.join(manifest.platforms)}; this host is {job.platform}",
             hint=sister_hint(manifest, job.platform) or "add the platform to the manifest, then `tenv lock`",
@@ -364,3 +354,31 @@ def _hold(job: Creation) -> Iterator[None]:
         job.forget_prefix()  # another process may have changed it since it was looked at
         _require_unchanged(job)
         yield
+
+
+def sync(
+    context: Context,
+    target: str | None,
+    prefix: Path | None,
+    tell: "Callable[[Sequence[Finding]], None]",
+    features: Sequence[str] = (),
+) -> Created:
+    """Create or update the environment of a target; never write a lock.
+
+    Args:
+        context: The context of the verb.
+        target: The target; where None, the one of the environment in `prefix`, or the default target.
+        prefix: The environment's folder, if it is not the default one.
+        tell: Receives the findings.
+        features: The features to install beside those that the environment holds.
+
+    Raises:
+        LockMissingError, LockStaleError: There is no lock, or it does not satisfy its manifest.
+        TenvError: As `create`.
+    """
+    state = context.environment("", prefix).state() if prefix else None
+    name = target or (state.target if state else None) or context.default_target()
+    held = (context.environment(name, prefix).state() if features else None) or None
+    named = tuple(sorted({*features, *(held.features if held else ())})) if features else None
+    mode = LockMode.FROZEN if mode_by_variables() is LockMode.FROZEN else LockMode.LOCKED
+    return create(context, CreateRequest(name, prefix, mode, features=named), tell)

@@ -1,10 +1,12 @@
 """Compare two locks: files, targets, or files of git revisions."""
 
+import contextlib
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from tenv.core.dataclass import dataclass
-from tenv.core.errors import LockMissingError, TenvError, UsageError
+from tenv.core.errors import LockMissingError, TenvError, UnknownTargetError, UsageError
 from tenv.core.git import Repository, find_repository
 from tenv.locks.difference import Difference, compare
 from tenv.locks.lock import Lock
@@ -17,17 +19,14 @@ _HEAD = "HEAD"
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Two locks and their difference.
-
-    Attributes:
-        old: The name of the first lock.
-        new: The name of the second lock.
-        difference: Their difference.
-    """
+    """Two locks and their difference."""
 
     old: str
+    """The name of the first lock."""
     new: str
+    """The name of the second lock."""
     difference: Difference
+    """Their difference."""
 
 
 def diff(
@@ -88,13 +87,24 @@ def _past(context: Context, name: str, revision: str) -> tuple[str, Lock]:
     if not file.is_file():
         if "/" in name or name.endswith(".lock"):
             raise LockMissingError(f"there is no lock file {name}")
-        file = context.places.find(name).lock_file
+        file = _target_lock(context, name)
     try:
         repository = find_repository(file.resolve().parent, context.environ)
     except TenvError as error:
         raise UsageError(error.message, hint="`tenv diff OLD NEW` compares two files or targets") from None
     path = repository.relative(file)
     return f"{revision}:{path}", _read_revision(repository, revision, str(path))
+
+
+def _target_lock(context: Context, name: str) -> Path:
+    """Return the lock file of a target; a name that is a git revision is a usage error of its own."""
+    try:
+        return context.places.find(name).lock_file
+    except UnknownTargetError as error:
+        with contextlib.suppress(TenvError):
+            if find_repository(Path.cwd(), context.environ).commit(name):
+                error.hint = f"`tenv diff --rev {shlex.quote(name)}` compares with that revision"
+        raise
 
 
 def _read_revision(repository: Repository, revision: str, path: str) -> Lock:

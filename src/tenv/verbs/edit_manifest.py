@@ -5,11 +5,12 @@ import json
 import os
 import shlex
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tenv.checks.rules.interface import Finding
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBusyError, NetworkError, TenvError, UsageError
 from tenv.core.files import read_regular, write_atomic
@@ -24,8 +25,8 @@ from tenv.targets.sections import SECTIONS
 from tenv.targets.tree_request import TreeRequest
 from tenv.toolchain.discover import site_packages
 from tenv.verbs.create import Created, CreateRequest, create
-from tenv.verbs.kept_locks import require_kept
 from tenv.verbs.lock import Locked, lock_target
+from tenv.verbs.lock_place import require_kept
 from tenv.verbs.requests import (
     AddOptions,
     TypedRequest,
@@ -37,11 +38,8 @@ from tenv.verbs.requests import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     from tomlkit import TOMLDocument
 
-    from tenv.checks.rules.interface import Finding
 
 _ANYWHERE = AddOptions()
 _TRIES = 10
@@ -51,25 +49,22 @@ _NAMES = {section.key: section.name for section in SECTIONS}
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """The result of `add` or `drop`.
-
-    Attributes:
-        target: The target, with its new manifest.
-        section: The section that was written, such as ``pypi-dependencies``.
-        lines: The written changes, one line each.
-        locked: The lock.
-        created: The updated environment; None if there is none, or if the caller did not request it.
-        missing: Whether there is no environment.
-        notes: The requests of a parent that this changes, one sentence each.
-    """
+    """The result of `add` or `drop`."""
 
     target: Target
+    """The target, with its new manifest."""
     section: str
+    """The section that was written, such as ``pypi-dependencies``."""
     lines: tuple[str, ...]
+    """The written changes, one line each."""
     locked: Locked
+    """The lock."""
     created: Created | None = None
+    """The updated environment; None if there is none, or if the caller did not request it."""
     missing: bool = False
+    """Whether there is no environment."""
     notes: tuple[str, ...] = ()
+    """The requests of a parent that this changes, one sentence each."""
 
 
 _CHANNELS = ("conda-forge", "pytorch", "nvidia")
@@ -81,7 +76,7 @@ class _ChangedMeanwhileError(Exception):
 
 
 def add(
-    context: Context, name: str, specs: Sequence[str], key: str | None, tell: "Callable[[Sequence[Finding]], None]",
+    context: Context, name: str, specs: Sequence[str], key: str | None, tell: Callable[[Sequence[Finding]], None],
     *, made: bool = True, options: AddOptions | None = None,
 ) -> Edited:  # fmt: skip
     """Add packages to the manifest of a target; an existing request is replaced.
@@ -111,8 +106,8 @@ def add(
 
 
 def _added(
-    context: Context, name: str, typed: "Mapping[TypedRequest, str]", key: str | None,
-    tell: "Callable[[Sequence[Finding]], None]", command: str, options: AddOptions, *, made: bool,
+    context: Context, name: str, typed: Mapping[TypedRequest, str], key: str | None,
+    tell: Callable[[Sequence[Finding]], None], command: str, options: AddOptions, *, made: bool,
 ) -> Edited:  # fmt: skip
     target, requests = _own(context, name), tuple(typed)
     options.require_platform(target.manifest.platforms, name)
@@ -175,7 +170,7 @@ def _again(edit: "Callable[[], Edited]", command: str) -> Edited:
 
 
 def drop(
-    context: Context, name: str, packages: Sequence[str], tell: "Callable[[Sequence[Finding]], None]",
+    context: Context, name: str, packages: Sequence[str], tell: Callable[[Sequence[Finding]], None],
     *, made: bool = True, options: AddOptions = _ANYWHERE,
 ) -> Edited:  # fmt: skip
     """Remove packages from the manifest of a target; ``NAME = false`` drops a request of a parent.
@@ -194,7 +189,7 @@ def drop(
 
 
 def _dropped(
-    context: Context, name: str, packages: Sequence[str], tell: "Callable[[Sequence[Finding]], None]", command: str,
+    context: Context, name: str, packages: Sequence[str], tell: Callable[[Sequence[Finding]], None], command: str,
     *, made: bool, within: str,
 ) -> Edited:  # fmt: skip
     target = _own(context, name)
@@ -272,7 +267,7 @@ def _table(document: Any, section: str) -> Any:
     return table
 
 
-def _compiled(old: Any, tree: TreeRequest, name: str) -> "Mapping[str, Any]":
+def _compiled(old: Any, tree: TreeRequest, name: str) -> Mapping[str, Any]:
     """Return the keys of a request for its build against the target's torch, which the request in its place keeps.
 
     Raises:
@@ -393,7 +388,7 @@ def _remove_empty(table: Any, path: Sequence[str]) -> None:
         del table[path[0]]
 
 
-def _sections(document: Any) -> "Iterator[tuple[str, Any]]":
+def _sections(document: Any) -> Iterator[tuple[str, Any]]:
     """Yield the name and the table of every section with requests, those of platforms and features too."""
     for feature, whole in [("", document), *document.get("feature", {}).items()]:
         for platform, part in [("", whole), *whole.get("platform", {}).items()]:
@@ -430,7 +425,7 @@ def _range(manifest: Manifest, key: str, name: str) -> str:
 
 
 @contextlib.contextmanager
-def _taken_back(file: Path, before: bytes, after: bytes, within: Path | None) -> "Iterator[None]":
+def _taken_back(file: Path, before: bytes, after: bytes, within: Path | None) -> Iterator[None]:
     """Write a lock; if that fails, take the edit of its manifest back, unless another command has written it since."""
     try:
         yield
@@ -446,7 +441,7 @@ def _taken_back(file: Path, before: bytes, after: bytes, within: Path | None) ->
 
 def _apply(
     context: Context, target: Target, section: str, lines: tuple[str, ...], edited: "tuple[bytes, TOMLDocument]",
-    tell: "Callable[[Sequence[Finding]], None]", command: str, *, made: bool, back: str = "",
+    tell: Callable[[Sequence[Finding]], None], command: str, *, made: bool, back: str = "",
     notes: tuple[str, ...] = (),
 ) -> Edited:  # fmt: skip
     """Lock the new manifest, then write both files, then bring the environment up to date.

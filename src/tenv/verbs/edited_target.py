@@ -16,17 +16,14 @@ from tenv.verbs.requests import requested_names
 
 @dataclass(frozen=True, slots=True)
 class EditedTarget:
-    """The target and the packages in the words of `tenv add` or `tenv drop`.
-
-    Attributes:
-        name: The target.
-        packages: The requests or packages.
-        note: The decision, if the words are ambiguous; else empty.
-    """
+    """The target and the packages in the words of `tenv add` or `tenv drop`."""
 
     name: str
+    """The target."""
     packages: tuple[str, ...]
+    """The requests or packages."""
     note: str = ""
+    """The decision, if the words are ambiguous; else empty."""
 
 
 def edited_target(context: Context, verb: str, words: Sequence[str]) -> EditedTarget:
@@ -106,6 +103,7 @@ def _no_default(context: Context, verb: str, words: Sequence[str]) -> UsageError
         why = f"no TARGET is given, and the project has several: {', '.join(own)}"
         hint = f"`tenv {verb} {shlex.join([own[0], *words])}`, or `tenv default {shlex.quote(own[0])}` sets one"
         return UsageError(why, hint=hint)
+    context.places.require_trust("no TARGET is given, and ")
     where = "the project has no targets of its own" if context.places.project else "there is no project"
     given = shlex.join(words)
     hint = f"`tenv {verb} TARGET {given}` names one, `tenv init NAME` writes the manifest of a new one"

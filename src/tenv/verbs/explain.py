@@ -15,17 +15,14 @@ _MOST_NEAR = 3
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The page of a rule.
-
-    Attributes:
-        code: The rule's code.
-        title: Its title.
-        text: The whole page, in Markdown.
-    """
+    """The page of a rule."""
 
     code: str
+    """The rule's code."""
     title: str
+    """Its title."""
     text: str
+    """The whole page, in Markdown."""
 
     def to_json(self) -> dict[str, str]:
         """Return the page as JSON values."""

@@ -26,17 +26,14 @@ _LONGEST = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class ExplainedLog:
-    """The diagnosis of a build log.
-
-    Attributes:
-        log: The name of the log.
-        diagnosis: The diagnosis.
-        known: The number of causes in the table.
-    """
+    """The diagnosis of a build log."""
 
     log: str
+    """The name of the log."""
     diagnosis: Diagnosis
+    """The diagnosis."""
     known: int
+    """The number of causes in the table."""
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -38,46 +38,40 @@ from tenv.toolchain.discover import Toolchain, discover
 
 @dataclass(frozen=True, slots=True)
 class ExportRequest:
-    """The request for an export.
-
-    Attributes:
-        format: The format's name.
-        target: The target; None for the only environment's.
-        lock_file: The lock; None for the target's own.
-        platforms: The platforms; empty for all platforms of the lock.
-        python: The Python minor whose wheels are exported, where Python is not a conda package; empty for all.
-        requests: Write the requests of the manifest, not the locked packages.
-        md5: Write MD5 in place of sha256.
-        folder: The destination folder of the files.
-        prefix: The environment's folder, for a format that names the environment; None for the default one.
-        base: The base image of a container; empty for the first that fits.
-    """
+    """The request for an export."""
 
     format: str
+    """The format's name."""
     target: str | None = None
+    """The target; None for the only environment's."""
     lock_file: Path | None = None
+    """The lock; None for the target's own."""
     platforms: tuple[str, ...] = ()
+    """The platforms; empty for all platforms of the lock."""
     python: str = ""
+    """The Python minor whose wheels are exported, where Python is not a conda package; empty for all."""
     requests: bool = False
+    """Write the requests of the manifest, not the locked packages."""
     md5: bool = False
+    """Write MD5 in place of sha256."""
     folder: Path = Path()
+    """The destination folder of the files."""
     prefix: Path | None = None
+    """The environment's folder, for a format that names the environment; None for the default one."""
     base: str = ""
+    """The base image of a container; empty for the first that fits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The result of an export.
-
-    Attributes:
-        target: The target; None for a format that is about none.
-        exported: The files, and the parts that they can't hold.
-        format: The format.
-    """
+    """The result of an export."""
 
     target: Target | None
+    """The target; None for a format that is about none."""
     exported: Exported
+    """The files, and the parts that they can't hold."""
     format: Format
+    """The format."""
 
 
 def export(context: Context, request: ExportRequest) -> Written:

@@ -46,23 +46,20 @@ _UNFREEZE_FROM = (3, 11)
 
 @dataclass(frozen=True, slots=True)
 class GdbRequest:
-    """The request for a debugger.
-
-    Attributes:
-        target: The target; None for the default target.
-        prefix: The environment's folder, if it is not the default one.
-        words: The program and its arguments; empty for the environment's Python.
-        attach: A process id or a name to attach to; None to start `words`.
-        cuda: Use cuda-gdb, which also stops in kernels.
-        extra: Arguments of gdb.
-    """
+    """The request for a debugger."""
 
     target: str | None
+    """The target; None for the default target."""
     prefix: Path | None
+    """The environment's folder, if it is not the default one."""
     words: tuple[str, ...]
+    """The program and its arguments; empty for the environment's Python."""
     attach: str | None = None
+    """A process id or a name to attach to; None to start `words`."""
     cuda: bool = False
+    """Use cuda-gdb, which also stops in kernels."""
     extra: tuple[str, ...] = ()
+    """Arguments of gdb."""
 
 
 def plan_gdb(context: Context, request: GdbRequest, say: Callable[[str], None]) -> StartPlan:
@@ -230,27 +227,24 @@ def _torch_script(site_packages: Path) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class Debuggee:
-    """A debugged program and its helpers.
-
-    Attributes:
-        words: The program's command line; empty to attach.
-        pid: The process to attach to; None to start `words`.
-        interpreter: The Python that runs it; None if no Python runs it.
-        prefix: The environment's folder.
-        pystack: The program `pystack`, or an empty text.
-        install: The command that installs pystack.
-        torch_script: PyTorch's own script for gdb; None without a checkout.
-        shell: The user's shell, which gdb does not start and the program shall see.
-    """
+    """A debugged program and its helpers."""
 
     words: tuple[str, ...]
+    """The program's command line; empty to attach."""
     pid: int | None
+    """The process to attach to; None to start `words`."""
     interpreter: DebuggedPython | None
+    """The Python that runs it; None if no Python runs it."""
     prefix: Path
+    """The environment's folder."""
     pystack: str = ""
+    """The program `pystack`, or an empty text."""
     install: str = ""
+    """The command that installs pystack."""
     torch_script: Path | None = None
+    """PyTorch's own script for gdb; None without a checkout."""
     shell: str | None = None
+    """The user's shell, which gdb does not start and the program shall see."""
 
 
 def _unfrozen(words: Sequence[str], interpreter: DebuggedPython | None) -> tuple[str, ...]:

@@ -4,12 +4,12 @@ import contextlib
 import re
 import shlex
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tenv.checks.rules.interface import Severity
+from tenv.checks.rules.interface import Finding, Severity
 from tenv.checks.rules.toolkit import check_lock
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import (
@@ -24,11 +24,13 @@ from tenv.core.errors import (
 )
 from tenv.core.files import write_atomic
 from tenv.core.names import channel_of, channel_urls, channel_word, is_channel
+from tenv.interop.chosen_files import without_features
 from tenv.interop.drafts import against_torch, render_draft, with_cuda, without_doubles, without_logins
 from tenv.interop.formats import ONLY_WRITTEN, find_format, recognize
 from tenv.interop.interface import Draft, ForeignLock, Format, Imported, read_source
 from tenv.interop.pixi import lock_text
 from tenv.interop.requests import asked_wheels, top_level
+from tenv.interop.typed_values import few
 from tenv.locks.lock import Lock, LockedTree, Wheel, from_manifest
 from tenv.locks.lock_file import read_lock, render_lock
 from tenv.locks.satisfaction import unrequired
@@ -37,13 +39,12 @@ from tenv.sources.interface import Problem, SolveOptions, differences
 from tenv.sources.wheels.project_metadata import ProjectMetadata
 from tenv.sources.wheels.sdists import read_sdist
 from tenv.sources.wheels.trees import Trees, static_metadata
-from tenv.targets.manifest import PLATFORMS, Manifest
+from tenv.targets.manifest import PLATFORMS, Manifest, with_features
 from tenv.targets.manifest_file import read_manifest
 from tenv.targets.tree_request import TREE_KEYS, TreeRequest
 from tenv.verbs.export import refuse_existing
 from tenv.verbs.init import ignore_environments
-from tenv.verbs.kept_locks import require_kept
-from tenv.verbs.lock_place import begun_project
+from tenv.verbs.lock_place import begun_project, require_kept
 
 _PIN = re.compile(r"\d[\w.+]*")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -51,50 +52,44 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 @dataclass(frozen=True, slots=True)
 class ImportRequest:
-    """The request for an import.
-
-    Attributes:
-        file: The file.
-        format: Its format; None to detect it from its name and first lines.
-        name: The target's name; None for the name in the file, or that of its folder.
-        environment: The environment to import if the file holds several; empty for the default one.
-        platforms: The platforms to import; empty for all in the file.
-        force: Overwrite existing files.
-        lock: Also write a lock if the file has hashes.
-    """
+    """The request for an import."""
 
     file: Path
+    """The file."""
     format: str | None = None
+    """Its format; None to detect it from its name and first lines."""
     name: str | None = None
+    """The target's name; None for the name in the file, or its folder's."""
     environment: str = ""
+    """The environment to import if the file holds several; empty for the default one."""
     platforms: tuple[str, ...] = ()
+    """The platforms to import; empty for all in the file."""
     force: bool = False
+    """Overwrite existing files."""
     lock: bool = True
+    """Also write a lock if the file has hashes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedTarget:
-    """The result of an import.
-
-    Attributes:
-        target: The target's name.
-        format: The format of the file.
-        manifest: The manifest's file.
-        lock: The lock's file; None without a lock.
-        counts: The number of conda packages and wheels in the lock, by platform.
-        lost: The parts of the file that the target lacks, one sentence each.
-        notes: What a reader may want to know of the target, a sentence each.
-        begun: The folder that this import has made a project; None for a project that was there.
-    """
+    """The result of an import."""
 
     target: str
+    """The target's name."""
     format: str
+    """The format of the file."""
     manifest: Path
+    """The manifest's file."""
     lock: Path | None
+    """The lock's file; None without a lock."""
     counts: dict[str, dict[str, int]]
+    """The number of conda packages and wheels in the lock, by platform."""
     lost: tuple[str, ...]
+    """The parts of the file that the target lacks, one sentence each."""
     notes: tuple[str, ...] = ()
+    """What a reader may want to know of the target, a sentence each."""
     begun: Path | None = None
+    """The folder that this import has made a project; None for a project that was there."""
 
 
 def import_file(context: Context, request: ImportRequest, *, user: bool = False) -> ImportedTarget:
@@ -211,21 +206,18 @@ def _with_python_of_pins(context: Context, asked: Manifest, draft: Draft, notes:
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """A manifest and a lock that are tried before they are written.
-
-    Attributes:
-        context: The context of the verb.
-        file: The imported file.
-        name: The target's name.
-        folder: A folder for the trial.
-        home: The folder of the manifest.
-    """
+    """A manifest and a lock that are tried before they are written."""
 
     context: Context
+    """The context of the verb."""
     file: Path
+    """The imported file."""
     name: str
+    """The target's name."""
     folder: Path
+    """A folder for the trial."""
     home: Path
+    """The folder of the manifest."""
 
     def manifest(self, draft: Draft) -> tuple[str, Manifest]:
         """Return the text of a manifest, and the manifest that tenv reads of it."""
@@ -257,7 +249,14 @@ class _Trial:
         draft = _with_channels(draft, part, notes)
         plain, asked, more = draft, self.manifest(draft)[1], list[str]()
         given = part.left.keys()
+        every = part
         part = _completed(self.context, asked, replace(part, wheels=_with_origins(asked, part)), lost)
+        if gone := _unread_features(every, part.left.keys() - given):
+            lost.append(f"the groups that need these packages: {', '.join(gone)} (`--environment` takes one)")
+            kept = {name: tables for name, tables in draft.features.items() if name not in gone}
+            plain = draft = replace(draft, features=kept)
+            left = {name: reason for name, reason in part.left.items() if name in given}
+            part, asked = replace(without_features(part, gone), left=left), self.manifest(draft)[1]
         made = self.lock(asked, part)
         if added := _with_unrequired(draft, asked, made, more):
             asked = self.manifest(added)[1]
@@ -275,11 +274,17 @@ class _Trial:
         if faults:
             _refuse(self.file, faults)
         if apart := [found for found in check_lock(made) if found.severity is Severity.ERROR]:
-            lost += [f"its lock: {one.subject} {one.message} ({one.code}): {one.fix}" for one in apart]
+            lost += _apart(self.file, apart, draft.platforms)
             return plain, None, b""
         if weak := sorted({row.name for rows in made.conda.values() for row in rows if not row.sha256}):
-            notes.append(f"only an MD5 is known of {', '.join(weak)}: `tenv update {self.name}` locks them by sha256")
+            notes.append(f"only an MD5 is known of {few(weak)}: `tenv update {self.name}` locks them by sha256")
         return draft, part, made.text
+
+
+def _unread_features(part: ForeignLock, names: Collection[str]) -> list[str]:
+    """Return the features that alone bring some packages; none if the target itself needs one of these."""
+    rows = [row for trees in part.trees.values() for row in trees if row.name in names]
+    return sorted({name for row in rows for name in row.features}) if all(row.features for row in rows) else []
 
 
 def _with_channels(draft: Draft, part: ForeignLock, notes: list[str]) -> Draft:
@@ -309,7 +314,7 @@ def _completed(context: Context, asked: Manifest, part: ForeignLock, lost: list[
         part: The content of the lock.
         lost: Receives what can't be read; the lock is then without the package.
     """
-    problem = Problem(context, asked, None, (), SolveOptions(ask_backends=False, explain=False))
+    problem = Problem(context, with_features(asked), None, (), SolveOptions(ask_backends=False, explain=False))
     trees: dict[str, tuple[LockedTree, ...]] = {}
     left, read, silent = dict(part.left), Trees(problem), ""
     for platform, rows in part.trees.items():
@@ -353,7 +358,7 @@ def _with_origins(asked: Manifest, part: ForeignLock) -> dict[str, tuple[Wheel, 
     """Return the wheels with the index or the file that the manifest requests them from."""
     found = {}
     for platform, rows in part.wheels.items():
-        here = asked.on(platform)
+        here = with_features(asked).on(platform)
         wanted = {row.name: here.wheels.get(row.name) for row in rows}
         found[platform] = tuple(
             replace(row, url=request.file.url, path=request.file.path)
@@ -395,6 +400,24 @@ def _with_unrequired(draft: Draft, asked: Manifest, made: Lock, notes: list[str]
     return replace(draft, dependencies=conda, wheels=wheels)
 
 
+def _apart(file: Path, found: list[Finding], platforms: tuple[str, ...]) -> list[str]:
+    """Return why packages of a lock do not fit together, one sentence for each cause.
+
+    Where only some platforms are at fault, the last one has the command that takes the lock of the others.
+    """
+    causes: dict[tuple[str, str, str], list[str]] = {}
+    for one in found:
+        causes.setdefault((one.message, one.code, one.fix), []).append(one.subject)
+    said = []
+    for (message, code, fix), (first, *others) in causes.items():
+        more = f", and so are {', '.join(others)}" if others else ""
+        said.append(f"its lock: {first} {message} ({code}){more}: {fix}")
+    if whole := [name for name in platforms if not any(one.subject.endswith(f" on {name}") for one in found)]:
+        options = " ".join(f"--platform {name}" for name in whole)
+        said.append(f"the lock of {', '.join(whole)}, too: `tenv import {shlex.quote(str(file))} {options}` takes it")
+    return said
+
+
 def _refuse(file: Path, faults: list[str]) -> NoReturn:
     """Raise an error for a file whose packages do not satisfy its requests: no tool installed that set."""
     listed = "".join(f"\n  {fault}" for fault in faults)
@@ -432,4 +455,6 @@ def _lock_bytes(file: Path, manifest: Manifest, part: ForeignLock) -> bytes:
         conda = lock_text(manifest.name, channels, rows, part.options)
     except ValueError as error:
         raise LockCorruptError(f"{file}: can't be converted to a lock: {error}") from error
-    return render_lock(from_manifest(manifest, {"wheels": wheels, "trees": part.trees}), conda)
+    made = from_manifest(manifest, {"wheels": wheels, "trees": part.trees})
+    every = from_manifest(with_features(manifest), {}).requests  # they count where wheels have no requirements
+    return render_lock(replace(made, requests=every), conda)

@@ -8,6 +8,7 @@ from tenv.core.file_content import read_text
 from tenv.core.files import write_atomic
 from tenv.core.versions import Version
 from tenv.host.machine import current_platform
+from tenv.host.report import HostReport
 from tenv.project.context import Context
 from tenv.targets.manifest import PLATFORMS
 from tenv.targets.manifest_keys import SCHEMA_FILE, schema_text
@@ -43,35 +44,32 @@ python      = ">=3.11,<3.15"            # the Python minors that the lock serves
 glibc = "2.28"
 # cuda = "13.0"                         # the minimum driver follows from it
 
-[pypi-dependencies]                     # wheels; `tenv add {name} numpy` writes a line here
-# numpy = ">=2,<3"
-
 # [dependencies]                        # conda packages
 # [activation.env]                      # variables, in addition to those of the toolchain
+
+[pypi-dependencies]                     # wheels; `tenv add {name} numpy` writes a line here
+# numpy = ">=2,<3"
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The result of `init`.
-
-    Attributes:
-        target: The target's name.
-        manifest: Its manifest.
-        schema: The JSON schema of manifests, for editors.
-        ignore: The ``.gitignore`` if a line was added to it; else None.
-        repository: Whether the project is in a git repository.
-        hidden: The owner of another target of that name, which the new one hides here; empty if there is none.
-        torch: The torch of the target, with the reason for its version; empty where the user named it.
-    """
+    """The result of `init`."""
 
     target: str
+    """The target's name."""
     manifest: Path
+    """Its manifest."""
     schema: Path
+    """The JSON schema of manifests, for editors."""
     ignore: Path | None
+    """The ``.gitignore`` if a line was added to it; else None."""
     repository: bool
+    """Whether the project is in a git repository."""
     hidden: str = ""
+    """The owner of another target of that name, which the new one hides here; empty if there is none."""
     torch: str = ""
+    """The torch of the target, with the reason for its version; empty where the user named it."""
 
 
 def init(
@@ -146,7 +144,6 @@ def _for_pytorch(context: Context, parent: str, pytorch: str) -> str:
     """
     from tenv.checks.before_create import Surroundings, unfit_pythons  # late: only with that option
     from tenv.checks.pytorch_source import find_source
-    from tenv.host.report import HostReport
     from tenv.project.user_facts import user_facts
 
     facts, target = user_facts(context), context.places.find(parent)

@@ -13,21 +13,18 @@ from tenv.verbs.lock_standing import LockStanding, Standing, standing_of
 
 @dataclass(frozen=True, slots=True)
 class ListedEnvironment:
-    """A row of `tenv list`.
-
-    Attributes:
-        environment: The environment.
-        state: Its state; of one that this user did not make, no more than that it is broken.
-        standing: How it stands to its lock.
-        fault: Why it can't be used; None for one that can.
-        torch: The torch that `tenv build` installed in it; None for none.
-    """
+    """A row of `tenv list`."""
 
     environment: Environment
+    """The environment."""
     state: State
+    """Its state; of one that this user did not make, no more than that it is broken."""
     standing: LockStanding
+    """How it stands to its lock."""
     fault: Fault | None = None
+    """Why it can't be used; None for one that can."""
     torch: BuiltTorch | None = None
+    """The torch that `tenv build` installed in it; None for none."""
 
     @property
     def fit(self) -> bool:

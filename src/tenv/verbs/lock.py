@@ -15,35 +15,34 @@ from tenv.core.names import normalize
 from tenv.core.toml_reader import nearest
 from tenv.locks.lock import Lock, from_manifest
 from tenv.locks.lock_features import divide, take
-from tenv.locks.lock_file import parse_lock, render_lock
+from tenv.locks.lock_file import parse_lock, read_lock, render_lock
 from tenv.project.context import Context, without_beside
-from tenv.sources.interface import Access, Chosen, Problem, SolveOptions, differences, package_names, sources
+from tenv.sources.access import Access
+from tenv.sources.interface import Chosen, Problem, SolveOptions, differences, package_names, sources
 from tenv.targets.manifest import Manifest, with_features
 from tenv.targets.search import Target
 from tenv.targets.sections import SECTIONS
+from tenv.targets.torch_beside import require_beside
 
 _NAMED = 8  # the number of findings that an error lists
 
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """The result of `lock_target`.
-
-    Attributes:
-        lock: The lock, as it is on disk.
-        path: Its file.
-        changed: Whether the file's bytes changed.
-        differences: Why the existing lock did not satisfy the manifest.
-        findings: The findings of the rules about the lock.
-        before: The previous lock; None if there was none that tenv can read.
-    """
+    """The result of `lock_target`."""
 
     lock: Lock
+    """The lock, as it is on disk."""
     path: Path
+    """Its file."""
     changed: bool
+    """Whether the file's bytes changed."""
     differences: tuple[str, ...] = ()
+    """Why the existing lock did not satisfy the manifest."""
     findings: tuple[Finding, ...] = ()
+    """The findings of the rules about the lock."""
     before: Lock | None = None
+    """The previous lock; None if there was none that tenv can read."""
 
 
 def counts(lock: Lock) -> dict[str, dict[str, int]]:
@@ -66,8 +65,6 @@ def check_target_lock(target: Target) -> Locked:
 def _require_torch(target: Target) -> None:
     """Raise TorchError where a target is beside an environment without a torch that a toolkit can be made for."""
     if target.manifest.beside:
-        from tenv.targets.torch_beside import require_beside  # late: few targets are beside another environment
-
         require_beside(Path(target.manifest.beside))
 
 
@@ -139,8 +136,6 @@ def lock_target(
 
 def _lock_above(context: Context, target: Target) -> Lock | None:
     """Return the lock of the nearest parent of a target that has one, whose files a child keeps; None without one."""
-    from tenv.locks.lock_file import read_lock  # late: only for a target without a lock
-
     for file in target.files[1:]:
         with contextlib.suppress(TenvError):
             parent = context.places.find(file.stem)

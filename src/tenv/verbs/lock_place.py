@@ -1,16 +1,23 @@
-"""The folder that a lock is written to, and the return to the lock beside the manifest."""
+"""Where a lock is written to, whether it may be written, and the return to the lock beside the manifest.
+
+`TENV_LOCKED` and `TENV_FROZEN` forbid it to every command.
+"""
 
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tenv.core.dataclass import dataclass
-from tenv.core.errors import LockMissingError, UsageError
+from tenv.core.errors import LockMissingError, LockStaleError, UsageError
 from tenv.core.files import write_atomic
+from tenv.core.truth_words import is_set
 from tenv.project.context import Context
 from tenv.targets.config import PROJECT_FILE
 from tenv.targets.search import Origin, Place, Target, makes_project
-from tenv.verbs.kept_locks import require_kept
+
+if TYPE_CHECKING:
+    from tenv.verbs.create import LockMode
 
 _PROJECT_TEXT = "# A tenv project: the locks of its targets lie in locks/, their manifests in manifests/.\n"
 
@@ -41,6 +48,7 @@ def place_of(context: Context, home: LockHome) -> Context:
     if home is LockHome.NEAREST or places.project:
         return context
     if places.checkout is None:
+        places.require_trust()
         raise UsageError("there is no project here", hint="`tenv init` makes this folder a project")
     return begun_project(context, places.checkout)
 
@@ -59,17 +67,6 @@ def keep_project(context: Context) -> None:
         context.progress.say(f"{project / PROJECT_FILE} written: the checkout is a project now")
 
 
-def replaces_built_in(target: Target) -> bool:
-    """Return whether writing the lock of a target would replace a built-in lock everywhere outside projects."""
-    return target.origin is Origin.BUILT_IN and target.home_origin is Origin.USER
-
-
-def leaves_checkout(context: Context, target: Target) -> bool:
-    """Return whether writing the lock of a target, asked for in a PyTorch checkout, changes the project around it."""
-    beside = target.lock_home == target.file.parent.parent / "locks" / f"{target.name}.lock"
-    return context.places.checkout is not None and target.home_origin is Origin.PROJECT and not beside
-
-
 def require_place(context: Context, target: Target, command: str, home: LockHome) -> None:
     """Raise an error before a lock is written where the user may not expect it, unless they say where.
 
@@ -86,13 +83,14 @@ def require_place(context: Context, target: Target, command: str, home: LockHome
     if home is not LockHome.NEAREST:
         return
     ways = f"`{command} --user {target.name}` does that"
-    if leaves_checkout(context, target):
+    beside = target.lock_home == target.file.parent.parent / "locks" / f"{target.name}.lock"
+    if context.places.checkout is not None and target.home_origin is Origin.PROJECT and not beside:
         raise UsageError(
             f"{context.places.checkout} is a PyTorch checkout without manifests: the lock of {target.name} would be "
             f"written to {target.lock_home}, and count in the whole project",
             hint=f"`{command} --project {target.name}` does that; with `--user` it counts outside projects",
         )
-    if not replaces_built_in(target):
+    if target.origin is not Origin.BUILT_IN or target.home_origin is not Origin.USER:
         return
     here = f"`{command} --project {target.name}` writes it here" if context.places.checkout else ""
     raise UsageError(
@@ -104,15 +102,12 @@ def require_place(context: Context, target: Target, command: str, home: LockHome
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """A removed lock, and the lock in use after it.
-
-    Attributes:
-        removed: The file that was removed.
-        target: The target, with the lock that counts now.
-    """
+    """A removed lock, and the lock in use after it."""
 
     removed: Path
+    """The file that was removed."""
     target: Target
+    """The target, with the lock that counts now."""
 
 
 def reset_lock(context: Context, name: str) -> Reset:
@@ -131,3 +126,39 @@ def reset_lock(context: Context, name: str) -> Reset:
     require_kept(target.lock_file, f"tenv lock {target.name} --reset")
     target.lock_file.unlink()
     return Reset(target.lock_file, context.places.find(name))
+
+
+_VARIABLES = ("TENV_LOCKED", "TENV_FROZEN")
+
+
+def keeping_variable() -> str:
+    """Return the name of the variable that forbids to write locks; empty if none does.
+
+    Raises:
+        UsageError: The value of a variable is neither yes nor no.
+    """
+    return next((name for name in _VARIABLES if is_set(name)), "")
+
+
+def mode_by_variables() -> "LockMode":
+    """Return how `create` treats the lock where no option says so."""
+    from tenv.verbs.create import LockMode  # late: commands that create nothing need none of it
+
+    modes = {"TENV_LOCKED": LockMode.LOCKED, "TENV_FROZEN": LockMode.FROZEN}
+    return modes.get(keeping_variable(), LockMode.UPDATE)
+
+
+def require_kept(path: Path, command: str, ways: str = "") -> None:
+    """Raise an error if a variable forbids to write locks.
+
+    Args:
+        path: The lock that would be written.
+        command: The command that writes it.
+        ways: Another way, for the hint.
+
+    Raises:
+        LockStaleError: `TENV_LOCKED` or `TENV_FROZEN` is set.
+    """
+    if variable := keeping_variable():
+        hint = f"`{variable}=0 {command}` writes it" + (f"; {ways}" if ways else "")
+        raise LockStaleError(f"{path} would change, and {variable} is set", hint=hint)

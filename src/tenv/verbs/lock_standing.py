@@ -32,19 +32,16 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LockStanding:
-    """How an environment stands to its lock.
-
-    Attributes:
-        word: The answer.
-        reason: The difference, or why there is no answer; empty for a current environment.
-        hint: The command that brings the environment up to date; empty for one that is current.
-        lock: The lock's file; None where the target is not known here.
-    """
+    """How an environment stands to its lock."""
 
     word: Standing
+    """The answer."""
     reason: str = ""
+    """The difference, or why there is no answer; empty for a current environment."""
     hint: str = ""
+    """The command that brings the environment up to date; empty for one that is current."""
     lock: Path | None = None
+    """The lock's file; None where the target is not known here."""
 
     def sentence(self, target: str) -> str:
         """Return one line about an environment that is not current; empty for a current one."""

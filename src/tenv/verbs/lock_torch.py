@@ -21,23 +21,20 @@ _WITH_TORCH = ("conda", "wheels")
 
 @dataclass(frozen=True, slots=True)
 class _LockedTorch:
-    """A selected torch.
-
-    Attributes:
-        words: Its name and version; of a conda package its build string, too.
-        version: Its version.
-        platform: Its platform.
-        minor: The Python minor; empty for libtorch without Python.
-        cuda: Its CUDA release; None for a torch without CUDA.
-        conda: Whether it is a conda package.
-    """
+    """A selected torch."""
 
     words: str
+    """Its name and version; of a conda package its build string, too."""
     version: str
+    """Its version."""
     platform: str
+    """Its platform."""
     minor: str
+    """The Python minor; empty for libtorch without Python."""
     cuda: Version | None
+    """Its CUDA release; None for a torch without CUDA."""
     conda: bool
+    """Whether it is a conda package."""
 
 
 def following(problem: Problem) -> Problem:

@@ -23,8 +23,8 @@ from tenv.project.context import Context
 from tenv.sources.interface import SolveOptions
 from tenv.targets.search import Origin, Place, SearchPath, Target
 from tenv.verbs.diff import difference_of
-from tenv.verbs.kept_locks import require_kept
 from tenv.verbs.lock import lock_target
+from tenv.verbs.lock_place import require_kept
 
 ATTRIBUTES = "locks/*.lock merge=tenv"
 """The line of ``.gitattributes`` that makes git merge locks with tenv."""
@@ -36,17 +36,14 @@ _HEADS = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REBASE_HEAD", "REVERT_HEAD")
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The result of a merge.
-
-    Attributes:
-        path: The lock's path in the repository.
-        lock: The merged lock.
-        difference: Its difference from our side.
-    """
+    """The result of a merge."""
 
     path: str
+    """The lock's path in the repository."""
     lock: Lock
+    """The merged lock."""
     difference: Difference
+    """Its difference from our side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,17 +213,14 @@ def _holder(repository: Repository, path: str, text: bytes, candidates: Sequence
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """The result of `install_driver`.
-
-    Attributes:
-        driver: The command that git runs.
-        attributes: The ``.gitattributes`` file.
-        written: Whether this call added the line.
-    """
+    """The result of `install_driver`."""
 
     driver: str
+    """The command that git runs."""
     attributes: Path
+    """The ``.gitattributes`` file."""
     written: bool
+    """Whether this call added the line."""
 
 
 def install_driver(context: Context) -> Installed:

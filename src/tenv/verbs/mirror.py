@@ -22,6 +22,7 @@ from tenv.core.untrusted import printable, without_login
 from tenv.locks.lock import Lock
 from tenv.sources.archives.store import Store
 from tenv.sources.interface import CarriedFile
+from tenv.sources.wheels.metadata import from_file
 from tenv.targets.config import is_address
 from tenv.verbs.bundle import carried_rows, collect, completed, locked_minors
 
@@ -42,20 +43,17 @@ _PIECE = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class MirrorSettings:
-    """The settings of a machine that uses a mirror.
-
-    Attributes:
-        wheels: The address of the page of all wheels; empty without wheels.
-        simple: The address of the index of wheels, for servers that answer a folder with its ``index.html``; empty
-            without wheels.
-        mirrors: The address of the copy of each server, by the server.
-        channels: The addresses of the copies of conda channels.
-    """
+    """The settings of a machine that uses a mirror."""
 
     wheels: str
+    """The address of the page of all wheels; empty without wheels."""
     simple: str
+    """The address of the index of wheels, for servers that answer a folder with its ``index.html``; empty without
+    wheels."""
     mirrors: Mapping[str, str]
+    """The address of the copy of each server, by the server."""
     channels: tuple[str, ...]
+    """The addresses of the copies of conda channels."""
 
     def uv(self) -> dict[str, str]:
         """Return the variables for uv and tenv."""
@@ -78,25 +76,22 @@ class MirrorSettings:
 
 @dataclass(frozen=True, slots=True)
 class Mirrored:
-    """A mirror after the files of a target were added.
-
-    Attributes:
-        target: The target.
-        folder: The folder.
-        platforms: The platforms whose files were added.
-        python: The only Python minor whose wheels were added; empty for all of the lock.
-        files: The files of the target, by their path in the mirror.
-        new: The number of files that the mirror did not have before.
-        settings: The settings of a machine that uses it.
-    """
+    """A mirror after the files of a target were added."""
 
     target: str
+    """The target."""
     folder: Path
+    """The folder."""
     platforms: tuple[str, ...]
+    """The platforms whose files were added."""
     python: str
+    """The only Python minor whose wheels were added; empty for all of the lock."""
     files: Mapping[str, CarriedFile]
+    """The files of the target, by their path in the mirror."""
     new: int
+    """The number of files that the mirror did not have before."""
     settings: MirrorSettings
+    """The settings of a machine that uses it."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the values for `--json`."""
@@ -356,8 +351,6 @@ def _metadata(wheel: Path) -> str:
     """Write the metadata of a wheel beside it, and return the attributes of its link; empty for a source archive."""
     if not is_wheel(wheel.name):
         return ""
-    from tenv.sources.wheels.metadata import from_file  # late: only for a mirror
-
     if (data := from_file(wheel.as_uri())) is None:
         return ""
     from packaging.metadata import parse_email  # late: only for a mirror

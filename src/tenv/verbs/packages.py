@@ -29,30 +29,27 @@ from tenv.targets.search import Target, require_features
 
 @dataclass(frozen=True, slots=True)
 class PackageRow:
-    """One package.
-
-    Attributes:
-        name: Its name.
-        version: Its version.
-        kind: ``conda``, ``wheel``, ``archive``, or the kind of a further source.
-        source: Where it comes from: a channel, ``index``, or a URL.
-        bytes: The size of its files in the environment, without compiled Python files; before it is installed, that
-            of its file in the lock. None if unknown.
-        requires: The packages of the same set that it requires, with the extras that are asked of it, sorted.
-        asked: Whether the manifest requests it.
-        download_bytes: The size of its file in the lock, in bytes; None if unknown.
-        features: The features of the target that bring it; empty for a part of the target itself.
-    """
+    """One package."""
 
     name: str
+    """Its name."""
     version: str
+    """Its version."""
     kind: str
+    """``conda``, ``wheel``, ``archive``, or the kind of a further source."""
     source: str
+    """Where it comes from: a channel, ``index``, or a URL."""
     bytes: int | None
+    """The size of its files in the environment, without compiled Python files; before it is installed, that of its file
+    in the lock. None if unknown."""
     requires: tuple[str, ...]
+    """The packages of the same set that it requires, with the extras that are asked of it, sorted."""
     asked: bool
+    """Whether the manifest requests it."""
     download_bytes: int | None = None
+    """The size of its file in the lock, in bytes; None if unknown."""
     features: tuple[str, ...] = ()
+    """The features of the target that bring it; empty for a part of the target itself."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the package as JSON values."""
@@ -62,19 +59,16 @@ class PackageRow:
 
 @dataclass(frozen=True, slots=True)
 class PackageSet:
-    """The packages of a target.
-
-    Attributes:
-        target: The target's name.
-        lock: The lock that they were read from.
-        installed: Whether they are installed; else they are only locked.
-        rows: The packages, by name.
-    """
+    """The packages of a target."""
 
     target: str
+    """The target's name."""
     lock: Path
+    """The lock that they were read from."""
     installed: bool
+    """Whether they are installed; else they are only locked."""
     rows: tuple[PackageRow, ...]
+    """The packages, by name."""
 
     def by_name(self) -> dict[str, PackageRow]:
         """Return the packages by normalized name; a wheel wins over a conda package of the same name."""

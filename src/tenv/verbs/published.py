@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tenv.core.dataclass import dataclass
@@ -18,8 +19,6 @@ from tenv.targets.search import Target
 from tenv.verbs.lock import lock_target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from tenv.sources.wheels.pages import PublishedWheel
 
 CHANNEL = "conda-forge"
@@ -34,32 +33,27 @@ _PYTHONS = _OLDER_PYTHONS[3:]
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A published version of a package.
-
-    Attributes:
-        name: The package.
-        kind: ``wheel`` or ``conda``.
-        version: The version.
-        source: The address of the index, or the channel.
-        platforms: The platforms of the target that it serves with every Python of the target.
-        fits: Whether it serves all of them and the target accepts this version.
-    """
+    """A published version of a package."""
 
     name: str
+    """The package."""
     kind: str
+    """``wheel`` or ``conda``."""
     version: str
+    """The version."""
     source: str
+    """The address of the index, or the channel."""
     platforms: tuple[str, ...]
+    """The platforms of the target that it serves with every Python of the target."""
     fits: bool
+    """Whether it serves all of them and the target accepts this version."""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
         return {**{name: getattr(self, name) for name in self.__slots__}, "platforms": list(self.platforms)}
 
 
-def search_package(
-    context: Context, name: str, target: Target | None, channels: "Sequence[str]" = ()
-) -> list[Published]:
+def search_package(context: Context, name: str, target: Target | None, channels: Sequence[str] = ()) -> list[Published]:
     """Return the published versions of a package, wheels first, the newest first.
 
     Args:
@@ -103,7 +97,7 @@ def _range(typed: str, text: str) -> Range:
         ) from error
 
 
-def pythons_of_pins(context: Context, manifest: Manifest, pins: "Mapping[str, str]") -> tuple[str, ...]:
+def pythons_of_pins(context: Context, manifest: Manifest, pins: Mapping[str, str]) -> tuple[str, ...]:
     """Return the newest Pythons with a wheel of each pin on every platform; none if no index has them or responds.
 
     A release without any wheel for these Pythons does not count: a build can serve all of them.
@@ -146,11 +140,11 @@ def _serves_one(wheels: "Iterable[PublishedWheel]", minor: str, manifest: Manife
 def _wheels(context: Context, manifest: Manifest | None, name: str) -> list[Published]:
     from packaging.version import Version  # late: 15 ms
 
-    from tenv.sources.wheels.pages import PublishedWheel, published_wheels  # late: as in all verbs
+    from tenv.sources.wheels.pages import PublishedWheel, wheels_by_name  # late: as in all verbs
 
     context.progress.step(f"asking the indexes for {name}")
     by_version: dict[tuple[str, str], list[PublishedWheel]] = {}
-    for wheel in published_wheels(context.uv(), manifest, name):
+    for wheel in wheels_by_name(context.uv(), manifest, [name])[name]:
         if is_release(wheel.file.version):
             by_version.setdefault((wheel.file.version, wheel.index), []).append(wheel)
     platforms = manifest.platforms if manifest else PLATFORMS
@@ -180,7 +174,7 @@ def _accepts(pythons: str, minor: str) -> bool:
         return True
 
 
-def _conda(context: Context, manifest: Manifest | None, name: str, channels: "Sequence[str]") -> list[Published]:
+def _conda(context: Context, manifest: Manifest | None, name: str, channels: Sequence[str]) -> list[Published]:
     words = (*(manifest.channels if manifest else (CHANNEL,)), *channels)
     if not words:
         return []
@@ -212,21 +206,18 @@ def _conda(context: Context, manifest: Manifest | None, name: str, channels: "Se
 
 @dataclass(frozen=True, slots=True)
 class Outdated:
-    """A package of a lock with a newer version.
-
-    Attributes:
-        name: The package.
-        kind: Its kind, as in `tenv packages`.
-        locked: Its versions in the lock: several where platforms or Pythons differ.
-        allowed: Its versions in a lock of today, which `tenv update` writes; empty where it would not be in it.
-        newest: The newest published version; None if unknown.
-    """
+    """A package of a lock with a newer version."""
 
     name: str
+    """The package."""
     kind: str
+    """Its kind, as in `tenv packages`."""
     locked: tuple[str, ...]
+    """Its versions in the lock: several where platforms or Pythons differ."""
     allowed: tuple[str, ...]
+    """Its versions in a lock of today, which `tenv update` writes; empty where it would not be in it."""
     newest: str | None
+    """The newest published version; None if unknown."""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""

@@ -21,19 +21,16 @@ NOTES = "notes on cached files"
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """The result of `remove_environment`.
-
-    Attributes:
-        prefix: The folder.
-        bytes: Its size, from its state.
-        breaks: Each built torch that can't be imported without it, with the environment that it is in.
-        removed: Whether it was removed; a dry run keeps it.
-    """
+    """The result of `remove_environment`."""
 
     prefix: Path
+    """The folder."""
     bytes: int
+    """Its size, from its state."""
     breaks: tuple[tuple[BuiltTorch, Path], ...] = ()
+    """Each built torch that can't be imported without it, with the environment that it is in."""
     removed: bool = True
+    """Whether it was removed; a dry run keeps it."""
 
 
 def broken_torches(context: Context, prefix: Path) -> tuple[tuple[BuiltTorch, Path], ...]:
@@ -115,21 +112,18 @@ def _broken(torch: BuiltTorch, place: Path, prefix: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """A folder with content that tenv can download or make again.
-
-    Attributes:
-        name: The kind of content.
-        path: The folder.
-        bytes: Its size, before it was emptied.
-        freed: Whether this call emptied it.
-        left: Files in it that tenv did not make.
-    """
+    """A folder with content that tenv can download or make again."""
 
     name: str
+    """The kind of content."""
     path: Path
+    """The folder."""
     bytes: int
+    """Its size, before it was emptied."""
     freed: bool
+    """Whether this call emptied it."""
     left: tuple[Path, ...] = ()
+    """Files in it that tenv did not make."""
 
 
 def clean_caches(context: Context, keys: Collection[str], *, leftovers: bool, notes: bool) -> list[Cache]:

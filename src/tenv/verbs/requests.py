@@ -40,27 +40,24 @@ _FOLDER = re.compile(rf"(?:{_NAMED})?(?P<path>(?:\.{{0,2}}/|\.{{1,2}}$)[^\[\]]*)
 
 @dataclass(frozen=True, slots=True)
 class TypedRequest:
-    """A request of the command line.
-
-    Attributes:
-        name: The package.
-        version: The range; ``*`` without one.
-        extras: The extras of a wheel, normalized.
-        channel: The channel of a conda package; empty for none.
-        tree: The source tree that it is built from; None for a package of a channel or an index.
-        file: The one wheel that is accepted; None for a package of a channel or an index.
-        index: The name or the address of its only index; empty for any.
-        keys: The further keys of its request, with their values.
-    """
+    """A request of the command line."""
 
     name: str
+    """The package."""
     version: str = "*"
+    """The range; ``*`` without one."""
     extras: tuple[str, ...] = ()
+    """The extras of a wheel, normalized."""
     channel: str = ""
+    """The channel of a conda package; empty for none."""
     tree: TreeRequest | None = None
+    """The source tree that it is built from; None for a package of a channel or an index."""
     file: FileRequest | None = None
+    """The one wheel that is accepted; None for a package of a channel or an index."""
     index: str = ""
+    """The name or the address of its only index; empty for any."""
     keys: tuple[tuple[str, Any], ...] = ()
+    """The further keys of its request, with their values."""
 
     @property
     def is_placed(self) -> bool:
@@ -70,36 +67,33 @@ class TypedRequest:
 
 @dataclass(frozen=True, slots=True)
 class AddOptions:
-    """The options of `tenv add` about all its requests; each is empty where it is not given.
-
-    Attributes:
-        feature: The feature of the target that the requests belong to.
-        platform: The only platform that they are for.
-        editable: Whether they are folders, which Python imports from.
-        branch: The branch of a git repository.
-        tag: Its tag.
-        rev: Its commit.
-        index: The only index of the packages: the name of one in the manifest, ``NAME=URL``, which is added to it, or
-            an address.
-        build: Whether they may be built from their source archives.
-        no_isolation: Whether they are compiled against the target's torch.
-        requires: Their requirements, which replace those of their sources; an empty text is none.
-        cxx: The C++ standard that they are compiled with; None for their own.
-        archs: The GPU architectures that they are compiled for, as ``TORCH_CUDA_ARCH_LIST``; empty for their own.
-    """
+    """The options of `tenv add` about all its requests; each is empty where it is not given."""
 
     feature: str = ""
+    """The feature of the target that the requests belong to."""
     platform: str = ""
+    """The only platform that they are for."""
     editable: bool = False
+    """Whether they are folders, which Python imports from."""
     branch: str = ""
+    """The branch of a git repository."""
     tag: str = ""
+    """Its tag."""
     rev: str = ""
+    """Its commit."""
     index: str = ""
+    """The only index of the packages: the name of one in the manifest, ``NAME=URL``, which is added to it, or an
+    address."""
     build: bool = False
+    """Whether they may be built from their source archives."""
     no_isolation: bool = False
+    """Whether they are compiled against the target's torch."""
     requires: tuple[str, ...] = ()
+    """Their requirements, which replace the requirements of their sources; an empty text is none."""
     cxx: str | None = None
+    """The C++ standard that they are compiled with; None for their own."""
     archs: str = ""
+    """The GPU architectures that they are compiled for, as ``TORCH_CUDA_ARCH_LIST``; empty for their own."""
 
     def section(self, name: str) -> str:
         """Return the dotted name of a section of a manifest, at the feature and the platform."""

@@ -15,19 +15,16 @@ from tenv.verbs.diff import difference_of
 
 @dataclass(frozen=True, slots=True)
 class RollbackPoint:
-    """The previous lock of an environment.
-
-    Attributes:
-        target: The target.
-        environment: Its environment.
-        lock: The kept lock to restore.
-        difference: The difference from the present lock; None if that is unknown.
-    """
+    """The previous lock of an environment."""
 
     target: str
+    """The target."""
     environment: Environment
+    """Its environment."""
     lock: Path
+    """The kept lock to restore."""
     difference: Difference | None
+    """The difference from the present lock; None if that is unknown."""
 
 
 def find_way(context: Context, name: str | None, prefix: Path | None) -> RollbackPoint:

@@ -41,19 +41,16 @@ _OWN = {
 
 @dataclass(frozen=True, slots=True)
 class StartPlan:
-    """The plan to start a program.
-
-    Attributes:
-        target: The target whose environment it runs in.
-        words: The program and its arguments.
-        environment: All its variables.
-        files: The content of temporary files that it reads, by path.
-    """
+    """The plan to start a program."""
 
     target: str
+    """The target whose environment it runs in."""
     words: Sequence[str]
+    """The program and its arguments."""
     environment: Mapping[str, str]
+    """All its variables."""
     files: Mapping[str, str] = field(default_factory=dict)
+    """The content of temporary files that it reads, by path."""
 
     def start(self) -> int:
         """Replace this process by the program. Returns its status on Windows, which has no exec."""

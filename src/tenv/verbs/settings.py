@@ -15,14 +15,15 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import TenvError, UsageError
 from tenv.core.file_stamps import stamps_folder
 from tenv.core.files import make_private, write_atomic
+from tenv.core.names import channel_url
 from tenv.core.other_programs import other_programs
 from tenv.core.size_text import format_bytes
 from tenv.core.toml_reader import nearest, read_toml
-from tenv.core.truth_words import is_true
+from tenv.core.truth_words import is_set, is_true
 from tenv.core.untrusted import without_login
 from tenv.core.user_folders import user_home
 from tenv.host.machine import current_platform
-from tenv.project.context import Context, is_set
+from tenv.project.context import Context
 from tenv.sources.interface import sources
 from tenv.targets.config import (
     PROJECT_FILE,
@@ -62,17 +63,14 @@ _LIBRARIES = ("py-rattler", "uv")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting in use.
-
-    Attributes:
-        name: Its key, or the variable.
-        value: Its value.
-        origin: Its file, ``environment``, or ``default``.
-    """
+    """A setting in use."""
 
     name: str
+    """Its key, or the variable."""
     value: Any
+    """Its value."""
     origin: str
+    """Its file, ``environment``, or ``default``."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the setting as JSON values."""
@@ -200,8 +198,6 @@ def _unknown_setting(key: str, value: str | None) -> UsageError:
     """Return the error for a setting that does not exist, with the nearest one as it is typed."""
     name, _, start = key.partition(".")
     if name == "mirrors":
-        from tenv.core.names import channel_url  # late: only for this error
-
         line = f"`tenv config mirrors.{channel_url('conda-forge')} {value or 'MIRROR'}` sets that of conda-forge"
         return UsageError("`mirrors` needs the URL that is replaced", hint=line)
     known = [f"{one}.{start or 'URL'}" if one == "mirrors" else one for one in _KEYS]
@@ -216,6 +212,7 @@ def _file(context: Context, name: str, *, project: bool) -> Path:
     if PROJECT_FILE not in _KEYS[name] or (not project and len(_KEYS[name]) > 1):
         return settings_folder() / "config.toml"
     if context.places.project is None:
+        context.places.require_trust()
         raise UsageError("there is no project", hint="`tenv init` makes this folder a project")
     return context.places.project / PROJECT_FILE
 
@@ -232,27 +229,24 @@ def _value(name: str, text: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """The installation of tenv.
-
-    Attributes:
-        commit: The commit that it was installed from; None if it is not known.
-        platform: The platform of this host.
-        versions: The versions of tenv and its dependencies, by name.
-        folders: The folders by name; None for a missing one.
-        caches: The folders of the caches, by name.
-        settings: The settings with their origins.
-        index: The indexes of wheels in the order in which they are asked.
-        others: Other programs called tenv on PATH, in the order of PATH.
-    """
+    """The installation of tenv."""
 
     commit: str | None
+    """The commit that it was installed from; None if it is not known."""
     platform: str
+    """The platform of this host."""
     versions: dict[str, str]
+    """The versions of tenv and its dependencies, by name."""
     folders: dict[str, str | None]
+    """The folders by name; None for a missing one."""
     caches: dict[str, str]
+    """The folders of the caches, by name."""
     settings: tuple[Setting, ...]
+    """The settings with their origins."""
     index: str
+    """The indexes of wheels in the order in which they are asked."""
     others: tuple[str, ...]
+    """Other programs called tenv on PATH, in the order of PATH."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the description as JSON values."""

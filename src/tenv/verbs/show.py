@@ -22,29 +22,26 @@ from tenv.verbs.lock_standing import LockStanding, Standing, standing_of
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The description of a target.
-
-    Attributes:
-        target: The target.
-        platform: The platform that `packages` is about.
-        lock_state: Where the lock is and whether it can be used, in words.
-        packages: A row a package: ``name``, ``kind`` (conda, wheel, archive), ``wanted``, ``locked``, ``size`` (bytes),
-            ``features`` (those that bring it, none for a part of the target itself); of an archive also ``trust``
-            (where its digest is from) and ``licence`` (the file in the prefix).
-        environment: Where its environment is or would be.
-        state: The environment's state, or None when there is none.
-        standing: How the environment stands to the lock.
-        fault: Why the environment can't be used, or None.
-    """
+    """The description of a target."""
 
     target: Target
+    """The target."""
     platform: str
+    """The platform that `packages` is about."""
     lock_state: str
+    """Where the lock is and whether it can be used, in words."""
     packages: tuple[dict[str, Any], ...]
+    """A row a package: ``name``, ``kind`` (conda, wheel, archive), ``wanted``, ``locked``, ``size`` (bytes),
+    ``features`` (those that bring it, none for a part of the target itself); of an archive also ``trust`` (where its
+    digest is from) and ``licence`` (the file in the prefix)."""
     environment: Environment
+    """Where its environment is or would be."""
     state: State | None
+    """The environment's state, or None when there is none."""
     standing: LockStanding
+    """How the environment stands to the lock."""
     fault: Fault | None = None
+    """Why the environment can't be used, or None."""
 
     @property
     def word(self) -> str | None:

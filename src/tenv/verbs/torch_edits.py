@@ -6,7 +6,7 @@ glibc, or of a platform without such a torch would get a CPU build, or no soluti
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import NoSolutionError
@@ -14,13 +14,11 @@ from tenv.core.names import normalize
 from tenv.core.versions import Range, Version
 from tenv.core.wheel_platforms import DEFAULT_GLIBC, evaluated, marker_values
 from tenv.facts.torch_headers import TorchMinor
+from tenv.locks.lock import Wheel
 from tenv.project.context import Context
 from tenv.sources.wheels.urls import requirements_at
 from tenv.targets.manifest import Manifest, ToolkitKind, WheelRequest, toolkit_kind
 from tenv.targets.torch_cuda import torch_cuda
-
-if TYPE_CHECKING:
-    from tenv.locks.lock import Wheel
 
 _TORCH = "torch"
 _SECTION = "pypi-dependencies"
@@ -28,36 +26,30 @@ _SECTION = "pypi-dependencies"
 
 @dataclass(frozen=True, slots=True)
 class TorchEdit:
-    """One line of a manifest.
-
-    Attributes:
-        section: Its section: ``requirements``, ``platform.linux-64.pypi-dependencies``; empty for the top of the file.
-        key: Its key.
-        value: Its value, as a text or a table.
-        why: The reason; empty for the request of torch itself.
-    """
+    """One line of a manifest."""
 
     section: str
+    """Its section: ``requirements``, ``platform.linux-64.pypi-dependencies``; empty for the top of the file."""
     key: str
+    """Its key."""
     value: Any
+    """Its value, as a text or a table."""
     why: str = ""
+    """The reason; empty for the request of torch itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The torch that a target can have.
-
-    Attributes:
-        row: The facts about its minor version.
-        wheel: Its wheel.
-        requires: Its requirements.
-        newest: Whether it is the newest with the target's CUDA, since the requested one has another.
-    """
+    """The torch that a target can have."""
 
     row: TorchMinor
-    wheel: "Wheel"
+    """The facts about its minor version."""
+    wheel: Wheel
+    """Its wheel."""
     requires: tuple[str, ...]
+    """Its requirements."""
     newest: bool
+    """Whether it is the newest with the target's CUDA, since the requested one has another."""
 
 
 def edits_for_torch(context: Context, manifest: Manifest, wanted: Range) -> tuple[str, tuple[TorchEdit, ...]]:

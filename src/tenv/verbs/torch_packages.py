@@ -92,19 +92,16 @@ _BROKEN = re.compile(r"undefined symbol|cannot open shared object|version `[^']+
 
 @dataclass(frozen=True, slots=True)
 class _Package:
-    """A package to compile.
-
-    Attributes:
-        row: Its row.
-        request: Its request in the manifest.
-        facts: Its row in the table; None without one.
-        archs: The architectures asked for, as ``TORCH_CUDA_ARCH_LIST``; empty to leave them to torch.
-    """
+    """A package to compile."""
 
     row: LockedTree
+    """Its row."""
     request: WheelRequest
+    """Its request in the manifest."""
     facts: TorchPackage | None
+    """Its row in the table; None without one."""
     archs: str
+    """The architectures asked for, as ``TORCH_CUDA_ARCH_LIST``; empty to leave them to torch."""
 
 
 def build_packages(job: Creation) -> None:
@@ -362,7 +359,7 @@ class _Build:
 
     @contextlib.contextmanager
     def _source(self) -> Iterator[Path]:
-        """Yield the folder of the sources; that of an archive stays until it is compiled."""
+        """Yield the folder of the sources; an archive's stays until it is compiled."""
         row, context = self._row, self._job.context
         folder = self._work / "source"
         if row.file:

@@ -69,23 +69,20 @@ _CONTENTS = ("the wheels for other CUDA releases, and those with CUDA for Window
 
 @dataclass(frozen=True, slots=True)
 class TorchRequest:
-    """A torch that a new target asks for.
-
-    Attributes:
-        version: The accepted versions: ``2.14.*``, ``2.14.1``.
-        release: One of these versions, for what goes with it.
-        python: The accepted Pythons.
-        glibc: The oldest glibc.
-        label: The part of PyTorch's own index, ``cu126`` or ``cpu``; empty for the default index.
-        why: How the version was chosen; empty where the user named it.
-    """
+    """A torch that a new target asks for."""
 
     version: str
+    """The accepted versions: ``2.14.*``, ``2.14.1``."""
     release: Version
+    """One of these versions, for what goes with it."""
     python: str
+    """The accepted Pythons."""
     glibc: Version
+    """The oldest glibc."""
     label: str = ""
+    """The part of PyTorch's own index, ``cu126`` or ``cpu``; empty for the default index."""
     why: str = ""
+    """How the version was chosen; empty where the user named it."""
 
 
 def torch_request(word: str, facts: Facts, platform: str, folder: Path, *, beside: bool = False) -> TorchRequest:

@@ -36,29 +36,26 @@ _AT_ONCE = 4
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """The result of a verification.
-
-    Attributes:
-        target: The target.
-        prefix: The environment's folder.
-        faults: The missing and changed files.
-        extra: The unmanaged files, sorted; they are no error.
-        outcomes: The results of the smoke tests; None if they did not run.
-        machine: The changed files of system tools.
-        store: The damaged files in the store of archives; None if the store was not verified.
-        standing: How the environment stands to its lock.
-        fault: Why the environment can't be used, None when it can.
-    """
+    """The result of a verification."""
 
     target: str
+    """The target."""
     prefix: Path
+    """The environment's folder."""
     faults: Faults
+    """The missing and changed files."""
     extra: tuple[str, ...]
+    """The unmanaged files, sorted; they are no error."""
     outcomes: tuple[Outcome, ...] | None
+    """The results of the smoke tests; None if they did not run."""
     machine: tuple[Drift, ...] = ()
+    """The changed files of system tools."""
     store: tuple[Damage, ...] | None = None
+    """The damaged files in the store of archives; None if the store was not verified."""
     standing: LockStanding = field(default_factory=lambda: LockStanding(Standing.CURRENT))
+    """How the environment stands to its lock."""
     fault: Fault | None = None
+    """Why the environment can't be used, None when it can."""
 
     @property
     def whole(self) -> bool:

@@ -21,9 +21,8 @@ from tenv.core.certificates import Authorities
 from tenv.core.errors import CertificateError, NetworkError
 from tenv.core.names import Digest
 from tenv.rattler_api import fetch as downloads
-from tenv.rattler_api.faults import connection_fault
 from tenv.rattler_api.fetch import fetch
-from tenv.rattler_api.network import Network
+from tenv.rattler_api.network import Network, connection_fault
 from tenv.rattler_api.records import Record
 from tests.support.rarely import first_fast
 

@@ -26,51 +26,42 @@ class WordKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option of a command.
-
-    Attributes:
-        names: Its names, such as ``--output`` and ``-o``.
-        value: The kind of its value; None for a flag.
-        words: Its values, if they are few.
-        help: Its purpose.
-    """
+    """An option of a command."""
 
     names: tuple[str, ...]
+    """Its names, such as ``--output`` and ``-o``."""
     value: WordKind | None = None
+    """The kind of its value; None for a flag."""
     words: tuple[str, ...] = ()
+    """Its values, if they are few."""
     help: str = ""
+    """Its purpose."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subcommand:
-    """A command of tenv.
-
-    Attributes:
-        name: Its name.
-        help: Its purpose.
-        options: Its options.
-        arguments: Its arguments in order: a kind, or the possible words.
-        repeats: Whether its last argument may come again.
-    """
+    """A command of tenv."""
 
     name: str
+    """Its name."""
     help: str
+    """Its purpose."""
     options: tuple[Option, ...]
+    """Its options."""
     arguments: tuple[WordKind | tuple[str, ...], ...]
+    """Its arguments in order: a kind, or the possible words."""
     repeats: bool = False
+    """Whether its last argument may come again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """The grammar of the command line.
-
-    Attributes:
-        commands: Its commands.
-        folders: The folders of the user and of tenv itself with ``manifests`` and ``locks`` in them.
-    """
+    """The grammar of the command line."""
 
     commands: tuple[Subcommand, ...]
+    """Its commands."""
     folders: tuple[str, ...]
+    """The folders of the user and of tenv itself with ``manifests`` and ``locks`` in them."""
 
 
 _CORE = r"""
@@ -273,26 +264,6 @@ def _with_core(template: str, quoted: str) -> str:
     return template.replace("@CORE@", quoted).lstrip("\n")
 
 
-def _bash(grammar: Grammar) -> str:
-    return _core(grammar) + _BASH.lstrip("\n")
-
-
-def _zsh(grammar: Grammar) -> str:
-    return f"#compdef tenv\n{_core(grammar)}{_ZSH.lstrip()}"
-
-
-def _elvish(grammar: Grammar) -> str:
-    return _with_core(_ELVISH, elvish.quote(f'{_core(grammar)}_tenv_candidates "$@"'))
-
-
-def _nushell(grammar: Grammar) -> str:
-    return _with_core(_NUSHELL, nushell.quote(f'{_core(grammar)}_tenv_candidates "$@"'))
-
-
-def _xonsh(grammar: Grammar) -> str:
-    return _with_core(_XONSH, xonsh.quote(f'{_core(grammar)}_tenv_candidates "$@"'))
-
-
 def _powershell(grammar: Grammar) -> str:
     core = f"{_core(grammar)}_tenv_candidates ".replace("'", "''")
     return _with_core(_POWERSHELL, f"'{core}'")
@@ -329,12 +300,12 @@ def _fish(grammar: Grammar) -> str:
 
 
 COMPLETIONS: Mapping[str, Callable[[Grammar], str]] = {
-    "bash": _bash,
-    "zsh": _zsh,
+    "bash": lambda grammar: _core(grammar) + _BASH.lstrip("\n"),
+    "zsh": lambda grammar: f"#compdef tenv\n{_core(grammar)}{_ZSH.lstrip()}",
     "fish": _fish,
-    "elvish": _elvish,
-    "nushell": _nushell,
-    "xonsh": _xonsh,
+    "elvish": lambda grammar: _with_core(_ELVISH, elvish.quote(f'{_core(grammar)}_tenv_candidates "$@"')),
+    "nushell": lambda grammar: _with_core(_NUSHELL, nushell.quote(f'{_core(grammar)}_tenv_candidates "$@"')),
+    "xonsh": lambda grammar: _with_core(_XONSH, xonsh.quote(f'{_core(grammar)}_tenv_candidates "$@"')),
     "powershell": _powershell,
 }
 """The function that renders the script of each shell with completion."""

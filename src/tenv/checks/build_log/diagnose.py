@@ -6,19 +6,20 @@ The head of ``facts/data/build_failures.toml`` documents how a log is read.
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import lru_cache
 from itertools import chain
 
+from tenv.checks.build_log.hip_release import ReleaseInLog, standing_of, values
 from tenv.checks.build_log.log_lines import LogLine, Sieve, clean, literal, readable
 from tenv.checks.build_log.source_places import NamedPlace, named_place, traced
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.dataclass import dataclass
+from tenv.core.versions import Version
 from tenv.facts.build_failures import (
     BuildFailure,
     BuildFailureTable,
     FailureKind,
-    LogMarks,
     NamedPart,
     Remedy,
     filled,
@@ -112,11 +113,13 @@ class Cause:
         failure: The row of the table.
         line: The line.
         parts: The parts that it may name.
+        known: The values that the table of HIP's names has for the name in the line.
     """
 
     failure: BuildFailure
     line: LogLine
     parts: tuple[NamedPart, ...] = field(default=(), repr=False)
+    known: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def title(self) -> str:
@@ -131,16 +134,21 @@ class Cause:
     @property
     def remedies(self) -> tuple[Remedy, ...]:
         """The fixes, with the values that the line names."""
-        return tuple(Remedy(way.when, filled(way.do, self._named)) for way in self.failure.remedies)
+        named = self._named
+        return tuple(Remedy(filled(way.when, named), filled(way.do, named)) for way in self.failure.remedies)
 
     @property
     def _named(self) -> dict[str, str]:
-        """The values of the named groups of the patterns in the line, and the part that one of them belongs to."""
-        found = (pattern.search(self.line.text) for pattern in self.failure.patterns)
-        named = {name: value for match in found if match for name, value in match.groupdict().items() if value}
+        """The values of the groups in the line, of the part that one belongs to, and of the table of HIP's names."""
+        named = values(self.failure.patterns, self.line.text)
         part = _part(self.parts, named)
         symbol = {"symbol": readable(named["symbol"])} if "symbol" in named else {}
-        return {**({"part": part.name, "install": part.install} if part else {}), **named, **symbol}
+        return {**({"part": part.name, "install": part.install} if part else {}), **named, **symbol, **self.known}
+
+    def settled(self, table: BuildFailureTable, here: Version | None) -> "Cause":
+        """Return the cause by the standing of its name in a release of ROCm; None for an unknown release."""
+        known = standing_of(self.failure, self.line.text, table, here) if self.failure.standings else None
+        return replace(self, failure=self.failure.known_as(known[0]), known=known[1]) if known else self
 
     def finding(self) -> Finding:
         """Return the cause as a finding."""
@@ -201,7 +209,7 @@ def diagnose(lines: Iterable[str], table: BuildFailureTable, of: str = "") -> Di
         of: The project, such as ``pytorch``: causes of other packages do not count, and those of any extension only
             if there is no other. Empty if that is not known.
     """
-    reader = _LogReader(table.marks, [_Causes(*rows) for rows in _rows_of(table, of)])
+    reader = _LogReader(table, [_Causes(*rows) for rows in _rows_of(table, of)])
     for line in clean(lines):
         reader.read(line)
     reader.end()
@@ -212,11 +220,11 @@ def diagnose(lines: Iterable[str], table: BuildFailureTable, of: str = "") -> Di
 class _Rows:
     """Rows of the table, which name the causes of lines."""
 
-    def __init__(self, group: Sequence[BuildFailure], parts: tuple[NamedPart, ...], *, messages: bool) -> None:
+    def __init__(self, group: Sequence[BuildFailure], table: BuildFailureTable, *, messages: bool) -> None:
         """Take the rows about messages of a group, or its others."""
         own = [row for row in group if (row.kind is FailureKind.MESSAGE) == messages]
         self._failures = sorted(own, key=lambda row: (row.kind is FailureKind.FRAME, row.weak))
-        self._parts = parts
+        self._table = table
         rows = [(row, one, literal(one.pattern)) for row, owner in enumerate(self._failures) for one in owner.patterns]
         uses = Counter(part for _, _, plain in rows for part in _parts(plain))
         self._rows: dict[str, list[tuple[int, re.Pattern[str], str]]] = {}
@@ -238,10 +246,15 @@ class _Rows:
         some = [one for part in parts for one in self._rows[part]]
         for row in sorted({row for row, pattern, plain in some if plain in text and pattern.search(text)}):
             failure = self._failures[row]
-            if _fits(failure, [whole, *around()]):
+            if _fits(failure, [whole, *around()]) and self._is_known(failure, text):
                 decisive = next((one for one in lines if Sieve(failure.patterns)(one.text)), whole)
-                return Cause(failure, decisive, self._parts)
+                return Cause(failure, decisive, self._table.parts)
         return None
+
+    def _is_known(self, failure: BuildFailure, text: str) -> bool:
+        """Return whether the name in a line has a standing that a row asks for."""
+        known = standing_of(failure, text, self._table, None) if failure.standing else None
+        return failure.standing is None or (known is not None and known[0] in failure.standings)
 
 
 @lru_cache(maxsize=8)
@@ -252,9 +265,7 @@ def _rows_of(table: BuildFailureTable, of: str) -> tuple[tuple[_Rows, _Rows], ..
     """
     every = table.failures
     groups = [[row for row in every if not names.isdisjoint(row.of)] for names in ({of}, {of, _ANY})] if of else [every]
-    return tuple(
-        (_Rows(group, table.parts, messages=False), _Rows(group, table.parts, messages=True)) for group in groups
-    )
+    return tuple((_Rows(group, table, messages=False), _Rows(group, table, messages=True)) for group in groups)
 
 
 class _Causes:
@@ -296,9 +307,11 @@ class _Causes:
 class _LogReader:
     """Reads a log line by line; of its lines, only those around the one that is looked at are kept."""
 
-    def __init__(self, marks: LogMarks, groups: Sequence[_Causes]) -> None:
+    def __init__(self, table: BuildFailureTable, groups: Sequence[_Causes]) -> None:
         self.groups = groups
-        self._marks = marks
+        self._table = table
+        self._marks = marks = table.marks
+        self._release = ReleaseInLog(marks.release)
         self._success, self._failed, self._broken = map(Sieve, (marks.success, marks.failed, marks.error))
         self._noise, self._begin, self._end = map(Sieve, (marks.noise, marks.probe_begin, marks.probe_end))
         self._behind = deque[LogLine](maxlen=marks.window + _FOLDED + 2)
@@ -343,13 +356,15 @@ class _LogReader:
         chosen = _chosen(found, causes.message(errors) if fails else None, failed=self._fails)
         if chosen is None and not self._fails:
             return Diagnosis(False, None, None, None, (), is_build=self._of_build)
-        others = tuple(cause for cause in found if cause is not chosen and cause.failure.kind is FailureKind.ERROR)
+        others = (cause for cause in found if cause is not chosen and cause.failure.kind is FailureKind.ERROR)
         error = errors[0][0] if errors else None
-        return Diagnosis(True, self._step, error, chosen, others, self._place, self._of_build)
+        main, *rest = (one and one.settled(self._table, self._release.at(one.line)) for one in (chosen, *others))
+        return Diagnosis(True, self._step, error, main, tuple(filter(None, rest)), self._place, self._of_build)
 
     def _take(self, line: LogLine) -> None:
         """Read a line whose neighbors are known."""
         text = line.text
+        self._release.read(line)
         self._of_build = self._of_build or _BUILD.search(text) is not None
         self._went_on = self._went_on or _PROGRESS.search(text) is not None
         if self._success(text) and not (text.startswith("-- Build files") and line.number - self._cmake <= _REPORT):

@@ -29,21 +29,18 @@ _PLAIN = tuple(f"{folder}/{name}" for name in ("gcc", "g++") for folder in ("/us
 
 @dataclass(frozen=True, slots=True)
 class KnownGpu:
-    """A GPU of the host with values from the tables.
-
-    Attributes:
-        name: Its name; its PCI id or address if it has no name.
-        capability: Its compute capability; None if neither the driver nor a table has it.
-        kind: Its product class; None if the tables do not have it.
-        origin: Where the compute capability was read.
-        basis: How certain the table's row is; None if the driver reported the value.
-    """
+    """A GPU of the host with values from the tables."""
 
     name: str
+    """Its name; its PCI id or address if it has no name."""
     capability: Version | None
+    """Its compute capability; None if neither the driver nor a table has it."""
     kind: "GpuClass | None"
+    """Its product class; None if the tables do not have it."""
     origin: str
+    """Where the compute capability was read."""
     basis: Basis | None
+    """How certain the table's row is; None if the driver reported the value."""
 
 
 def doubt(*bases: Basis | None) -> str:

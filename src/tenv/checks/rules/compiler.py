@@ -38,17 +38,14 @@ PYTORCH = "TE406"
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A version limit of nvcc.
-
-    Attributes:
-        value: The newest major version; of MSVC, a ``_MSC_VER``.
-        detail: The suffix of a message, with a leading space, or an empty string.
-        source: The source of the limit.
-    """
+    """A version limit of nvcc."""
 
     value: int
+    """The newest major version; of MSVC, a ``_MSC_VER``."""
     detail: str
+    """The suffix of a message, with a leading space, or an empty string."""
     source: str
+    """The source of the limit."""
 
 
 def row_of(case: Case) -> HostCompilers | None:

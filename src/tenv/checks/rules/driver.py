@@ -4,13 +4,13 @@ Compiling needs no driver; these rules are only about running. Drivers are compa
 under WSL, the driver is the Windows driver. The finding decides; `DriverVerdict` names it in one word.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from tenv.checks.rules import driver_findings as words
-from tenv.checks.rules.common import cuda_of, identify
+from tenv.checks.rules.common import KnownGpu, cuda_of, identify
 from tenv.checks.rules.driver_findings import Need
 from tenv.checks.rules.interface import Case, Finding
 from tenv.checks.rules.judged_driver import driver_of, of_windows, offered_cuda, on_jetson, useless_override
@@ -25,9 +25,6 @@ from tenv.targets.manifest import Manifest
 from tenv.targets.order import takes_toolkit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tenv.checks.rules.common import KnownGpu
     from tenv.facts.cuda_gpu_arch import GpuArchTable
     from tenv.facts.gpu_driver import GpuDriverTable
 
@@ -53,17 +50,14 @@ _VERDICTS = {
 
 @dataclass(frozen=True, slots=True)
 class DriverVerdict:
-    """How a driver supports a toolkit.
-
-    Attributes:
-        verdict: The support.
-        minimum: The oldest driver that the toolkit's programs run on; None if they need none or it is unknown.
-        native: The oldest driver that supports all of the toolkit's CUDA version; None if unknown.
-    """
+    """How a driver supports a toolkit."""
 
     verdict: Verdict
+    """The support."""
     minimum: Minimum | None = None
+    """The oldest driver that the toolkit's programs run on; None if they need none or it is unknown."""
     native: Minimum | None = None
+    """The oldest driver that supports all of the toolkit's CUDA version; None if unknown."""
 
 
 _UNREPORTED = Missing.because(ReasonKind.UNREPORTED)
@@ -71,25 +65,22 @@ _UNREPORTED = Missing.because(ReasonKind.UNREPORTED)
 
 @dataclass(frozen=True, slots=True)
 class DriverSurroundings:
-    """The other values of a host that decide how its driver supports a toolkit.
-
-    Attributes:
-        windows: Whether the driver is a Windows driver, as under WSL.
-        jetson: Whether the host is a Jetson, whose driver is part of its system.
-        container: The kind of container; an empty string outside one.
-        offered: The newest CUDA that the driver's library reports; None if it was not asked.
-        compat: The libcuda that the loader finds before the driver's own.
-        brings_compat: Whether the target brings a cuda-compat, which activation puts first if it helps.
-        module: The kind of the loaded kernel module.
-    """
+    """The other values of a host that decide how its driver supports a toolkit."""
 
     windows: bool = False
+    """Whether the driver is a Windows driver, as under WSL."""
     jetson: bool = False
+    """Whether the host is a Jetson, whose driver is part of its system."""
     container: str = ""
+    """The kind of container; an empty string outside one."""
     offered: Version | None = None
+    """The newest CUDA that the driver's library reports; None if it was not asked."""
     compat: Fact[Compat] | Missing = field(default=_UNREPORTED)
+    """The libcuda that the loader finds before the driver's own."""
     brings_compat: bool = False
+    """Whether the target brings a cuda-compat, which activation puts first if it helps."""
     module: Fact[ModuleKind] | Missing = field(default=_UNREPORTED)
+    """The kind of the loaded kernel module."""
 
 
 def judge_driver(
@@ -97,7 +88,7 @@ def judge_driver(
     driver: Fact[Version] | Missing,
     table: CudaDriverTable,
     around: DriverSurroundings,
-    gpus: "Sequence[KnownGpu]" = (),
+    gpus: Sequence[KnownGpu] = (),
     archs: "GpuArchTable | None" = None,
     generations: "GpuDriverTable | None" = None,
 ) -> Finding | None:

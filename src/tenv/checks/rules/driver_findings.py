@@ -50,27 +50,24 @@ class CompatPlace(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """The requirements of a toolkit on the driver of a host.
-
-    Attributes:
-        cuda: The version of the toolkit.
-        minimum: The oldest driver that its programs run on.
-        native: The oldest driver that supports all of it; None if unknown.
-        windows: Whether the driver is a Windows driver.
-        jetson: Whether the host is a Jetson.
-        gpus: The GPUs of the host.
-        archs: For which GPUs toolkits compile; None if not read.
-        generations: Which drivers support a GPU; None if not read.
-    """
+    """The requirements of a toolkit on the driver of a host."""
 
     cuda: Version
+    """The version of the toolkit."""
     minimum: Minimum
+    """The oldest driver that its programs run on."""
     native: Minimum | None
+    """The oldest driver that supports all of it; None if unknown."""
     windows: bool
+    """Whether the driver is a Windows driver."""
     jetson: bool
+    """Whether the host is a Jetson."""
     gpus: tuple[KnownGpu, ...]
+    """The GPUs of the host."""
     archs: "GpuArchTable | None"
+    """For which GPUs toolkits compile; None if not read."""
     generations: "GpuDriverTable | None"
+    """Which drivers support a GPU; None if not read."""
 
     def install(self) -> str:
         """Return the fix: a sufficient driver, or another target if there is none."""
@@ -106,7 +103,7 @@ class Need:
         # Under WSL, a Linux driver hides the library that loads the Windows driver.
         where = " for Windows (under WSL too)" * self.windows
         ending = self._ending()
-        most = f", older than {ending[1].ends(self.windows)}, which drops the {ending[0].name}" if ending else ""
+        most = f" (older than {ending[1].ends(self.windows)} for the {ending[0].name})" if ending else ""
         return f"NVIDIA driver {self.minimum.driver} or newer{where}{most}"
 
     def better(self) -> str:

@@ -56,17 +56,14 @@ _ARCH = re.compile(r"(?P<capability>\d{1,2}\.\d)(?P<variant>[af]?)(\(\d{1,2}\.\d
 
 @dataclass(frozen=True, slots=True)
 class Arch:
-    """An architecture to compile for.
-
-    Attributes:
-        capability: The compute capability.
-        variant: ``a`` for code that runs only on this architecture, ``f`` for its family, otherwise empty.
-        ptx: Whether PTX is built too, which newer drivers compile for newer GPUs.
-    """
+    """An architecture to compile for."""
 
     capability: Version
+    """The compute capability."""
     variant: str
+    """``a`` for code that runs only on this architecture, ``f`` for its family, otherwise empty."""
     ptx: bool
+    """Whether PTX is built too, which newer drivers compile for newer GPUs."""
 
     @property
     def text(self) -> str:

@@ -34,40 +34,34 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A verdict that stays unknown.
-
-    Attributes:
-        scope: The unknown verdict. It does not count as "yes".
-        needs: The missing input: a value of the host report by its name, or a table of facts.
-    """
+    """A verdict that stays unknown."""
 
     scope: Scope
+    """The unknown verdict. It does not count as "yes"."""
     needs: str
+    """The missing input: a value of the host report by its name, or a table of facts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding of one rule.
-
-    Attributes:
-        code: The rule's code, ``TE101``; it has a page in ``docs/rules``.
-        severity: The severity. An error decides a command's exit status.
-        subject: The thing at fault.
-        message: The fault and its consequence.
-        evidence: The detected value and its origin.
-        source: The document of the requirement.
-        fix: The command or edit that fixes it.
-        unknown: The verdict that it leaves unknown; None if it leaves none.
-    """
+    """One finding of one rule."""
 
     code: str
+    """The rule's code, ``TE101``; it has a page in ``docs/rules``."""
     severity: Severity
+    """The severity. An error decides a command's exit status."""
     subject: str
+    """The thing at fault."""
     message: str
+    """The fault and its consequence."""
     evidence: str
+    """The detected value and its origin."""
     source: str
+    """The document of the requirement."""
     fix: str
+    """The command or edit that fixes it."""
     unknown: Unknown | None = None
+    """The verdict that it leaves unknown; None if it leaves none."""
 
     def to_json(self) -> dict[str, str]:
         """Return the finding as JSON values."""
@@ -76,48 +70,42 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The input of a rule.
-
-    Attributes:
-        manifest: The target's manifest for `platform`.
-        platform: The platform to judge.
-        lock: The target's lock; None if there is none.
-        host: The host.
-        source: The PyTorch checkout or release to build; None if none is named.
-        facts: The compatibility tables.
-        arch_list: The value of `TORCH_CUDA_ARCH_LIST`; an empty string if it is not set.
-        activated: The variables that activating the target's environment sets; None if there is no environment.
-        there: The digests of the packages that the target's environment holds already.
-        exported: The build switches of PyTorch and the flags of nvcc in the caller's environment.
-    """
+    """The input of a rule."""
 
     manifest: "Manifest"
+    """The target's manifest for `platform`."""
     platform: str
+    """The platform to judge."""
     lock: "Lock | None"
+    """The target's lock; None if there is none."""
     host: "HostReport"
+    """The host."""
     source: "SourceTree | None"
+    """The PyTorch checkout or release to build; None if none is named."""
     facts: "Facts"
+    """The compatibility tables."""
     arch_list: str = ""
+    """The value of `TORCH_CUDA_ARCH_LIST`; an empty string if it is not set."""
     activated: Mapping[str, str] | None = None
+    """The variables that activating the target's environment sets; None if there is no environment."""
     there: frozenset[str] = frozenset()
+    """The digests of the packages that the target's environment holds already."""
     exported: Mapping[str, str] = field(default_factory=dict)
+    """The build switches of PyTorch and the flags of nvcc in the caller's environment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule.
-
-    Attributes:
-        find: Yields the findings about a case; pure.
-        codes: The codes that it may yield, ``TE201``; each has a page in ``docs/rules``.
-        title: Its topic, in a few words.
-        scope: The verdict that its errors decide.
-    """
+    """One rule."""
 
     find: Callable[[Case], Iterable[Finding]]
+    """Yields the findings about a case; pure."""
     codes: tuple[str, ...]
+    """The codes that it may yield, ``TE201``; each has a page in ``docs/rules``."""
     title: str
+    """Its topic, in a few words."""
     scope: Scope
+    """The verdict that its errors decide."""
 
     def __call__(self, case: Case) -> Iterator[Finding]:
         """Yield the findings about a case; raises BugError for a code that the rule does not declare."""

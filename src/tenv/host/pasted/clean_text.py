@@ -42,15 +42,12 @@ _QUOTED = re.compile(r"^(?:\s*>)+ ?")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A cleaned line of a text.
-
-    Attributes:
-        number: Its number in the text, from 1.
-        text: The line.
-    """
+    """A cleaned line of a text."""
 
     number: int
+    """Its number in the text, from 1."""
     text: str
+    """The line."""
 
 
 def decode(raw: bytes) -> str:

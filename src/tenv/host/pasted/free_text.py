@@ -14,6 +14,7 @@ from tenv.host.pasted.values import (
     compiler,
     from_labels,
     gcc,
+    glibc,
     gpu_lines,
     kernel,
     labelled,
@@ -30,6 +31,7 @@ _ROWS: tuple[tuple[re.Pattern[str], Item, Callable[[str], str | None]], ...] = (
     (re.compile(r"^\s*(?:[\w. -]*\s)?clang version (\d+(?:\.\d+)+.*)$"), Item.CLANG, compiler),
     (re.compile(r"^\s*cmake version (\d+(?:\.\d+)+.*)$"), Item.CMAKE, version),
     (re.compile(r"^\s*ldd \(.*\) (\d+\.\d+)\s*$"), Item.GLIBC, version),
+    (re.compile(r"^\s*(musl) libc \(\S+\)\s*$"), Item.GLIBC, glibc),
 )
 _UNAME = re.compile(r"^\s*Linux \S+ (?P<kernel>\d+\.\d+\S* .*(?:x86_64|aarch64|ppc64le).*)$")
 
@@ -179,7 +181,7 @@ _NAMES: Mapping[tuple[str, ...], tuple[Item, Callable[[str], Value]]] = {
     ("nvcc", "nvcc version", "cuda toolkit", "cuda toolkit version"): (Item.TOOLKIT, version),
     ("gcc", "gcc version", "g++", "g++ version", "gcc版本"): (Item.GCC, gcc),
     ("cmake", "cmake version"): (Item.CMAKE, version),
-    ("glibc", "glibc version"): (Item.GLIBC, version),
+    ("glibc", "glibc version", "libc", "libc version"): (Item.GLIBC, glibc),
 }
 _GPUS = tuple(name for names, (item, _) in _NAMES.items() if item is Item.GPUS for name in names)
 _DRIVER_BESIDE = re.compile(r"\bdriver(?:\s+version)?[\s:]+v?(\d{3}(?:\.\d{1,3}){1,2})(?![\w.])", re.IGNORECASE)
@@ -217,8 +219,9 @@ def _written(lines: Sequence[Line]) -> Iterator[PastedEntry]:
 FREE_LIST = PasteLayout("a list written by hand", _written)
 
 _SYSTEM = re.compile(
-    r"\b(?P<name>Ubuntu|Debian|CentOS|Fedora|RHEL|Rocky Linux|AlmaLinux|Arch Linux|openSUSE|Manjaro|Linux Mint)"
-    r"[ -]?(?P<release>\d+(?:\.\d+)?)\b(?![\d.]*-\d)"  # gcc's `(Ubuntu 11.4.0-1ubuntu1)` is not a system release
+    r"\b(?P<name>Ubuntu|Debian|CentOS|Fedora|RHEL|Rocky Linux|AlmaLinux|Arch Linux|Alpine Linux|openSUSE|"
+    r"Manjaro|Linux Mint)"
+    r"[ -]?v?(?P<release>\d+(?:\.\d+)?)\b(?![\d.]*-\d)"  # gcc's `(Ubuntu 11.4.0-1ubuntu1)` is not a system release
 )
 _SMI = re.compile(r"\bDriver Version:\s*(?P<driver>\d{3}(?:\.\d+)+)")
 _OFFERED = re.compile(r"\bCUDA Version:\s*(?P<cuda>\d+\.\d+)\b")

@@ -1,7 +1,7 @@
 """Read a pasted text with every layout, resolve contradictions, and convert it to a host report."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -37,7 +37,7 @@ from tenv.host.pasted.environments import (
     PIP_LIST,
 )
 from tenv.host.pasted.free_text import COMPILER_OUTPUT, FREE_LIST, GPU_WARNING, OLD_DRIVER, PROMPT, SENTENCES
-from tenv.host.pasted.values import Item, PastedEntry, PastedGpu, Value
+from tenv.host.pasted.values import MUSL, Item, PastedEntry, PastedGpu, Value
 from tenv.host.report import AmdGpu, Compiler, FabricState, FoundBy, Gpu, HostReport, Lead, Rocm, Toolkit
 
 LAYOUTS = (
@@ -147,34 +147,28 @@ _HINT = (
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """Two places of a text that contradict each other.
-
-    Attributes:
-        item: The item that both describe.
-        taken: The place that counts, with its value.
-        left: The other one.
-    """
+    """Two places of a text that contradict each other."""
 
     item: Item
+    """The item that both describe."""
     taken: str
+    """The place that counts, with its value."""
     left: str
+    """The other one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pasted:
-    """The description of a machine in a pasted text.
-
-    Attributes:
-        source: Where it was read.
-        layouts: The layouts in it, in the order of trust.
-        answers: The value of each item with its place, or why there is none.
-        clashes: Where places contradict each other.
-    """
+    """The description of a machine in a pasted text."""
 
     source: str
+    """Where it was read."""
     layouts: tuple[str, ...]
+    """The layouts in it, in the order of trust."""
     answers: dict[Item, Fact[Any] | Missing]
+    """The value of each item with its place, or why there is none."""
     clashes: tuple[Clash, ...]
+    """Where places contradict each other."""
 
     def value(self, item: Item) -> Any:
         """Return the value of an item; None if there is none."""
@@ -278,6 +272,8 @@ def _words(value: Value) -> str:
 
 
 _MIB = 1 << 20
+_OF_MUSL = re.compile(r"(alpine|postmarketos|chimera linux|adelie)\b", re.IGNORECASE)
+"""Distributions with musl."""
 
 
 def to_report(pasted: Pasted) -> HostReport:
@@ -294,10 +290,21 @@ def to_report(pasted: Pasted) -> HostReport:
         amd_gpus=_each(answers[Item.AMD_GPUS], lambda gpus: tuple(AmdGpu(gpu.name, gpu.capability) for gpu in gpus)),
         rocms=_each(answers[Item.ROCM], _rocms),
         compilers=_compilers(pasted),
-        libc=_each(answers[Item.GLIBC], Version),
+        libc=_libc(answers),
         cores=_each(answers[Item.CORES], int),
         wsl=answers[Item.WSL],
     )
+
+
+def _libc(answers: Mapping[Item, Fact[Any] | Missing]) -> Fact[Version] | Missing:
+    """Return the version of glibc; missing for musl, which Python often does not name."""
+    libc, system = answers[Item.GLIBC], answers[Item.OS]
+    if isinstance(libc, Fact) and libc.value == MUSL:
+        return Missing(f"the C library is musl, {libc.origin}", ReasonKind.NOT_GLIBC)
+    if isinstance(libc, Missing) and isinstance(system, Fact) and _OF_MUSL.match(system.value):
+        return Missing(f"the C library of {system.value} is musl, {system.origin}", ReasonKind.NOT_GLIBC)
+    found: Fact[Version] | Missing = _each(libc, Version)
+    return found
 
 
 def _each(answer: Fact[Any] | Missing, make: Any) -> Any:

@@ -40,27 +40,24 @@ class Item(Worded):
 
 @dataclass(frozen=True, slots=True)
 class PastedGpu:
-    """A GPU as a text describes it.
-
-    Attributes:
-        name: Its name as printed; it ends with three dots where nvidia-smi cut it. Empty where the text has none.
-        memory: MiB; None if the text does not have it.
-        capability: Its compute capability, or an empty string.
-        address: Its PCI address as printed, or an empty string.
-        mig: Whether it is split into instances; None if the text does not have it.
-        instances: The profiles of its listed instances.
-        pci_id: Its vendor and device as printed, ``10de:2b85``, or an empty string.
-        fabric: The state of its registration with NVSwitch, a value of `FabricState`, or an empty string.
-    """
+    """A GPU as a text describes it."""
 
     name: str
+    """Its name as printed; it ends with three dots where nvidia-smi cut it. Empty where the text has none."""
     memory: int | None = None
+    """MiB; None if the text does not have it."""
     capability: str = ""
+    """Its compute capability, or an empty string."""
     address: str = ""
+    """Its PCI address as printed, or an empty string."""
     mig: bool | None = None
+    """Whether it is split into instances; None if the text does not have it."""
     instances: tuple[str, ...] = ()
+    """The profiles of its listed instances."""
     pci_id: str = ""
+    """Its vendor and device as printed, ``10de:2b85``, or an empty string."""
     fabric: str = ""
+    """The state of its registration with NVSwitch, a value of `FabricState`, or an empty string."""
 
     @property
     def cut(self) -> bool:
@@ -73,32 +70,26 @@ Value = str | bool | tuple[PastedGpu, ...] | None
 
 @dataclass(frozen=True, slots=True)
 class PastedEntry:
-    """A value in a text.
-
-    Attributes:
-        item: The item that it describes.
-        value: The value; None if the text reports that it could not be collected.
-        line: The number of the line.
-        words: The text in place of a value, such as ``Could not collect``.
-    """
+    """A value in a text."""
 
     item: Item
+    """The item that it describes."""
     value: Value
+    """The value; None if the text reports that it could not be collected."""
     line: int
+    """The number of the line."""
     words: str = ""
+    """The text in place of a value, such as ``Could not collect``."""
 
 
 @dataclass(frozen=True, slots=True)
 class PasteLayout:
-    """A form of machine descriptions.
-
-    Attributes:
-        name: Its common name: ``nvidia-smi -q``.
-        read: Yields the values of a text in this form; nothing for other texts.
-    """
+    """A form of machine descriptions."""
 
     name: str
+    """Its common name: ``nvidia-smi -q``."""
     read: Callable[[Sequence[Line]], Iterable[PastedEntry]]
+    """Yields the values of a text in this form; nothing for other texts."""
 
 
 NEVER = r"(?!)"
@@ -185,10 +176,19 @@ def gcc(words: str) -> str | None:
     return None if words.lower().startswith("gcc version") else compiler(words)
 
 
+MUSL = "musl"
+"""The value of `Item.GLIBC` where the C library is another one."""
+
+
+def glibc(words: str) -> str | None:
+    """Return the version of the GNU C library, or `MUSL`."""
+    return MUSL if re.search(r"\bmusl", words, re.IGNORECASE) else version(words)
+
+
 def operating_system(words: str) -> str | None:
     """Return the name of a system without its architecture."""
     name = re.sub(r"\s*\((x86_64|amd64|aarch64|arm64|ppc64le|64-bit)\)\s*$", "", words.strip().strip("`'\""))
-    return re.sub(r"(?<!win)(?<=[a-z])(?=\d)", " ", name) if name and re.search(r"[A-Za-z]", name) else None
+    return re.sub(r"(?<!win)(?<=[a-z])(?<!\bv)(?=\d)", " ", name) if name and re.search(r"[A-Za-z]", name) else None
 
 
 def platform(words: str) -> str | None:
@@ -208,9 +208,11 @@ def platform(words: str) -> str | None:
 
 
 def kernel(words: str, line: int) -> Iterator[PastedEntry]:
-    """Yield the values in a kernel's name: whether this is WSL, and the platform."""
+    """Yield the values in the name of a kernel or a platform: whether this is WSL, the platform, and musl."""
     if found := platform(words):
         yield PastedEntry(Item.PLATFORM, found, line)
+    if glibc(words) == MUSL:
+        yield PastedEntry(Item.GLIBC, MUSL, line)
     if re.search("microsoft|WSL", words, re.IGNORECASE) and not re.search(r"\bwindows\b", words, re.IGNORECASE):
         yield PastedEntry(Item.WSL, True, line)
     elif re.search(r"\d+\.\d+\S*-\S|windows|\bwin(32|64)\b", words, re.IGNORECASE):

@@ -44,21 +44,18 @@ Held = Mapping[str, Mapping[str, tuple[Archive, ...]]]
 
 @dataclass(slots=True)
 class ArchiveChooser:
-    """Selects the archives of a manifest.
-
-    Attributes:
-        facts: The compatibility tables.
-        fetcher: Downloads files.
-        store: Keeps the downloads that were needed for a digest.
-        trust: Whether to record the digest of a download that has no published one.
-        say: Receives messages for the user.
-    """
+    """Selects the archives of a manifest."""
 
     facts: Facts
+    """The compatibility tables."""
     fetcher: Fetcher
+    """Downloads files."""
     store: Store
+    """Keeps the downloads that were needed for a digest."""
     trust: bool = False
+    """Whether to record the digest of a download that has no published one."""
     say: Callable[[str], None] = field(default=lambda _: None)
+    """Receives messages for the user."""
     _manifests: dict[str, RedistManifest | None] = field(default_factory=dict)
 
     def lock(

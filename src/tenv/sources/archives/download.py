@@ -37,36 +37,30 @@ _PROGRESS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A file to download.
-
-    Attributes:
-        name: Its name in messages.
-        url: Its canonical URL.
-        sha256: The expected digest; empty if unknown.
-        size: Its size in bytes; None if unknown.
-        compared: Whether the caller compares the content itself, so that an earlier command's part of it counts.
-    """
+    """A file to download."""
 
     name: str
+    """Its name in messages."""
     url: str
+    """Its canonical URL."""
     sha256: str = ""
+    """The expected digest; empty if unknown."""
     size: int | None = None
+    """Its size in bytes; None if unknown."""
     compared: bool = False
+    """Whether the caller compares the content itself, so that an earlier command's part of it counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A downloaded file.
-
-    Attributes:
-        path: Its path.
-        sha256: Its digest in hex.
-        size: Its size in bytes.
-    """
+    """A downloaded file."""
 
     path: Path
+    """Its path."""
     sha256: str
+    """Its digest in hex."""
     size: int
+    """Its size in bytes."""
 
 
 class _Drip:
@@ -178,21 +172,18 @@ def _local(address: str) -> Path:
 
 @dataclass(slots=True)
 class Fetcher:
-    """Downloads files from their servers or mirrors.
-
-    Attributes:
-        settings: The user's settings, for mirrors.
-        http: The HTTP client.
-        offline: Never use the network.
-        carried: The files that are taken from a folder, by their digests; None without such a folder.
-        on_bytes: Receives the name of a file, its present size and its total size.
-    """
+    """Downloads files from their servers or mirrors."""
 
     settings: Settings = field(default_factory=Settings)
+    """The user's settings, for mirrors."""
     http: Http = field(default_factory=Http)
+    """The HTTP client."""
     offline: bool = False
+    """Never use the network."""
     carried: "CarriedFiles | None" = None
+    """The files that are taken from a folder, by their digests; None without such a folder."""
     on_bytes: Callable[[str, int, int | None], None] = lambda _name, _done, _total: None
+    """Receives the name of a file, its present size and its total size."""
 
     @property
     def stopped(self) -> threading.Event:

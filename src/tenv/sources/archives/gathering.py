@@ -7,7 +7,6 @@ import threading
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -18,14 +17,15 @@ from tenv.core.progress import Bytes, Joined, Transfer
 from tenv.core.size_text import format_bytes
 from tenv.environment.installed_files import POINTER, Expected
 from tenv.locks.lock import Archive
+from tenv.sources.access import Access
 from tenv.sources.archives.download import Fetcher, RemoteFile
 from tenv.sources.archives.link import Placed, describe, place, placed, remove
 from tenv.sources.archives.redist import NVIDIA
 from tenv.sources.archives.store import Sharing, Store, Tree, default_store
 from tenv.sources.archives.unpack import unpack
-from tenv.sources.interface import Access
 
 _CONNECTIONS = 5
+_WINDOWS = sys.platform == "win32"
 _LICENSE = "https://docs.nvidia.com/cuda/eula/"
 
 
@@ -61,28 +61,55 @@ def fetch_files(access: Access, store: Store, fetcher: Fetcher, wanted: Sequence
         pool.shutdown(cancel_futures=True)
 
 
-@dataclass
 class Gathering:
-    """Archives that background threads fetch and unpack.
+    """The archives that a prefix lacks, which background threads fetch and unpack.
 
     Attributes:
         archives: The archives to fetch and unpack.
-        wanted: All archives of the lock.
-        damaged: Names of archives with damaged files in the prefix.
-        how: How files of the store are installed.
     """
 
-    archives: Sequence[Archive]
-    wanted: Sequence[Archive]
-    _fetcher: Fetcher
-    _store: Store
-    _thorough: bool
-    damaged: Collection[str] = ()
-    how: Sharing = Sharing.CLONE
-    _waiting: "queue.SimpleQueue[Archive]" = field(default_factory=queue.SimpleQueue)
-    _trees: dict[str, Tree] = field(default_factory=dict)
-    _errors: list[BaseException] = field(default_factory=list)
-    _threads: list[threading.Thread] = field(default_factory=list)
+    def __init__(
+        self,
+        access: Access,
+        prefix: Path,
+        archives: Sequence[Archive],
+        *,
+        afresh: bool = False,
+        damaged: Collection[str] = (),
+        thorough: bool = False,
+    ) -> None:
+        """Find the archives that a prefix lacks.
+
+        Args:
+            access: The settings and services of the user.
+            prefix: The prefix.
+            archives: The archives of the lock.
+            afresh: Whether the prefix is cleared first.
+            damaged: The names of the archives to reinstall.
+            thorough: Whether to verify every byte of unpacked trees.
+        """
+        self.archives = missing = lacking(prefix, archives, afresh=afresh, damaged=damaged)
+        self._prefix, self._wanted, self._damaged, self._thorough = prefix, archives, damaged, thorough
+        self._fetcher, progress = fetcher_of(access), access.progress
+        self._store = default_store(progress.say, access.unpack_limits())
+        self._how = Sharing.COPY if access.link_mode() is LinkMode.COPY else Sharing.CLONE
+        self._waiting: queue.SimpleQueue[Archive] = queue.SimpleQueue()
+        self._trees: dict[str, Tree] = {}
+        self._errors: list[BaseException] = []
+        self._threads: list[threading.Thread] = []
+        new = [archive for archive in missing if not self._store.keeps(archive, windows=_WINDOWS)]
+        size = sum(archive.size or 0 for archive in new)
+        if missing:
+            noun = "archive" if len(missing) == 1 else "archives"
+            if any(archive.url.startswith(NVIDIA) for archive in missing):
+                terms = f"under its license ({_LICENSE}): `tenv show TARGET` names each license file"
+                progress.say(f"files of NVIDIA, {terms}")
+            source = f"({format_bytes(size)}) from their servers or the store" if new else "from the store"
+            progress.step(f"fetching {len(missing)} {noun} {source}")
+        if isinstance(progress, Joined):
+            progress.expected = size
+            on_bytes = progress.background
+            self._fetcher.on_bytes = lambda name, done, total: on_bytes(Transfer(name, done, total or done))
 
     def start(self) -> None:
         """Start the threads."""
@@ -101,9 +128,8 @@ class Gathering:
             except queue.Empty:
                 return
             try:
-                fetch, windows = partial(self._fetch, archive), sys.platform == "win32"
                 self._trees[archive.name] = self._store.unpacked(
-                    archive, fetch, windows=windows, thorough=self._thorough
+                    archive, partial(self._fetch, archive), windows=_WINDOWS, thorough=self._thorough
                 )
             except BaseException as error:  # noqa: BLE001 (raised in the thread that calls `wait`)
                 self._errors.append(error)
@@ -131,43 +157,39 @@ class Gathering:
         """Stop the threads. Partial downloads stay for the next command."""
         self._fetcher.stopped.set()
 
+    def remove_gone(self) -> None:
+        """Remove the archives that go or are replaced from the prefix.
 
-def gather(
-    access: Access,
-    prefix: Path,
-    archives: Sequence[Archive],
-    *,
-    afresh: bool = False,
-    damaged: Collection[str] = (),
-    thorough: bool = False,
-) -> Gathering:
-    """Return the gathering of the archives that a prefix lacks.
+        Raises:
+            NetworkError: An archive that replaces one can't be fetched.
+        """
+        there = placed(self._prefix)
+        if not there:
+            return  # a new prefix: the others are installed while archives are fetched
+        trees = self.wait()
+        names = {archive.name for archive in self._wanted}
+        for name, record in there.items():
+            if name in trees or name not in names:
+                remove(self._prefix, record)
 
-    Args:
-        access: The settings and services of the user.
-        prefix: The prefix.
-        archives: The archives of the lock.
-        afresh: Whether the prefix is cleared first.
-        damaged: The names of the archives to reinstall.
-        thorough: Whether to verify every byte of unpacked trees.
-    """
-    missing = lacking(prefix, archives, afresh=afresh, damaged=damaged)
-    fetcher, progress = fetcher_of(access), access.progress
-    store = default_store(progress.say, access.unpack_limits())
-    windows = sys.platform == "win32"
-    new = [archive for archive in missing if not store.keeps(archive, windows=windows)]
-    size = sum(archive.size or 0 for archive in new)
-    if missing:
-        noun = "archive" if len(missing) == 1 else "archives"
-        if any(archive.url.startswith(NVIDIA) for archive in missing):
-            progress.say(f"files of NVIDIA, under its license ({_LICENSE}): `tenv show TARGET` names each license file")
-        source = f"({format_bytes(size)}) from their servers or the store" if new else "from the store"
-        progress.step(f"fetching {len(missing)} {noun} {source}")
-    if isinstance(progress, Joined):
-        progress.expected = size
-        fetcher.on_bytes = lambda name, done, total: progress.background(Transfer(name, done, total or done))
-    how = Sharing.COPY if access.link_mode() is LinkMode.COPY else Sharing.CLONE
-    return Gathering(missing, archives, fetcher, store, thorough, damaged, how)
+    def settle(self) -> None:
+        """Install the archives of the lock into the prefix.
+
+        Raises:
+            NetworkError: An archive can't be fetched.
+            ForeignFolderError: An archive would overwrite a file that it does not own.
+        """
+        trees, prefix = self.wait(), self._prefix
+        there = placed(prefix)
+        for archive in self.archives:
+            if archive.name in self._damaged and archive.name not in there:  # its record is missing
+                remove(prefix, describe(archive, trees[archive.name]))
+        for archive in self._wanted:
+            if archive.name in trees:
+                place(prefix, archive, trees[archive.name], self._how)
+            elif not _is_whole(prefix, archive, there):  # removed since the plan
+                message = f"{archive.name} was removed from {prefix} meanwhile"
+                raise NetworkError(message, hint="run the same command again")
 
 
 def lacking(
@@ -196,13 +218,13 @@ def archive_contents(access: Access, archives: Sequence[Archive]) -> Iterator[Ex
         access.progress.step(f"unpacking {archive.name} to compare")
         path = store.fetch(fetcher, RemoteFile(archive.name, archive.url, archive.sha256, archive.size)).path
         with tempfile.TemporaryDirectory(prefix="tenv-", dir=store.folder) as folder:
-            home, windows = Path(folder) / "tree", sys.platform == "win32"
+            home = Path(folder) / "tree"
             contents = unpack(
                 path,
                 archive.kind,
                 home,
                 strip=archive.strip,
-                windows=windows,
+                windows=_WINDOWS,
                 limits=store.limits,
                 name=archive.name,
             )
@@ -221,38 +243,3 @@ def _with_neighbours(archives: Sequence[Archive], missing: list[Archive], there:
         gone = {name for name in rest if not files.isdisjoint((*there[name].files, *there[name].links))}
         again |= gone
     return [row for row in archives if row.name in again]
-
-
-def remove_gone(prefix: Path, gathering: Gathering) -> None:
-    """Remove the archives that go or are replaced from a prefix.
-
-    Raises:
-        NetworkError: An archive that replaces one can't be fetched.
-    """
-    there = placed(prefix)
-    if not there:
-        return  # a new prefix: the others are installed while archives are fetched
-    trees = gathering.wait()
-    names = {archive.name for archive in gathering.wanted}
-    for name, record in there.items():
-        if name in trees or name not in names:
-            remove(prefix, record)
-
-
-def settle_archives(prefix: Path, gathering: Gathering) -> None:
-    """Install the archives of a lock into a prefix.
-
-    Raises:
-        NetworkError: An archive can't be fetched.
-        ForeignFolderError: An archive would overwrite a file that it does not own.
-    """
-    trees = gathering.wait()
-    there = placed(prefix)
-    for archive in gathering.archives:
-        if archive.name in gathering.damaged and archive.name not in there:  # its record is missing
-            remove(prefix, describe(archive, trees[archive.name]))
-    for archive in gathering.wanted:
-        if archive.name in trees:
-            place(prefix, archive, trees[archive.name], gathering.how)
-        elif not _is_whole(prefix, archive, there):  # removed since the plan
-            raise NetworkError(f"{archive.name} was removed from {prefix} meanwhile", hint="run the same command again")

@@ -25,25 +25,22 @@ _SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """An installed archive.
-
-    Attributes:
-        name: Its name in the lock.
-        version: Its version.
-        sha256: The sha256 of the archive in hex.
-        to: Its folder.
-        files: The digest of each of its files, by path relative to the prefix.
-        links: Its links, with their targets.
-        licence: Its license file in the prefix; empty without one.
-    """
+    """An installed archive."""
 
     name: str
+    """Its name in the lock."""
     version: str
+    """Its version."""
     sha256: str
+    """The sha256 of the archive in hex."""
     to: str
+    """Its folder."""
     files: Mapping[str, str]
+    """The digest of each of its files, by path relative to the prefix."""
     links: Mapping[str, str]
+    """Its links, with their targets."""
     licence: str
+    """Its license file in the prefix; empty without one."""
 
     def is_of(self, archive: Archive) -> bool:
         """Return whether this is an archive of a lock, in the same folder."""

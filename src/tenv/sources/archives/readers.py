@@ -57,21 +57,18 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry of an archive, unchecked.
-
-    Attributes:
-        name: Its name.
-        kind: Its kind.
-        mode: Its permission bits.
-        size: Its declared size in bytes; None without one.
-        target: The target of a link.
-    """
+    """One entry of an archive, unchecked."""
 
     name: str
+    """Its name."""
     kind: Kind
+    """Its kind."""
     mode: int = 0o644
+    """Its permission bits."""
     size: int | None = None
+    """Its declared size in bytes; None without one."""
     target: str = ""
+    """The target of a link."""
 
 
 class Sink(Protocol):

@@ -29,15 +29,12 @@ _SIZE = re.compile(r"\d{1,15}")
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A product in NVIDIA's redist.
-
-    Attributes:
-        name: Its name in the redist.
-        components: The components that a request by its name means; empty for the one that it has.
-    """
+    """A product in NVIDIA's redist."""
 
     name: str
+    """Its name in the redist."""
     components: tuple[str, ...] = ()
+    """The components that a request by its name means; empty for the one that it has."""
 
     @property
     def base(self) -> str:
@@ -69,36 +66,30 @@ def labels(version: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class RedistFile:
-    """One archive of a redist manifest.
-
-    Attributes:
-        component: The component.
-        version: Its version.
-        cuda_major: Its CUDA major; None if it serves all.
-        path: Its path below the product's base URL.
-        sha256: Its digest in hex.
-        size: Its size in bytes; None if unknown.
-    """
+    """One archive of a redist manifest."""
 
     component: str
+    """The component."""
     version: str
+    """Its version."""
     cuda_major: int | None
+    """Its CUDA major; None if it serves all."""
     path: str
+    """Its path below the product's base URL."""
     sha256: str
+    """Its digest in hex."""
     size: int | None
+    """Its size in bytes; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class RedistManifest:
-    """A redist manifest.
-
-    Attributes:
-        table: Its content.
-        label: The release.
-    """
+    """A redist manifest."""
 
     table: Table
+    """Its content."""
     label: str
+    """The release."""
 
     def components(self) -> list[str]:
         """Return the names of its components."""

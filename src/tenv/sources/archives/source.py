@@ -1,7 +1,8 @@
-"""Archives as a source: fetched and unpacked into a store, and linked into environments."""
+"""Archives as a source: fetched and unpacked into a store, linked into environments, with a record in ``tenv-meta``."""
 
 import os
 import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -9,27 +10,15 @@ from urllib.parse import urlsplit
 
 from tenv.core.names import file_at, normalize
 from tenv.core.prefix import ARCHIVES
+from tenv.environment.installed_files import POINTER, Expected, Records, listed, read_note
+from tenv.environment.state import Environment, State
 from tenv.locks.lock import Archive, Lock, LockedFile
-from tenv.sources.archives.installed import InstalledArchives
-from tenv.sources.interface import (
-    Access,
-    CarriedFile,
-    Chosen,
-    NeededFile,
-    Problem,
-    Source,
-    SourceCache,
-    Work,
-    section_of,
-)
+from tenv.sources.access import Access
+from tenv.sources.interface import CarriedFile, Chosen, NeededFile, Problem, Source, SourceCache, Work, section_of
 from tenv.targets.manifest import Manifest
 from tenv.targets.search import settings_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from tenv.environment.installed_files import Expected
-    from tenv.environment.state import Environment, State
     from tenv.facts.tables import Facts
     from tenv.sources.archives.choose import Held
     from tenv.sources.archives.gathering import Gathering
@@ -37,6 +26,61 @@ if TYPE_CHECKING:
     from tenv.sources.job import Job
 
 _KEY = "archives"
+
+
+class InstalledArchives(Records):
+    """The archives of a prefix, by their names in ``[archives]``."""
+
+    __slots__ = ()
+    SOLE = True
+
+    def names(self) -> Collection[str]:
+        """Return the names of the installed archives."""
+        return self._records().keys()
+
+    def files(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield the files and links in the records of archives; the records themselves are in ``tenv-meta``."""
+        known = self._records()
+        for name in names:
+            yield from _placed(known.get(name, {}))
+
+    def own_files(self, packages: Iterable[str]) -> Iterator[str]:
+        """Yield the record of each archive."""
+        known = self._records()
+        yield from (f"{ARCHIVES}/{name}.json" for name in packages if name in known)
+
+    def hold(self, packages: Mapping[str, tuple[str, ...]]) -> bool:
+        """Return whether archives are installed, by their records and the names of their files."""
+        if not packages:
+            return True
+        known = self._records()
+        return all(
+            name in known
+            and known[name].get("sha256") == sha256
+            and all(os.path.lexists(self.prefix / file) for file in _placed(known[name]))
+            for name, (_, sha256) in packages.items()
+        )
+
+    def expected(self, packages: Mapping[str, tuple[str, ...]]) -> Iterator[Expected]:
+        """Yield the files and links of archives, with the digests and targets in their records."""
+        known = self._records() if packages else {}
+        for name, (version, sha256) in packages.items():
+            record = known.get(name, {})
+            files, links = record.get("files"), record.get("links")
+            if record.get("sha256") != sha256 or not isinstance(files, dict) or not isinstance(links, dict):
+                yield Expected(f"{name} {version}".rstrip(), name)
+                continue
+            yield Expected(f"{ARCHIVES}/{name}.json", name)
+            yield from (Expected(file, name, f"sha256:{digest}") for file, digest in files.items())
+            yield from (Expected(link, name, f"{POINTER}{target}") for link, target in links.items())
+
+    def _records(self) -> dict[str, dict[str, Any]]:
+        read = {path.stem: read_note(path) for path in sorted((self.prefix / ARCHIVES).glob("*.json"))}
+        return {name: record for name, record in read.items() if record.get("name") == name}
+
+
+def _placed(record: Mapping[str, Any]) -> Iterator[str]:
+    yield from map(os.path.normpath, (*listed(record, "files"), *listed(record, "links")))
 
 
 class ArchiveSource(Source):
@@ -95,7 +139,7 @@ class ArchiveSource(Source):
 
         return default_store().damages()
 
-    def caches(self, access: Access) -> "Iterator[SourceCache]":  # noqa: ARG002
+    def caches(self, access: Access) -> Iterator[SourceCache]:  # noqa: ARG002
         """Yield the store, and the leftovers of bundles."""
         from tenv.sources.archives.store import (
             bundles_folder,
@@ -107,13 +151,13 @@ class ArchiveSource(Source):
         yield SourceCache("archives", store.folder, store.clear)
         yield SourceCache("parts of bundles", bundles, clear_bundles, leftover=True)
 
-    def contents(self, access: Access, lock: Lock, environment: "Environment", state: "State") -> "Iterator[Expected]":  # noqa: ARG002
+    def contents(self, access: Access, lock: Lock, environment: Environment, state: State) -> Iterator[Expected]:  # noqa: ARG002
         """Yield the files of archives, unpacked anew from downloads with the digests of the lock."""
         from tenv.sources.archives.gathering import archive_contents  # late: only for `tenv verify --deep`
 
         return archive_contents(access, lock.archives.get(state.platform, ()))
 
-    def carried(self, lock: Lock, platform: str, minor: str) -> "Iterator[CarriedFile]":  # noqa: ARG002
+    def carried(self, lock: Lock, platform: str, minor: str) -> Iterator[CarriedFile]:  # noqa: ARG002
         """Yield the archives of a platform."""
         for row in lock.archives.get(platform, ()):
             yield CarriedFile(_KEY, file_at(row.url) or row.name, row.sha256, row.size, (platform,), row.url)
@@ -124,8 +168,8 @@ class ArchiveSource(Source):
         store: "Store",
         lock: Lock,
         manifest: Manifest,  # noqa: ARG002
-        platforms: "Mapping[str, str]",
-    ) -> "Mapping[str, str]":
+        platforms: Mapping[str, str],
+    ) -> Mapping[str, str]:
         """Fetch the archives of some platforms."""
         from tenv.sources.archives.download import RemoteFile  # late: as below
         from tenv.sources.archives.gathering import fetch_files, fetcher_of  # late: loads the HTTP client
@@ -150,7 +194,7 @@ class ArchiveSource(Source):
 SOURCE: Source = ArchiveSource()
 
 
-def _held(problem: Problem, facts: "Facts") -> "Iterator[tuple[str, dict[str, tuple[Archive, ...]]]]":
+def _held(problem: Problem, facts: "Facts") -> Iterator[tuple[str, dict[str, tuple[Archive, ...]]]]:
     """Yield the archives that stay as locked, by request and platform: no server is asked about them.
 
     They are those of the old lock that satisfy the manifest on every platform. Their addresses and digests are in the
@@ -192,7 +236,7 @@ class ArchiveWork(Work):
     def _archives(self) -> "tuple[Archive, ...]":
         return self.job.lock.archives.get(self.job.platform, ())
 
-    def needs(self) -> "Iterator[NeededFile]":
+    def needs(self) -> Iterator[NeededFile]:
         """Yield the archives to install; one that is in the store is not downloaded."""
         job = self.job
         if not self._archives():
@@ -210,10 +254,10 @@ class ArchiveWork(Work):
         job, plan = self.job, self.job.plan
         if not self._archives() and not (job.prefix / ARCHIVES).is_dir():
             return
-        from tenv.sources.archives.gathering import gather  # late: loads the HTTP client
+        from tenv.sources.archives.gathering import Gathering  # late: loads the HTTP client
 
         self.close()
-        self._gathering = gather(
+        self._gathering = Gathering(
             job.context,
             job.prefix,
             self._archives(),
@@ -231,16 +275,12 @@ class ArchiveWork(Work):
     def prepare(self) -> None:
         """Remove the archives that go, before another source puts files in their places."""
         if self._gathering is not None:
-            from tenv.sources.archives.gathering import remove_gone  # late: as above
-
-            remove_gone(self.job.prefix, self._gathering)
+            self._gathering.remove_gone()
 
     def put(self) -> None:
         """Install the archives of the lock."""
         if self._gathering is not None:
-            from tenv.sources.archives.gathering import settle_archives  # late: as above
-
-            settle_archives(self.job.prefix, self._gathering)
+            self._gathering.settle()
 
     def toolkit_parts(self) -> tuple[Path, ...]:
         """Return the folders of NVIDIA's archives, without the prefix itself."""

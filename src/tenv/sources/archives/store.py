@@ -61,47 +61,38 @@ class Sharing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A damaged file in the store.
-
-    Attributes:
-        path: The file.
-        reason: The fault.
-    """
+    """A damaged file in the store."""
 
     path: Path
+    """The file."""
     reason: str
+    """The fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """An unpacked archive.
-
-    Attributes:
-        folder: Its folder.
-        contents: Its content.
-        shared: Whether another user can write it, so that its files are compared and copied.
-    """
+    """An unpacked archive."""
 
     folder: Path
+    """Its folder."""
     contents: Contents
+    """Its content."""
     shared: bool = False
+    """Whether another user can write it, so that its files are compared and copied."""
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The store in a folder.
-
-    Attributes:
-        folder: The folder.
-        say: Receives messages about waiting for another process.
-        limits: The limits on the content of an archive.
-        safe: Returns the folders that the user's settings call safe; asked only about a store that others can write.
-    """
+    """The store in a folder."""
 
     folder: Path
+    """The folder."""
     say: Callable[[str], None] = field(default=lambda _: None, compare=False)
+    """Receives messages about waiting for another process."""
     limits: UnpackLimits = field(default_factory=UnpackLimits)
+    """The limits on the content of an archive."""
     safe: Callable[[], Sequence[Path]] = field(default=tuple, compare=False)
+    """Returns the folders that the user's settings call safe; asked only about a store that others can write."""
 
     def is_shared(self, *entries: Path) -> bool:
         """Return whether another user can write the store or some of its entries, in a folder that is called safe.
@@ -224,7 +215,7 @@ class Store:
                 for old in (folder, *_stopped(folder)):
                     if old.is_dir():
                         shutil.rmtree(old)
-                name, limits = _file_name(archive.url), self.limits
+                name, limits = archive.url.partition("?")[0].rpartition("/")[2], self.limits
                 contents = unpack(
                     path, archive.kind, folder, strip=archive.strip, windows=windows, limits=limits, name=name
                 )
@@ -416,10 +407,6 @@ def _stamp(path: Path) -> tuple[int, int]:
 def _stopped(folder: Path) -> Iterator[Path]:
     """Yield the leftovers of a killed process that was unpacking a tree."""
     return folder.parent.glob(f".{folder.name}.*")
-
-
-def _file_name(url: str) -> str:
-    return url.partition("?")[0].rpartition("/")[2]
 
 
 def _note(contents: Contents, times: dict[str, int]) -> str:

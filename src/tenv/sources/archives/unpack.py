@@ -48,30 +48,24 @@ def reader_of(kind: str) -> Reader:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """An unpacked file.
-
-    Attributes:
-        size: Its size in bytes.
-        sha256: Its digest in hex.
-        executable: Whether it is executable.
-    """
+    """An unpacked file."""
 
     size: int
+    """Its size in bytes."""
     sha256: str
+    """Its digest in hex."""
     executable: bool
+    """Whether it is executable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The content of an unpacked archive, by path below its folder.
-
-    Attributes:
-        files: Its files.
-        links: Its symbolic links, with their targets.
-    """
+    """The content of an unpacked archive, by path below its folder."""
 
     files: Mapping[str, File]
+    """Its files."""
     links: Mapping[str, str]
+    """Its symbolic links, with their targets."""
 
     @property
     def licence(self) -> str:
@@ -123,23 +117,20 @@ def unpack(
 
 @dataclass
 class _Staging:
-    """Writes the entries of one archive to a folder, and refuses unsafe ones.
-
-    Attributes:
-        folder: The folder, which must not exist yet.
-        archive: The name of the archive in messages.
-        packed: The size of the archive in bytes.
-        strip: The number of leading folders to remove from its names.
-        windows: Refuse names that Windows can't hold.
-        given: The limits; None for the default ones.
-    """
+    """Writes the entries of one archive to a folder, and refuses unsafe ones."""
 
     folder: Path
+    """The folder, which must not exist yet."""
     archive: str
+    """The name of the archive in messages."""
     packed: int
+    """The size of the archive in bytes."""
     strip: int
+    """The number of leading folders to remove from its names."""
     windows: bool
+    """Refuse names that Windows can't hold."""
     given: UnpackLimits | None
+    """The limits; None for the default ones."""
     kinds: dict[tuple[str, ...], Kind] = field(default_factory=dict)
     links: dict[tuple[str, ...], str] = field(default_factory=dict)
     files: dict[str, File] = field(default_factory=dict)

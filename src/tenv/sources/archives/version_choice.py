@@ -27,38 +27,32 @@ _LABEL_DOTS = 2
 
 @dataclass(frozen=True, slots=True)
 class VersionQuery:
-    """A request with its platforms.
-
-    Attributes:
-        name: The name in the manifest.
-        wanted: A version, a label, a range or ``auto``.
-        manifest: The manifest.
-        platforms: The platforms with this request.
-        kept: The version in the old lock; empty for none.
-        product: The product in NVIDIA's redist, if the name is a component's.
-    """
+    """A request with its platforms."""
 
     name: str
+    """The name in the manifest."""
     wanted: str
+    """A version, a label, a range or ``auto``."""
     manifest: Manifest
+    """The manifest."""
     platforms: tuple[str, ...]
+    """The platforms with this request."""
     kept: str = ""
+    """The version in the old lock; empty for none."""
     product: str = ""
+    """The product in NVIDIA's redist, if the name is a component's."""
 
 
 @dataclass(frozen=True, slots=True)
 class VersionChoice:
-    """The selected version.
-
-    Attributes:
-        version: A version in the facts, or the requested version or label.
-        known: Whether the facts have it.
-        reason: The reason for the selection; empty for an exact request.
-    """
+    """The selected version."""
 
     version: str
+    """A version in the facts, or the requested version or label."""
     known: bool
+    """Whether the facts have it."""
     reason: str = ""
+    """The reason for the selection; empty for an exact request."""
 
 
 def rows_of(facts: Facts, name: str) -> tuple[RedistArchive, ...]:
@@ -232,27 +226,24 @@ def _built(facts: Facts, manifest: Manifest) -> list[Version]:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A candidate archive.
-
-    Attributes:
-        component: Its component.
-        version: Its version.
-        cuda_major: Its CUDA major; None if it serves all.
-        url: Its URL.
-        sha256: Its digest in hex.
-        size: Its size in bytes; None if unknown.
-        trust: The origin of the digest: ``facts`` or ``redist``.
-        release: Its CUDA release, if it is a component; else empty.
-    """
+    """A candidate archive."""
 
     component: str
+    """Its component."""
     version: str
+    """Its version."""
     cuda_major: int | None
+    """Its CUDA major; None if it serves all."""
     url: str
+    """Its URL."""
     sha256: str
+    """Its digest in hex."""
     size: int | None
+    """Its size in bytes; None if unknown."""
     trust: str
+    """The origin of the digest: ``facts`` or ``redist``."""
     release: str = ""
+    """Its CUDA release, if it is a component; else empty."""
 
 
 def from_file(asked: Product, file: RedistFile) -> Offer:

@@ -62,17 +62,14 @@ def to_package(record: Record) -> CondaPackage:
 
 @dataclass(frozen=True, slots=True)
 class Conda:
-    """Selects conda packages.
-
-    Attributes:
-        network: The network settings for channels.
-        time_limit: The time limit in seconds for reading package lists, and for solving one platform.
-        exclude_newer: Ignore packages that are newer than this time.
-    """
+    """Selects conda packages."""
 
     network: Network
+    """The network settings for channels."""
     time_limit: float = 300.0
+    """The time limit in seconds for reading package lists, and for solving one platform."""
     exclude_newer: dt.datetime | None = None
+    """Ignore packages that are newer than this time."""
 
     def resolve(
         self, manifest: Manifest, kept: Mapping[str, Sequence[Record]], progress: Progress
@@ -100,7 +97,7 @@ class Conda:
         solver.read(channels, self.time_limit)
         progress.step(f"solving {manifest.name}", len(questions))
         found = {}
-        for question, answer in zip(questions, self._answers(solver, questions), strict=True):
+        for question, answer in zip(questions, solver.solve_all(questions, self.time_limit), strict=True):
             if isinstance(answer, NoSolutionError) and answer.detail:
                 progress.step(_BLAME)
                 raise _explain(solver, question, manifest.on(question.platform), answer, self.time_limit)
@@ -120,9 +117,6 @@ class Conda:
             found[question.platform] = answer
             progress.advance()
         return found
-
-    def _answers(self, solver: Solver, questions: Sequence[SolveRequest]) -> list[list[Record] | TenvError]:
-        return solver.solve_all(questions, self.time_limit)
 
     def _question(self, manifest: Manifest, platform: str, kept: Sequence[Record]) -> SolveRequest:
         if not manifest.channels and not all(request.channel for request in manifest.dependencies.values()):

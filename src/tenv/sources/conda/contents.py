@@ -5,17 +5,16 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from tenv.core.files import open_regular
 from tenv.core.names import CondaFile
 from tenv.environment.installed_files import BYTECODE, POINTER, Expected, read_note
 from tenv.locks.lock import Lock
 from tenv.rattler_api.cache import PackedFile
-from tenv.rattler_api.lockfile import read_records
 from tenv.rattler_api.records import Record
-from tenv.sources.conda.staging import fetch_packages, places
-from tenv.sources.interface import Access
+from tenv.sources.access import Access
+from tenv.sources.conda.source import rows_of
+from tenv.sources.conda.staging import fetch_packages, places, records_of
 
 _DIFFERS = "sha256:differs"
 
@@ -30,8 +29,7 @@ def conda_contents(access: Access, lock: Lock, platform: str, prefix: Path) -> I
         HashMismatchError: Its bytes are not those of the lock.
         ArchiveRefusedError: It unpacks to more than the limits.
     """
-    every = (Record.of(raw) for raw in read_records(lock.text, lock.target, platform))
-    records = [record for record in every if record.url not in lock.left_out]
+    records = records_of(lock, platform)
     if not records:
         return
     access.progress.step("fetching conda packages to compare", len(records))
@@ -48,7 +46,7 @@ def conda_contents(access: Access, lock: Lock, platform: str, prefix: Path) -> I
 
 def _files(record: Record, files: Sequence[PackedFile], names: Sequence[str], prefix: Path) -> Iterator[Expected]:
     note = read_note(prefix / "conda-meta" / CondaFile(record.name, record.version, record.build).note)
-    aside = {str(row["original_path"]): str(row["_path"]) for row in _rows(note) if "original_path" in row}
+    aside = {str(row["original_path"]): str(row["_path"]) for row in rows_of(note) if "original_path" in row}
     for file, claimed in zip(files, names, strict=True):
         name = os.path.normpath(aside.get(claimed, claimed))
         if BYTECODE in name or not (file.sha256 or file.target):
@@ -70,12 +68,6 @@ def _files(record: Record, files: Sequence[PackedFile], names: Sequence[str], pr
         plain = unprefixed(data, os.fsencode(prefix), file.placeholder.encode(), binary=file.binary)
         same = rewritten or hashlib.sha256(plain).hexdigest() == file.sha256
         yield Expected(name, record.name, "" if same else _DIFFERS, file.executable)
-
-
-def _rows(note: dict[str, Any]) -> list[dict[str, Any]]:
-    data = note.get("paths_data")
-    rows = data.get("paths") if isinstance(data, dict) else None
-    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
 def unprefixed(data: bytes, prefix: bytes, placeholder: bytes, *, binary: bool) -> bytes:

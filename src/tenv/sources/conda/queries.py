@@ -167,19 +167,16 @@ def _against(records: list[Record], name: str, served: list[Record]) -> tuple[Re
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """A package that does not satisfy the specification of another one.
-
-    Attributes:
-        owner: The package with the specification.
-        spec: The specification.
-        request: The name of the request that brings the other package.
-        brought: The other package.
-    """
+    """A package that does not satisfy the specification of another one."""
 
     owner: Record
+    """The package with the specification."""
     spec: str
+    """The specification."""
     request: str
+    """The name of the request that brings the other package."""
     brought: Record
+    """The other package."""
 
     def rank(self, names: Sequence[str]) -> tuple[bool, bool, bool, str, str]:
         """Return the sort key that puts the likeliest cause first."""

@@ -33,25 +33,22 @@ _SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """The fetched conda packages of a lock.
-
-    Attributes:
-        records: The packages.
-        files: The package of every file, by path relative to the prefix.
-        claims: The paths of all files of each package, relative to the prefix, by its name.
-        links: The files that are symbolic links.
-        archives: The fetched packages that are not in the cache yet, by URL.
-        damaged: Names of packages with damaged files in the cache.
-        notes: Notes for the user.
-    """
+    """The fetched conda packages of a lock."""
 
     records: tuple[Record, ...] = ()
+    """The packages."""
     files: Mapping[str, str] = field(default_factory=dict)
+    """The package of every file, by path relative to the prefix."""
     claims: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The paths of all files of each package, relative to the prefix, by its name."""
     links: tuple[str, ...] = ()
+    """The files that are symbolic links."""
     archives: Mapping[str, Path] = field(default_factory=dict)
+    """The fetched packages that are not in the cache yet, by URL."""
     damaged: tuple[str, ...] = ()
+    """Names of packages with damaged files in the cache."""
     notes: tuple[str, ...] = ()
+    """Notes for the user."""
 
 
 def stage(
@@ -80,7 +77,7 @@ def stage(
         UnsafePackageError: A package would write outside the prefix or to a reserved path.
         ArchiveRefusedError: A package unpacks to more than the limits.
     """
-    records = _records(lock, platform)
+    records = records_of(lock, platform)
     _compare(lock, platform, records)
     contents, damaged = read_cache(records, thorough=thorough)
     archives = dict[str, Path]()
@@ -91,14 +88,15 @@ def stage(
     return stage_contents([contents[record.url] for record in records], archives, damaged)
 
 
-def _records(lock: Lock, platform: str) -> tuple[Record, ...]:
+def records_of(lock: Lock, platform: str) -> tuple[Record, ...]:
+    """Return the packages of a lock for a platform."""
     every = (Record.of(raw) for raw in read_records(lock.text, lock.target, platform))
     return tuple(record for record in every if record.url not in lock.left_out)
 
 
 def cached_urls(lock: Lock, platform: str) -> frozenset[str]:
     """Return the URLs of the packages of a lock that are in the package cache; their files are not read."""
-    return frozenset(record.url for record, _ in in_cache(_records(lock, platform)))
+    return frozenset(record.url for record, _ in in_cache(records_of(lock, platform)))
 
 
 def collect_packages(
@@ -112,7 +110,7 @@ def collect_packages(
     """
     new: dict[str, Record] = {}
     for platform in platforms:
-        records = _records(lock, platform) if lock.conda.get(platform) else ()
+        records = records_of(lock, platform) if lock.conda.get(platform) else ()
         _compare(lock, platform, records)
         new |= {record.url: record for record in records if not store.file(record.sha256 or "").is_file()}
     if not new:

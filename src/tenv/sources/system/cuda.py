@@ -26,7 +26,7 @@ def find_toolkit(wanted: ToolRequest) -> Tool | Lack:
     """Return the best CUDA toolkit of the system."""
     choice = choose_toolkit(toolkits.probe(wanted.places).value, wanted.accepted, wanted.kept)
     if choice.taken is None:
-        return Lack(wanted.name, wanted.accepted.text, choice.refused, LOOKED_AT, _install(wanted))
+        return wanted.lack(choice.refused, LOOKED_AT, _install(wanted))
     return _tool(wanted, choice.taken)
 
 
@@ -52,12 +52,10 @@ def _tool(wanted: ToolRequest, toolkit: Toolkit) -> Tool:
     files += [path for folder in folders for path in patterns(folder, *_LIBRARIES)]
     large = [path for folder in folders for path in patterns(folder, *_LARGE)]
     nvcc = first_that_is(*(one / "bin" / name for one in reversed(roots) for name in ("nvcc", "nvcc.exe")))
-    return Tool(
-        name=wanted.name,
-        path=root,
-        version=str(toolkit.version),
-        accepted=wanted.accepted.text,
-        found_by=toolkit.ways,
+    return wanted.tool(
+        root,
+        toolkit.version,
+        toolkit.ways,
         roles={"home": str(home), "nvcc": str(nvcc)},
         notes=tuple(_notes(wanted, root, home, toolkit)),
         files=tuple(dict.fromkeys(files)),

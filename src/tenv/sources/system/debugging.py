@@ -39,7 +39,7 @@ def find_debug_python(wanted: ToolRequest) -> Tool | Lack:
         return max(found, key=lambda tool: (str(tool.path) == wanted.kept, Version(tool.version)))
     install = "apt install python3-dbg (Debian, Ubuntu) or dnf install python3-debug (Fedora)"
     looked = "python3*-dbg, python3*-debug and python3.*d on PATH and in /usr/bin, /usr/local/bin"
-    return Lack(wanted.name, wanted.accepted.text, tuple(dict.fromkeys(refused)), looked, install)
+    return wanted.lack(refused, looked, install)
 
 
 def _programs(wanted: ToolRequest) -> Iterator[Path]:
@@ -80,12 +80,10 @@ def _inspect_python(wanted: ToolRequest, program: Path) -> Tool | str:
     helpers = patterns(wanted.places.root, *(pattern.format(name=path.name) for pattern in _HELPERS))
     beside = patterns(path.parent, f"{path.name}-gdb.py")  # where CPython's own `make` puts it
     notes = () if helpers or beside else (f"{path}: there is no python-gdb.py of it, so gdb shows no Python frames",)
-    return Tool(
-        name=wanted.name,
-        path=path,
-        version=version,
-        accepted=wanted.accepted.text,
-        found_by=program.name,
+    return wanted.tool(
+        path,
+        version,
+        program.name,
         roles={"python": str(path)},
         notes=notes,
         files=(path, headers, *helpers, *beside),
@@ -106,9 +104,7 @@ def find_gdb(wanted: ToolRequest) -> Tool | Lack:
             return answer
         refused.append(answer)
     install = "apt install gdb (Debian, Ubuntu) or dnf install gdb (Fedora)"
-    return Lack(
-        wanted.name, wanted.accepted.text, tuple(dict.fromkeys(refused)), "gdb on PATH and in /usr/bin", install
-    )
+    return wanted.lack(refused, "gdb on PATH and in /usr/bin", install)
 
 
 def _inspect_gdb(wanted: ToolRequest, program: Path) -> Tool | str:
@@ -120,16 +116,7 @@ def _inspect_gdb(wanted: ToolRequest, program: Path) -> Tool | str:
     done = wanted.places.run(str(program), "-nx", "-batch", "-ex", "python print(6 * 7)", LC_ALL="C")
     if isinstance(done, Missing) or done.stdout.strip() != "42":
         return f"{program}: was built without Python, so it shows no Python frames"
-    return Tool(
-        name=wanted.name,
-        path=program,
-        version=str(version),
-        accepted=wanted.accepted.text,
-        found_by="PATH",
-        roles={"gdb": str(program)},
-        files=(program,),
-        watched=(program,),
-    )
+    return wanted.tool(program, version, "PATH", roles={"gdb": str(program)}, files=(program,), watched=(program,))
 
 
 def _gdb_version(places: Places, program: Path) -> Version | str:

@@ -28,69 +28,60 @@ _SHOWN = 3  # the number of files that fits on a line
 
 @dataclass(frozen=True, slots=True)
 class FileFingerprint:
-    """The fingerprint of one file.
-
-    Attributes:
-        path: The file.
-        size: Its size in bytes.
-        mtime_ns: The time of the last change of its content.
-        ctime_ns: The time of its last status change.
-        inode: Its inode.
-        sha256: The digest of its bytes; empty for a library that is too large to read each time.
-    """
+    """The fingerprint of one file."""
 
     path: str
+    """The file."""
     size: int
+    """Its size in bytes."""
     mtime_ns: int
+    """The time of the last change of its content."""
     ctime_ns: int
+    """The time of its last status change."""
     inode: int
+    """Its inode."""
     sha256: str
+    """The digest of its bytes; empty for a library that is too large to read each time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """The fingerprint of one system tool.
-
-    Attributes:
-        name: Its key in ``[system]``.
-        path: Its folder; for a compiler, the program.
-        version: Its version.
-        accepted: The range that it satisfied.
-        found_by: How tenv found it.
-        roles: The programs and folders that a toolchain needs, by role.
-        marks: The fingerprints of its files.
-        watched: The files that a shell compares when it activates.
-    """
+    """The fingerprint of one system tool."""
 
     name: str
+    """Its key in ``[system]``."""
     path: str
+    """Its folder; for a compiler, the program."""
     version: str
+    """Its version."""
     accepted: str
+    """The range that it satisfied."""
     found_by: str
+    """How tenv found it."""
     roles: Mapping[str, str]
+    """The programs and folders that a toolchain needs, by role."""
     marks: tuple[FileFingerprint, ...]
+    """The fingerprints of its files."""
     watched: tuple[str, ...]
+    """The files that a shell compares when it activates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One changed file of a system tool.
-
-    Attributes:
-        name: The tool's key in ``[system]``.
-        version: The tool's version in the fingerprint.
-        tool: Its folder or program.
-        file: The file.
-        gone: Whether the file is missing, not changed.
-        hidden: Whether its size and times are unchanged, so only its content shows the change.
-    """
+    """One changed file of a system tool."""
 
     name: str
+    """The tool's key in ``[system]``."""
     version: str
+    """The tool's version in the fingerprint."""
     tool: str
+    """Its folder or program."""
     file: str
+    """The file."""
     gone: bool
+    """Whether the file is missing, not changed."""
     hidden: bool = False
+    """Whether its size and times are unchanged, so only its content shows the change."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the change as JSON values."""

@@ -39,7 +39,7 @@ def find_gcc(wanted: ToolRequest) -> Tool | Lack:
             return _tool(wanted, pair, [Path(path) for path in programs.values() if path])
         refused.append(f"{pair.gxx}: it has no cc1plus, so it can't compile C++ (a package of it is missing)")
     looked = f"PATH, CC, CXX, /usr/bin, /opt/rh, /opt/gcc*, {', '.join(_VARIABLES)}"
-    return Lack(wanted.name, wanted.accepted.text, tuple(refused), looked, _install(wanted, most))
+    return wanted.lack(refused, looked, _install(wanted, most))
 
 
 def _wider(places: Places) -> Places:
@@ -67,12 +67,10 @@ def _tool(wanted: ToolRequest, pair: GccPair, programs: list[Path]) -> Tool:
     drivers = (Path(pair.gcc), Path(pair.gxx))
     library = _asked(wanted.places, pair.gxx, "-print-file-name=libstdc++.so")
     more = [Path(os.path.realpath(library))] if library else []
-    return Tool(
-        name=wanted.name,
-        path=drivers[1],
-        version=str(pair.version),
-        accepted=wanted.accepted.text,
-        found_by=pair.found_by,
+    return wanted.tool(
+        drivers[1],
+        pair.version,
+        pair.found_by,
         roles={"gcc": pair.gcc, "g++": pair.gxx},
         files=(*drivers, *programs, *more),
         watched=(*drivers, *(path for path in programs if path.name == "cc1plus")),
@@ -104,16 +102,14 @@ def find_msvc(wanted: ToolRequest) -> Tool | Lack:
         else:
             found.append((way.kind is Lead.PROMPT, version, way.text, folder))
     if not found:
-        install = "winget install Microsoft.VisualStudio.2022.BuildToolswith the C++ workload"
-        return Lack(wanted.name, wanted.accepted.text, tuple(dict.fromkeys(refused)), LOOKED_AT, install)
+        install = "winget install Microsoft.VisualStudio.2022.BuildTools, with the C++ workload"
+        return wanted.lack(refused, LOOKED_AT, install)
     _, version, found_by, folder = max(found)
     programs = patterns(cl_of(folder).parent, *_MSVC_FILES)
-    return Tool(
-        name=wanted.name,
-        path=folder,
-        version=str(version),
-        accepted=wanted.accepted.text,
-        found_by=found_by,
+    return wanted.tool(
+        folder,
+        version,
+        found_by,
         roles={"cl": str(cl_of(folder))},
         files=tuple(programs),
         watched=(cl_of(folder),),

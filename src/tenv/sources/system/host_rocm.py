@@ -28,7 +28,7 @@ def find_rocm(wanted: ToolRequest) -> Tool | Lack:
     """Return the best ROCm of the system."""
     choice = choose_rocm(rocms.probe(wanted.places).value, wanted.accepted, wanted.kept)
     if choice.taken is None:
-        return Lack(wanted.name, wanted.accepted.text, choice.refused, rocms.LOOKED_AT, _INSTALL)
+        return wanted.lack(choice.refused, rocms.LOOKED_AT, _INSTALL)
     return _tool(wanted, choice.taken)
 
 
@@ -40,12 +40,10 @@ def _tool(wanted: ToolRequest, found: Rocm) -> Tool:
     files += patterns(bitcode, "*.bc") if found.bitcode else []
     programs = patterns(clang.parent, "clang", "clang++", "ld.lld", "lld", "clang-offload-bundler")
     libraries = [path for folder in rocms.library_folders(root) for path in patterns(folder, *_LARGE)]
-    return Tool(
-        name=wanted.name,
-        path=root,
-        version=str(found.version),
-        accepted=wanted.accepted.text,
-        found_by=found.ways,
+    return wanted.tool(
+        root,
+        found.version,
+        found.ways,
         roles={
             "home": found.path,
             "clang": str(clang.parent),

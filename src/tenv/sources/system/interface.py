@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
+from typing import Any
 
 from tenv.core.dataclass import dataclass
 from tenv.core.versions import Range
@@ -14,71 +15,70 @@ from tenv.host.places import Places, read
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One system tool for an environment.
-
-    Attributes:
-        name: Its key in ``[system]``.
-        path: Its folder; for a compiler, the program.
-        version: Its version, as the tool itself reports it.
-        accepted: The range in the manifest.
-        found_by: How tenv found it, as text.
-        roles: The programs and folders that a toolchain needs, such as ``nvcc`` or ``g++``, by role.
-        notes: Notes for the user, one sentence each.
-        files: The files that decide on its output; they are hashed.
-        large: Libraries that are too large to hash each time; their size and times are compared.
-        watched: The files among `files` that a shell compares when it activates.
-    """
+    """One system tool for an environment."""
 
     name: str
+    """Its key in ``[system]``."""
     path: Path
+    """Its folder; for a compiler, the program."""
     version: str
+    """Its version, as the tool itself reports it."""
     accepted: str
+    """The range in the manifest."""
     found_by: str = ""
+    """How tenv found it, as text."""
     roles: Mapping[str, str] = field(default_factory=dict)
+    """The programs and folders that a toolchain needs, such as ``nvcc`` or ``g++``, by role."""
     notes: tuple[str, ...] = ()
+    """Notes for the user, one sentence each."""
     files: tuple[Path, ...] = ()
+    """The files that decide on its output; they are hashed."""
     large: tuple[Path, ...] = ()
+    """Libraries that are too large to hash each time; their size and times are compared."""
     watched: tuple[Path, ...] = ()
+    """The files among `files` that a shell compares when it activates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """Why tenv found no matching tool.
-
-    Attributes:
-        name: Its key in ``[system]``.
-        accepted: The range in the manifest.
-        refused: The rejected candidates with the reasons, one sentence each.
-        looked_at: The searched places, as text.
-        install: The command that installs it.
-    """
+    """Why tenv found no matching tool."""
 
     name: str
+    """Its key in ``[system]``."""
     accepted: str
+    """The range in the manifest."""
     refused: tuple[str, ...]
+    """The rejected candidates with the reasons, one sentence each."""
     looked_at: str
+    """The searched places, as text."""
     install: str
+    """The command that installs it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRequest:
-    """The request for a system tool.
-
-    Attributes:
-        name: The key in ``[system]``.
-        accepted: The accepted versions.
-        places: The places to search.
-        kept: The path of the tool that the environment uses already; empty without one.
-        others: The tools resolved before, by name: a host compiler must fit the toolkit, for example.
-        most: Returns the highest GCC major that a CUDA release accepts; None if unknown.
-    """
+    """The request for a system tool."""
 
     name: str
+    """The key in ``[system]``."""
     accepted: Range
+    """The accepted versions."""
     places: Places
+    """The places to search."""
     kept: str = ""
+    """The path of the tool that the environment uses already; empty without one."""
     others: Mapping[str, Tool] = field(default_factory=dict)
+    """The tools resolved before, by name: a host compiler must fit the toolkit, for example."""
     most: Callable[[str], int | None] = lambda _: None
+    """Returns the highest GCC major that a CUDA release accepts; None if unknown."""
+
+    def tool(self, path: Path, version: object, found_by: str, **more: Any) -> Tool:
+        """Return a tool that satisfies the request; `more` are further attributes of `Tool`."""
+        return Tool(self.name, path, str(version), self.accepted.text, found_by, **more)
+
+    def lack(self, refused: Iterable[str], looked_at: str, install: str) -> Lack:
+        """Return that no tool satisfies it, with each reason once."""
+        return Lack(self.name, self.accepted.text, tuple(dict.fromkeys(refused)), looked_at, install)
 
 
 Kind = Callable[[ToolRequest], Tool | Lack]

@@ -7,7 +7,7 @@ from pathlib import Path
 from tenv.core.versions import Version
 from tenv.host.interface import Missing
 from tenv.host.places import environment_of
-from tenv.sources.system.interface import Lack, Tool, ToolRequest, patterns
+from tenv.sources.system.interface import Lack, Tool, ToolRequest, named_folders, patterns
 
 _VARIABLES = ("MPI_HOME", "MPI_ROOT", "OPENMPI_ROOT", "MPICH_ROOT", "EBROOTOPENMPI", "EBROOTMPICH", "I_MPI_ROOT")
 _USUAL = ("opt/openmpi*", "opt/mpich*", "usr/lib64/openmpi", "usr/lib64/mpich", "opt/intel/oneapi/mpi/*", "usr/local")
@@ -38,21 +38,18 @@ def find_mpi(wanted: ToolRequest) -> Tool | Lack:
             refused.append(found)
     looked = ", ".join([*_VARIABLES, "mpicc on PATH", *(f"/{path}" for path in _USUAL)])
     install = "apt install libopenmpi-dev openmpi-bin (Debian, Ubuntu) or dnf install openmpi-devel"
-    return Lack(wanted.name, wanted.accepted.text, tuple(dict.fromkeys(refused)), looked, install)
+    return wanted.lack(refused, looked, install)
 
 
 def _roots(wanted: ToolRequest) -> Iterator[tuple[str, Path]]:
     places = wanted.places
-    for variable in _VARIABLES:
-        if value := places.environ.get(variable):
-            yield variable, Path(value)
+    yield from named_folders(places, _VARIABLES, ())
     if wanted.kept:
         yield "in use already", Path(wanted.kept)
     for folder in places.folders():
         if (folder / "mpicc").is_file():
             yield "mpicc on PATH", folder.parent
-    for pattern in _USUAL:
-        yield from ((places.named(path), path) for path in sorted(places.root.glob(pattern), reverse=True))
+    yield from named_folders(places, (), _USUAL)
 
 
 def _inspect(wanted: ToolRequest, way: str, root: Path) -> Tool | str:
@@ -72,12 +69,10 @@ def _inspect(wanted: ToolRequest, way: str, root: Path) -> Tool | str:
     if version not in wanted.accepted:
         return f"{root}: {version} is not {wanted.accepted}"
     programs = patterns(root, *_PROGRAMS)
-    return Tool(
-        name=wanted.name,
-        path=root,
-        version=str(version),
-        accepted=wanted.accepted.text,
-        found_by=way,
+    return wanted.tool(
+        root,
+        version,
+        way,
         roles={"home": str(root), "mpicc": str(root / "bin" / "mpicc")},
         files=(*programs, *patterns(root, "include/mpi.h"), *patterns(root, *_LIBRARIES)),
         watched=(root / "bin" / "mpicc",),

@@ -11,23 +11,20 @@ from tenv.sources.system.interface import Lack, Tool, ToolRequest, macros, named
 
 @dataclass(frozen=True, slots=True)
 class _Library:
-    """How to find a library.
-
-    Attributes:
-        headers: The headers that may define its version, the newest name first.
-        macros: The macros of the version, from major to patch.
-        files: Patterns for its libraries.
-        variables: The variables that name its folder.
-        usual: Patterns for its default folders.
-        install: The command that installs it.
-    """
+    """How to find a library."""
 
     headers: tuple[str, ...]
+    """The headers that may define its version, the newest name first."""
     macros: tuple[str, ...]
+    """The macros of the version, from major to patch."""
     files: tuple[str, ...]
+    """Patterns for its libraries."""
     variables: tuple[str, ...]
+    """The variables that name its folder."""
     usual: tuple[str, ...]
+    """Patterns for its default folders."""
     install: str
+    """The command that installs it."""
 
 
 _SYSTEM = ("usr", "usr/local")
@@ -80,7 +77,7 @@ def find_library(wanted: ToolRequest) -> Tool | Lack:
         if found:
             refused.append(found)
     looked = ", ".join([*library.variables, "the CUDA toolkit", *(f"/{path}" for path in library.usual)])
-    return Lack(wanted.name, wanted.accepted.text, tuple(dict.fromkeys(refused)), looked, library.install)
+    return wanted.lack(refused, looked, library.install)
 
 
 def _folders(wanted: ToolRequest, library: _Library) -> Iterator[tuple[str, Path]]:
@@ -115,12 +112,10 @@ def _tool(
     files = [path for place in _library_folders(folder, wanted.places) for path in patterns(place, *library.files)]
     if not files:
         return f"{folder}: has {headers[0].name} of {version}, but no {library.files[0].rstrip('*')} to link"
-    return Tool(
-        name=wanted.name,
-        path=folder,
-        version=str(version),
-        accepted=wanted.accepted.text,
-        found_by=way,
+    return wanted.tool(
+        folder,
+        version,
+        way,
         roles={"home": str(folder), "include": str(headers[0].parent), "lib": str(files[0].parent)},
         files=tuple(headers),
         large=tuple(dict.fromkeys(files)),

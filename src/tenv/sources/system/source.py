@@ -5,18 +5,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tenv.activation.changes import Watch
 from tenv.environment.installed_files import NothingInstalled
+from tenv.environment.state import Environment
 from tenv.locks.lock import Lock
 from tenv.sources.interface import Chosen, Problem, Source, Work, section_of
+from tenv.sources.system.fingerprint import Drift, Fingerprint
 from tenv.sources.system.taken import BESIDE, Taken, changes, fit, retime, store, take_from_machine
 from tenv.targets.manifest import DEBUG_PYTHON, Manifest
 from tenv.toolchain.discover import Toolchain
 
 if TYPE_CHECKING:
-    from tenv.activation.changes import Watch
-    from tenv.environment.state import Environment
     from tenv.sources.job import Job
-    from tenv.sources.system.fingerprint import Drift, Fingerprint
 
 _TOOLKIT = "cuda-toolkit"
 
@@ -43,7 +43,7 @@ class SystemSource(Source):
         """Return the work that adds system tools to an environment."""
         return SystemWork(job, self)
 
-    def drifts(self, environment: "Environment", *, deep: bool) -> "Sequence[Drift]":
+    def drifts(self, environment: Environment, *, deep: bool) -> Sequence[Drift]:
         """Return the changed files of system tools."""
         return changes(environment, deep=deep)
 
@@ -59,8 +59,8 @@ class SystemWork(Work):
     """Adds system tools to an environment."""
 
     _taken: Taken = Taken()
-    _fingerprints: "tuple[Fingerprint, ...]" = ()
-    _watches: "tuple[Watch, ...]" = ()
+    _fingerprints: tuple[Fingerprint, ...] = ()
+    _watches: tuple[Watch, ...] = ()
 
     def look(self) -> None:
         """Resolve the tools; raises HostError if the system lacks one."""
@@ -99,7 +99,7 @@ class SystemWork(Work):
         """Return the toolchain with the system tools."""
         return fit(toolchain, self._fingerprints)
 
-    def watches(self) -> "tuple[Watch, ...]":
+    def watches(self) -> tuple[Watch, ...]:
         """Return the files that shells compare, to warn of a changed tool."""
         return self._watches
 

@@ -14,7 +14,8 @@ from tenv.core.errors import EnvironmentBrokenError
 from tenv.core.files import storage_errors
 from tenv.core.versions import Version
 from tenv.environment.state import Environment
-from tenv.sources.interface import Access
+from tenv.host.places import Places
+from tenv.sources.access import Access
 from tenv.sources.system.fingerprint import (
     Drift,
     Fingerprint,
@@ -39,17 +40,14 @@ _FOLDERS = ("cudnn", "cusparselt", "nccl", "mkl", "mpi")
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The system tools of an environment.
-
-    Attributes:
-        tools: The resolved tools.
-        before: The fingerprints in the environment.
-        drifts: The changes since those fingerprints.
-    """
+    """The system tools of an environment."""
 
     tools: tuple[Tool, ...] = ()
+    """The resolved tools."""
     before: tuple[Fingerprint, ...] = ()
+    """The fingerprints in the environment."""
     drifts: tuple[Drift, ...] = ()
+    """The changes since those fingerprints."""
 
     @property
     def touched(self) -> bool:
@@ -89,7 +87,6 @@ def take_from_machine(access: Access, manifest: Manifest, environment: Environme
         before = ()
     if not manifest.system and not manifest.beside:
         return Taken(before=before)
-    from tenv.host.places import Places  # late: most targets use no system tools
     from tenv.sources.system.take import take
 
     facts = access.facts()

@@ -8,10 +8,12 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tenv.core import process
+from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBrokenError, NoSolutionError
 from tenv.core.files import read_regular
 from tenv.core.names import is_dist_info
@@ -36,123 +38,95 @@ _SECONDS = 1800.0
 _HINT = "write `version` and `dependencies` in the [project] of its pyproject.toml, without `dynamic`"
 
 
-def backend_metadata(
-    uv: Uv, python: Path, folder: Path, where: str, environ: Mapping[str, str], **settings: str
-) -> ProjectMetadata:
-    """Return the metadata of a source tree from its build backend.
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """The build backend of a source tree."""
 
-    Args:
-        uv: uv, which installs the requirements of the backend.
-        python: The Python that runs the backend.
-        folder: The source tree.
-        where: The source tree, for messages.
-        environ: The variables of the backend.
-        settings: More variables for uv.
+    uv: Uv
+    """uv, which installs the requirements of the backend."""
+    python: Path
+    """The Python that runs it."""
+    folder: Path
+    """The source tree."""
+    where: str
+    """The source tree, and the failure where it is to write a wheel, for messages."""
+    environ: Mapping[str, str]
+    """The variables of the backend."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """More variables for uv."""
 
-    Raises:
-        NoSolutionError: The tree has no build backend, or it fails.
-        NetworkError: The index of its requirements can't be reached.
-    """
-    with _backend(uv, python, folder, where, environ, settings) as (caller, place):
-        info = caller.prepare_metadata_for_build_wheel(str(place))
-        if not is_dist_info(info):
-            raise ValueError(f"{info!r} is not the name of a folder of metadata")
-        return parse_core_metadata(read_regular(place / info / "METADATA"), where)
+    def metadata(self) -> ProjectMetadata:
+        """Return the metadata of the source tree.
 
+        Raises:
+            NoSolutionError: The tree has no build backend, or it fails.
+            NetworkError: The index of its requirements can't be reached.
+        """
+        with self._hooks() as (caller, place):
+            info = caller.prepare_metadata_for_build_wheel(str(place))
+            if not is_dist_info(info):
+                raise ValueError(f"{info!r} is not the name of a folder of metadata")
+            return parse_core_metadata(read_regular(place / info / "METADATA"), self.where)
 
-def backend_wheel(
-    uv: Uv,
-    python: Path,
-    folder: Path,
-    where: str,
-    environ: Mapping[str, str],
-    out: Path,
-    *,
-    editable: bool = False,
-    network: bool = True,
-) -> Path:
-    """Return the wheel that the build backend of a source tree writes.
+    def wheel(self, out: Path, *, editable: bool = False, network: bool = True) -> Path:
+        """Return the wheel that the backend writes.
 
-    Args:
-        uv: uv, which installs the requirements of the backend.
-        python: The Python that runs the backend.
-        folder: The source tree.
-        where: The source tree and the failure, for messages.
-        environ: The variables of the backend.
-        out: The folder for the wheel.
-        editable: Whether the wheel imports from the folder itself.
-        network: Whether the backend may open a socket (Linux).
+        Args:
+            out: The folder for the wheel.
+            editable: Whether the wheel imports from the source tree itself.
+            network: Whether the backend may open a socket (Linux).
 
-    Raises:
-        EnvironmentBrokenError: The tree has no build backend, or it fails.
-        NetworkError: The index of its requirements can't be reached.
-    """
-    out.mkdir(exist_ok=True)
-    try:
-        with _backend(uv, python, folder, where, environ, {}, wheel=True, editable=editable, network=network) as (
-            caller,
-            _,
-        ):
-            name = (caller.build_editable if editable else caller.build_wheel)(str(out))
-            if "/" in name or not (out / name).is_file():
-                raise ValueError(f"{name!r} is not the name of a wheel that it wrote")
-            return out / name
-    except NoSolutionError as error:
-        raise EnvironmentBrokenError(error.message, hint=error.hint) from error
-
-
-@contextlib.contextmanager
-def _backend(
-    uv: Uv,
-    python: Path,
-    folder: Path,
-    where: str,
-    environ: Mapping[str, str],
-    settings: Mapping[str, str],
-    *,
-    wheel: bool = False,
-    editable: bool = False,
-    network: bool = True,
-) -> "Iterator[tuple[BuildBackendHookCaller, Path]]":
-    """Yield the hooks of a backend with all that it requires, and a folder that is removed afterwards."""
-    file = folder / "pyproject.toml"
-    raw = read_regular(file) if file.is_file() else None
-    requires, backend, inside = build_system(raw, where)
-    with tempfile.TemporaryDirectory(prefix="tenv-") as name:
-        place = Path(name)
-        uv.make_environment(place / "environment", python, "build")
-        own = python_program(place / "environment")
-        hooks = _Hooks(own, where, environ, network=network)
-        _install(uv, own, requires, where, settings)
-        from pyproject_hooks import (
-            BackendUnavailable,
-            BuildBackendHookCaller,
-            HookMissing,
-        )  # late
-
+        Raises:
+            EnvironmentBrokenError: The tree has no build backend, or it fails.
+            NetworkError: The index of its requirements can't be reached.
+        """
+        out.mkdir(exist_ok=True)
         try:
-            caller = BuildBackendHookCaller(str(folder), backend, inside, hooks.run, str(own))
-            asked = caller.get_requires_for_build_editable if editable else caller.get_requires_for_build_wheel
-            _install(uv, own, requirement_lines(asked()), where, settings)
-            hooks.builds = wheel
-            yield caller, place
-        except BackendUnavailable as error:
-            why = "".join(str(error).strip().splitlines()[-1:])
-            raise NoSolutionError(f"{where}: its build backend {backend} can't be imported: {why}") from error
-        except HookMissing as error:
-            raise NoSolutionError(f"{where}: its build backend {backend} has no {error.hook_name}") from error
-        except (KeyError, ValueError, TypeError, AttributeError, OSError) as error:
-            raise NoSolutionError(f"{where}: its build backend {backend} does not answer: {error}") from error
+            with self._hooks(wheel=True, editable=editable, network=network) as (caller, _):
+                name = (caller.build_editable if editable else caller.build_wheel)(str(out))
+                if "/" in name or not (out / name).is_file():
+                    raise ValueError(f"{name!r} is not the name of a wheel that it wrote")
+                return out / name
+        except NoSolutionError as error:
+            raise EnvironmentBrokenError(error.message, hint=error.hint) from error
 
+    @contextlib.contextmanager
+    def _hooks(
+        self, *, wheel: bool = False, editable: bool = False, network: bool = True
+    ) -> "Iterator[tuple[BuildBackendHookCaller, Path]]":
+        """Yield the hooks of the backend with all that it requires, and a folder that is removed afterwards."""
+        from pyproject_hooks import BackendUnavailable, BuildBackendHookCaller, HookMissing  # late
 
-def _install(uv: Uv, python: Path, requires: Iterable[str], where: str, settings: Mapping[str, str]) -> None:
-    lines = "".join(f"{line}\n" for line in requires)
-    if not lines:
-        return
-    words = ("pip", "install", "--python", str(python), "--requirement", "-", *uv.indexes())
-    done = uv.run(*words, text=lines, backends=True, settings={}, **settings)
-    if done.status:
-        raise uv.error(done.stderr, f"{where}: what its build backend requires can't be installed")
+        file, where = self.folder / "pyproject.toml", self.where
+        requires, backend, inside = build_system(read_regular(file) if file.is_file() else None, where)
+        with tempfile.TemporaryDirectory(prefix="tenv-") as name:
+            place = Path(name)
+            self.uv.make_environment(place / "environment", self.python, "build")
+            own = python_program(place / "environment")
+            hooks = _Hooks(own, where, self.environ, network=network)
+            self._install(own, requires)
+            try:
+                caller = BuildBackendHookCaller(str(self.folder), backend, inside, hooks.run, str(own))
+                asked = caller.get_requires_for_build_editable if editable else caller.get_requires_for_build_wheel
+                self._install(own, requirement_lines(asked()))
+                hooks.builds = wheel
+                yield caller, place
+            except BackendUnavailable as error:
+                why = "".join(str(error).strip().splitlines()[-1:])
+                raise NoSolutionError(f"{where}: its build backend {backend} can't be imported: {why}") from error
+            except HookMissing as error:
+                raise NoSolutionError(f"{where}: its build backend {backend} has no {error.hook_name}") from error
+            except (KeyError, ValueError, TypeError, AttributeError, OSError) as error:
+                raise NoSolutionError(f"{where}: its build backend {backend} does not answer: {error}") from error
+
+    def _install(self, python: Path, requires: Iterable[str]) -> None:
+        lines = "".join(f"{line}\n" for line in requires)
+        if not lines:
+            return
+        words = ("pip", "install", "--python", str(python), "--requirement", "-", *self.uv.indexes())
+        done = self.uv.run(*words, text=lines, backends=True, settings={}, **self.settings)
+        if done.status:
+            raise self.uv.error(done.stderr, f"{self.where}: what its build backend requires can't be installed")
 
 
 class _Hooks:

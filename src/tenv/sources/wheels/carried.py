@@ -7,7 +7,6 @@ import zipfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from tenv.core.damaged_archives import DAMAGED_ZIP
@@ -16,17 +15,16 @@ from tenv.core.names import file_at, is_dist_info, normalize
 from tenv.core.versions import Version
 from tenv.environment.installed_files import BYTECODE, Expected
 from tenv.locks.lock import Lock, LockedTree, Wheel
+from tenv.sources.access import Access
 from tenv.sources.archives.download import Fetcher, RemoteFile
 from tenv.sources.archives.gathering import fetch_files
-from tenv.sources.interface import Access, CarriedFile
+from tenv.sources.archives.store import Store
+from tenv.sources.interface import CarriedFile
 from tenv.sources.wheels.index_requests import located, located_sdist
 from tenv.sources.wheels.sdist_builds import pinned_wheels
 from tenv.sources.wheels.urls import find_wheels, wheel_urls
 from tenv.targets.manifest import Manifest, with_features
 from tenv.toolchain.discover import site_packages
-
-if TYPE_CHECKING:
-    from tenv.sources.archives.store import Store
 
 _KEY = "wheels"
 
@@ -61,7 +59,7 @@ def _sdists(lock: Lock, platform: str, minor: str) -> list[LockedTree]:
 
 
 def collect_wheels(
-    access: Access, store: "Store", lock: Lock, manifest: Manifest, platforms: Mapping[str, str]
+    access: Access, store: Store, lock: Lock, manifest: Manifest, platforms: Mapping[str, str]
 ) -> Mapping[str, str]:
     """Fetch wheels and source archives into a store.
 

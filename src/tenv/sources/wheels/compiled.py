@@ -57,17 +57,14 @@ def needs_of_build(asked: Mapping[str, WheelRequest], facts: TorchPackage | None
 
 @dataclass(frozen=True, slots=True)
 class _Release:
-    """One archive.
-
-    Attributes:
-        archive: The archive.
-        raw: Its bytes.
-        metadata: Its metadata.
-    """
+    """One archive."""
 
     archive: Wheel
+    """The archive."""
     raw: bytes
+    """Its bytes."""
     metadata: ProjectMetadata
+    """Its metadata."""
 
 
 class CompiledSdists:

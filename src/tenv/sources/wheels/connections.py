@@ -95,17 +95,14 @@ def _login(name: str, url: str, environment: Mapping[str, str]) -> Login:
 
 @dataclass(frozen=True, slots=True)
 class Keyring:
-    """The programs that store passwords: uv itself, and `keyring` if uv's settings select it.
-
-    Attributes:
-        environment: The environment variables for uv.
-        configuration: The settings in uv's files.
-        uv: Runs uv with arguments and returns its output; empty on failure.
-    """
+    """The programs that store passwords: uv itself, and `keyring` if uv's settings select it."""
 
     environment: Mapping[str, str]
+    """The environment variables for uv."""
     configuration: Mapping[str, Any]
+    """The settings in uv's files."""
     uv: Callable[..., str]
+    """Runs uv with arguments and returns its output; empty on failure."""
 
     def ask(self, url: str) -> Login | None:
         """Return the user and the password for a URL; None if no program has them."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from tenv.core import process
 from tenv.core.errors import CertificateError, HostError, LockStaleError, NetworkError, NoSolutionError
 from tenv.core.http import PROXY_LOGIN, PROXY_WORDS
-from tenv.sources.interface import Access
+from tenv.sources.access import Access
 from tenv.targets.tree_request import TreeRequest
 
 _SECONDS = 600.0

@@ -18,7 +18,7 @@ from tenv.core.errors import NetworkError, NoSolutionError
 from tenv.core.http import Http, Unanswered
 from tenv.locks.lock import LockedTree, Wheel
 from tenv.sources.wheels.choose import hashed, requirement
-from tenv.sources.wheels.connections import index_urls
+from tenv.sources.wheels.index_settings import index_rows
 from tenv.targets.manifest import Manifest
 from tenv.targets.wheel_origin import FLAT, Index
 
@@ -29,37 +29,40 @@ _PINNED = re.compile(r"([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?(?:==| @ )")
 
 @dataclass(frozen=True, slots=True)
 class UserIndexes:
-    """The indexes of the user that have a name, which stand in the place of the manifest's of the same name.
-
-    Attributes:
-        urls: The address of each, by name.
-    """
+    """The indexes of the user that have a name, which stand in the place of the manifest's of the same name."""
 
     urls: Mapping[str, str]
+    """The address of each, by name."""
+    flats: frozenset[str] = frozenset()
+    """The names of those that are one page or folder with links to files."""
 
     @classmethod
     def of(cls, environment: Mapping[str, str], configuration: Mapping[str, Any]) -> "UserIndexes":
         """Return the named indexes of uv's settings."""
-        return cls({name: url for name, url in index_urls(environment, configuration) if name})
+        named = {row["name"]: row for row in index_rows(environment, configuration) if row.get("name")}
+        urls = {name: str(row["url"]) for name, row in named.items()}
+        flats = frozenset(name for name, row in named.items() if row.get("format") == FLAT)
+        return cls({name: url if "://" in url else Path(url).absolute().as_uri() for name, url in urls.items()}, flats)
 
     def address(self, index: Index) -> str:
         """Return the address at which an index of a manifest is asked: the user's own, if it has one of that name."""
         return self.urls.get(index.name, index.address) if index.name else index.address
 
+    def is_flat(self, index: Index) -> bool:
+        """Return whether that address is one page or folder with links to files."""
+        return index.name in self.flats if index.name in self.urls else index.flat
+
 
 @dataclass(frozen=True, slots=True)
 class IndexedRequests:
-    """Requests, some of which name an index.
-
-    Attributes:
-        lines: The lines of a requirements file of the requests that name none.
-        bound: The requirement and the index of each other one, by name.
-        hashes: The lines of a requirements file that hold the digests of `bound`; empty without digests.
-    """
+    """Requests, some of which name an index."""
 
     lines: tuple[str, ...]
+    """The lines of a requirements file of the requests that name none."""
     bound: Mapping[str, tuple[str, Index]]
+    """The requirement and the index of each other one, by name."""
     hashes: str = ""
+    """The lines of a requirements file that hold the digests of `bound`; empty without digests."""
 
     @property
     def text(self) -> str:
@@ -101,7 +104,7 @@ class IndexedRequests:
         """Return the error for an index that wants a login; uv 0.13 reports that its packages do not exist."""
         for name, (_, index) in self.bound.items():
             url = users.address(index)
-            if index.flat or not url.startswith("http"):
+            if users.is_flat(index) or not url.startswith("http"):
                 continue
             with contextlib.suppress(Unanswered), http.get(f"{url.rstrip('/')}/{name}/") as answer:
                 if answer.status in _REFUSED:
@@ -133,7 +136,7 @@ class IndexedRequests:
         known = {index.key: index for _, index in self.bound.values()}
         rows = [
             {"name": name, "url": users.address(known[key]), "explicit": True}
-            | ({"format": FLAT} if known[key].flat else {})
+            | ({"format": FLAT} if users.is_flat(known[key]) else {})
             for key, name in names.items()
         ]
         project = {
@@ -181,9 +184,9 @@ def indexes_in_use(manifest: Manifest, environment: Mapping[str, str], users: Us
     shared = [index for index in manifest.indexes if not index.explicit]
     if not shared or environment.get("UV_NO_INDEX"):
         return {}
-    flat = [users.address(index).replace(",", "%2C") for index in shared if index.flat]
+    flat = [users.address(index).replace(",", "%2C") for index in shared if users.is_flat(index)]
     default = [users.address(index) for index in shared if index.default]
-    simple = [users.address(index) for index in shared if not index.flat and not index.default] + default
+    simple = [users.address(index) for index in shared if not users.is_flat(index) and not index.default] + default
     found = {"UV_INDEX_STRATEGY": "first-index"}
     if flat:
         found["UV_FIND_LINKS"] = ",".join(filter(None, (*flat, environment.get("UV_FIND_LINKS"))))

@@ -58,19 +58,16 @@ _DROPPED = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONHOME", "PYTHONPATH", "RUST_LOG
 
 @dataclass(frozen=True, slots=True)
 class UvSettings:
-    """The settings with which tenv runs uv.
-
-    Attributes:
-        environment: Its environment variables.
-        configuration: The content of its configuration file; empty for no file.
-        offline: Whether the user's settings turn off uv's network.
-        http: The HTTP settings for tenv's own requests.
-    """
+    """The settings with which tenv runs uv."""
 
     environment: Mapping[str, str]
+    """Its environment variables."""
     configuration: Mapping[str, Any]
+    """The content of its configuration file; empty for no file."""
     offline: bool
+    """Whether the user's settings turn off uv's network."""
     http: HttpSettings
+    """The HTTP settings for tenv's own requests."""
 
 
 def uv_settings(environment: Mapping[str, str], home: Path) -> UvSettings:

@@ -28,17 +28,14 @@ print(getattr(sys, "_base_executable", sys.executable))
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """A Python on this machine.
-
-    Attributes:
-        path: Its program; for a virtual environment or a shim, the real one.
-        version: Its version.
-        headers: Whether it has ``Python.h``, which compiling an extension requires.
-    """
+    """A Python on this machine."""
 
     path: Path
+    """Its program; for a virtual environment or a shim, the real one."""
     version: Version
+    """Its version."""
     headers: bool
+    """Whether it has ``Python.h``, which compiling an extension requires."""
 
 
 def search(minors: Sequence[str], environment: Mapping[str, str], *, for_others: bool = False) -> list[Interpreter]:

@@ -40,19 +40,16 @@ _HOSTS = {
 
 @dataclass(frozen=True, slots=True)
 class PythonArchive:
-    """An archive of one of uv's Pythons, by its name.
-
-    Attributes:
-        name: Its file name.
-        version: Its Python version.
-        build: The day of its build, such as ``20251014``.
-        platform: Its platform.
-    """
+    """An archive of one of uv's Pythons, by its name."""
 
     name: str
+    """Its file name."""
     version: str
+    """Its Python version."""
     build: str
+    """The day of its build, such as ``20251014``."""
     platform: str
+    """Its platform."""
 
     @classmethod
     def parse(cls, name: str) -> "PythonArchive | None":

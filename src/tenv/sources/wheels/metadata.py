@@ -1,10 +1,11 @@
-"""The metadata of a wheel: read from the file beside it (PEP 658), else from the wheel with range requests."""
+"""The metadata of a wheel: from the file beside it (PEP 658), by range requests, or from the whole wheel."""
 
 import contextlib
 import hashlib
 import io
 import json
 import sys
+import tempfile
 import zipfile
 from collections import Counter
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ _MOST = 1 << 24
 _MISSES = 3
 """After how many wheels without a file beside them a server is not asked for another."""
 _WHOLE = 1 << 24
-"""The maximum size in bytes of a wheel that is fetched whole from a server without range requests."""
+"""The maximum size in bytes of a wheel that is fetched into memory from a server without range requests."""
 
 
 def from_file(url: str) -> bytes | None:
@@ -75,7 +76,13 @@ def _beside(http: Http, url: str) -> bytes:
 
 
 def _within(http: Http, url: str) -> bytes:
-    return _metadata(open_wheel(http, url))
+    try:
+        return _metadata(open_wheel(http, url))
+    except _NoRangesError:  # uv fetched the whole wheel too, to resolve
+        with tempfile.SpooledTemporaryFile(_WHOLE) as file, http.get(url) as answer:
+            for piece in answer.pieces() if answer.ok else ():
+                file.write(piece)
+            return _metadata(file)
 
 
 def _metadata(file: str | IO[bytes]) -> bytes:
@@ -110,7 +117,8 @@ def note_requirements(url: str, sha256: str, requires: Sequence[str]) -> None:
         write_atomic(_note(url, sha256), json.dumps(requires))
 
 
-_NO_RANGES = "the server has no range requests, and the wheel is too large to fetch for its metadata"
+class _NoRangesError(OSError):
+    """The server has no range requests, and the wheel is large."""
 
 
 def open_wheel(http: Http, url: str) -> IO[bytes]:
@@ -129,13 +137,13 @@ def open_wheel(http: Http, url: str) -> IO[bytes]:
             if answer.status == 206:  # noqa: PLR2004 (partial content)
                 size = whole_number(answer.headers.get("Content-Range", "").rpartition("/")[2])
                 if size is None:
-                    raise OSError(_NO_RANGES)
+                    raise _NoRangesError(url)
                 end = answer.content() if asked != "bytes=0-0" else b""
                 return io.BufferedReader(_Remote(http, url, size, end), _BLOCK)
             length = whole_number(answer.headers.get("Content-Length", ""))
             if length is not None and length < _WHOLE:
                 return io.BytesIO(answer.content())
-    raise OSError(_NO_RANGES)
+    raise _NoRangesError(url)
 
 
 class _Remote(io.RawIOBase):

@@ -23,35 +23,23 @@ _NO_PAGE = (401, 403, 404)
 
 @dataclass(frozen=True, slots=True)
 class PublishedWheel:
-    """A wheel on a page of an index.
-
-    Attributes:
-        file: Its name.
-        pythons: Its `requires-python`; empty for none.
-        index: The address of the index, without a login.
-    """
+    """A wheel on a page of an index."""
 
     file: WheelFile
+    """Its name."""
     pythons: str
+    """Its `requires-python`; empty for none."""
     index: str
+    """The address of the index, without a login."""
 
 
-def published_wheels(uv: Uv, manifest: Manifest | None, name: str) -> list[PublishedWheel]:
-    """Return the wheels of a package on every index in use, without those that were withdrawn.
+def wheels_by_name(uv: Uv, manifest: Manifest | None, names: Sequence[str]) -> dict[str, list[PublishedWheel]]:
+    """Return the wheels of packages on every index in use, without those that were withdrawn; none without a network.
 
     Args:
         uv: uv with the user's settings.
         manifest: The manifest whose indexes come before the user's; None for the latter alone.
-        name: The package.
-
-    Raises:
-        NetworkError: An index does not respond.
-    """
-    return wheels_by_name(uv, manifest, [name])[name]
-
-
-def wheels_by_name(uv: Uv, manifest: Manifest | None, names: Sequence[str]) -> dict[str, list[PublishedWheel]]:
-    """Return the wheels of several packages, as `published_wheels` does for one; of none without a network.
+        names: The packages.
 
     Raises:
         NetworkError: An index does not respond.
@@ -60,7 +48,8 @@ def wheels_by_name(uv: Uv, manifest: Manifest | None, names: Sequence[str]) -> d
         return {name: [] for name in names}
     shared = indexes_in_use(manifest, uv.environment, uv.users) if manifest else {}
     rows = index_rows({**uv.environment, **shared}, uv.configuration)
-    own = [uv.users.address(index) for index in (manifest.indexes if manifest else ()) if not index.flat]
+    named = manifest.indexes if manifest else ()
+    own = [uv.users.address(index) for index in named if not uv.users.is_flat(index)]
     urls = [*own, *(str(row["url"]) for row in rows if row.get("format") != FLAT)]
     if not any(row.get("default") for row in rows):  # then uv's own default is in use
         urls += uv.index_urls(names[0], "3.12")[:1]

@@ -22,23 +22,20 @@ _OLD_BACKEND = (("setuptools>=40.8.0",), "setuptools.build_meta:__legacy__", ())
 
 @dataclass(frozen=True, slots=True)
 class ProjectMetadata:
-    """The metadata of a source tree.
-
-    Attributes:
-        name: The normalized name.
-        version: The version, in the normal form of PEP 440.
-        requires: The requirements, those of extras with their marker.
-        extras: The names of its extras.
-        python: The accepted Pythons, as PEP 440 specifiers; empty for any.
-        dynamic: Whether the build backend computes them, so that they may change with every commit.
-    """
+    """The metadata of a source tree."""
 
     name: str
+    """The normalized name."""
     version: str
+    """The version, in the normal form of PEP 440."""
     requires: tuple[str, ...]
+    """The requirements, those of extras with their marker."""
     extras: tuple[str, ...] = ()
+    """The names of its extras."""
     python: str = ""
+    """The accepted Pythons, as PEP 440 specifiers; empty for any."""
     dynamic: bool = False
+    """Whether the build backend computes them, so that they may change with every commit."""
 
     def core_metadata(self) -> str:
         """Return the metadata as the ``METADATA`` of a wheel."""

@@ -14,6 +14,7 @@ from tenv.core.errors import NetworkError, NoSolutionError
 from tenv.core.http import Http, Unanswered
 from tenv.core.names import file_at, is_wheel, normalize
 from tenv.core.progress import Progress, Silent
+from tenv.core.size_text import some_of
 from tenv.core.untrusted import whole_number
 from tenv.core.versions import Version
 from tenv.locks.lock import CondaPackage, Lock, LockedTree, Wheel
@@ -31,8 +32,11 @@ from tenv.sources.wheels.ask_ahead import (
 from tenv.sources.wheels.choose import join
 from tenv.sources.wheels.compiled import CompiledSdists
 from tenv.sources.wheels.index_requests import require_index_folders
+from tenv.sources.wheels.sdists import locked_sdists
 from tenv.sources.wheels.trees import Trees, stand_ins
+from tenv.sources.wheels.urls import requirements_at
 from tenv.sources.wheels.uv import Uv
+from tenv.sources.wheels.uv_output import CHECK_INDEX
 from tenv.targets.manifest import Manifest
 
 _WORKERS = 4
@@ -78,8 +82,6 @@ def resolve_wheels(
         if rows := tuple(compiled.rows(platform, there, problem.manifest.on(platform).wheels)):
             built[platform] = (*built.get(platform, ()), *rows)
     if any(not is_wheel(row[0].file) for choices in resolved.values() for choice in choices for row in choice.values()):
-        from tenv.sources.wheels.sdists import locked_sdists  # late: few targets have one
-
         for platform, rows in locked_sdists(problem, resolved).items():
             built[platform] = (*built.get(platform, ()), *rows)
     return wheels, built
@@ -245,8 +247,6 @@ def _reading_ahead(problem: Problem) -> Iterator[Callable[[Answer], None]]:
 
     `_requirements` finds their notes; a request without an answer is repeated there.
     """
-    from tenv.sources.wheels.urls import requirements_at  # late: as there
-
     known = {wheel.sha256 for wheels in problem.old.wheels.values() for wheel in wheels} if problem.old else set()
     uv, pool = problem.access.uv(), ThreadPoolExecutor(1)
     reads: list[Future[Any]] = []
@@ -309,7 +309,6 @@ def _explained(
     new: Iterable[str],
 ) -> NoSolutionError:
     """Return the error of one platform and Python minor with its cause; the requests that are new come first."""
-    from tenv.sources.wheels.urls import requirements_at
     from tenv.sources.wheels.wheel_conflicts import WheelCase, explain  # late: only without a solution
 
     uv, manifest, limits = problem.access.uv(), problem.manifest, problem.limits
@@ -405,12 +404,21 @@ def _ask_size(http: Http, url: str) -> int:
 def _requirements(
     problem: Problem, urls: Mapping[str, str], old: Sequence[Wheel]
 ) -> Mapping[str, tuple[str, ...] | None]:
-    """Return the requirements of wheels by sha256, from the old lock or their metadata; None if unknown."""
+    """Return the requirements of wheels by sha256, from the old lock or their metadata; None for all if unknown.
+
+    Raises:
+        NetworkError: Those of some wheels can't be read. An error, since a lock holds them of all wheels or of none.
+    """
     known = {wheel.sha256: wheel.requires for wheel in old if wheel.requires is not None}
     asked = {digest: url for digest, url in urls.items() if digest not in known}
     if not asked:
         return known
-    from tenv.sources.wheels.urls import requirements_at  # late: not needed if all wheels are known
-
     problem.access.progress.step("reading the metadata of wheels", len(asked))
-    return {**known, **requirements_at(problem.access.uv(), asked, problem.access.progress)}
+    found = {**known, **requirements_at(problem.access.uv(), asked, problem.access.progress)}
+    unread = sorted(file_at(url) for digest, url in asked.items() if found[digest] is None)
+    if unread and any(found[digest] is not None for digest in urls):
+        raise NetworkError(
+            f"can't read the requirements of {some_of(unread, 3)}",
+            hint="run the same command once without `--offline`" if problem.access.offline else CHECK_INDEX,
+        )
+    return found

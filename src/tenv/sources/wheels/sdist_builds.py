@@ -28,9 +28,9 @@ from tenv.host.machine import current_platform
 from tenv.locks.lock import LockedTree, Wheel
 from tenv.locks.wheel_answers import LockedWheel, wheels_brought
 from tenv.locks.wheel_requirement import requirement_of
+from tenv.sources.access import Access
 from tenv.sources.archives.download import Fetcher, RemoteFile
 from tenv.sources.archives.store import default_store
-from tenv.sources.interface import Access
 from tenv.sources.wheels.index_requests import located_sdist
 from tenv.sources.wheels.installed import Wheels
 from tenv.sources.wheels.project_metadata import build_system

@@ -3,6 +3,7 @@
 import functools
 import os
 import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -12,32 +13,21 @@ from tenv.core.errors import EnvironmentBrokenError, NetworkError, TenvError
 from tenv.core.progress import Bytes
 from tenv.core.versions import same_release
 from tenv.core.wheel_platforms import marker_values
+from tenv.environment.installed_files import Expected
 from tenv.environment.integrity import check
+from tenv.environment.state import Environment, State
 from tenv.locks.lock import Lock, LockedFile, LockedTree, Wheel
-from tenv.sources.interface import (
-    Access,
-    CarriedFile,
-    Chosen,
-    NeededFile,
-    Problem,
-    Source,
-    SourceCache,
-    Work,
-    section_of,
-)
+from tenv.sources.access import Access
+from tenv.sources.interface import CarriedFile, Chosen, NeededFile, Problem, Source, SourceCache, Work, section_of
 from tenv.sources.wheels.installed import Wheels
 from tenv.sources.wheels.unpacked_size import check_directories
 from tenv.targets.manifest import Manifest, with_features
+from tenv.targets.tree_request import TreeRequest
 from tenv.toolchain.discover import python_program, site_packages
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from tenv.environment.installed_files import Expected
-    from tenv.environment.state import Environment, State
     from tenv.sources.archives.store import Store
     from tenv.sources.job import Job
-    from tenv.targets.tree_request import TreeRequest
 
 _KEY = "wheels"
 _PYTHON = "conda"
@@ -66,7 +56,7 @@ class WheelSource(Source):
             found = [f"{platform}: {fault}" for fault in folder_differences(lock, manifest, platform)]
         return found
 
-    def files(self, lock: Lock, platform: str, minor: str) -> "Sequence[LockedFile]":
+    def files(self, lock: Lock, platform: str, minor: str) -> Sequence[LockedFile]:
         """Return the wheels and the packages of source trees of one Python minor."""
         trees = lock.trees_for(platform, minor)
         if not all(tree.isolated for tree in trees):  # another torch compiles them again
@@ -87,7 +77,7 @@ class WheelSource(Source):
         """Return the ``.dist-info`` folders."""
         return Wheels(prefix)
 
-    def contents(self, access: Access, lock: Lock, environment: "Environment", state: "State") -> "Iterator[Expected]":
+    def contents(self, access: Access, lock: Lock, environment: Environment, state: State) -> Iterator[Expected]:
         """Yield the files of the wheels; raises the errors of `wheel_contents`."""
         from tenv.sources.wheels.carried import wheel_contents  # late: only for `tenv verify --deep`
 
@@ -99,7 +89,7 @@ class WheelSource(Source):
         wheels, glibc = lock.wheels_for(platform, state.python), str(lock.requirements.get("glibc") or "")
         return wheel_contents(access, wheels, platform, glibc, environment.prefix)
 
-    def carried(self, lock: Lock, platform: str, minor: str) -> "Iterator[CarriedFile]":
+    def carried(self, lock: Lock, platform: str, minor: str) -> Iterator[CarriedFile]:
         """Yield the wheels and source archives of a platform, and the wheels that builds of the latter need.
 
         Raises:
@@ -110,14 +100,14 @@ class WheelSource(Source):
         return carried_wheels(lock, platform, minor)
 
     def collect(
-        self, access: Access, store: "Store", lock: Lock, manifest: Manifest, platforms: "Mapping[str, str]"
-    ) -> "Mapping[str, str]":
+        self, access: Access, store: "Store", lock: Lock, manifest: Manifest, platforms: Mapping[str, str]
+    ) -> Mapping[str, str]:
         """Fetch the wheels and source archives of some platforms."""
         from tenv.sources.wheels.carried import collect_wheels  # late: only for bundles
 
         return collect_wheels(access, store, lock, manifest, platforms)
 
-    def caches(self, access: Access) -> "Iterator[SourceCache]":
+    def caches(self, access: Access) -> Iterator[SourceCache]:
         """Yield uv's cache."""
         uv = access.uv()
         yield SourceCache("wheels (uv)", uv.folder("cache"), uv.clean_cache)
@@ -137,13 +127,13 @@ SOURCE: Source = WheelSource()
 class WheelWork(Work):
     """Installs wheels into an environment."""
 
-    _before: "Sequence[Expected]" = ()
+    _before: Sequence[Expected] = ()
     """The files of the wheels that tenv had installed."""
-    _located: "Mapping[str, TreeRequest]" = MappingProxyType({})
+    _located: Mapping[str, TreeRequest] = MappingProxyType({})
     """The requests of the source trees that are built, by name."""
-    _to_build: "Sequence[LockedTree]" = ()
+    _to_build: Sequence[LockedTree] = ()
     """The source trees and archives that are built."""
-    _built: "Mapping[str, Wheel]" = MappingProxyType({})
+    _built: Mapping[str, Wheel] = MappingProxyType({})
     """The wheels that they became, by name."""
     _folder: "tempfile.TemporaryDirectory[str] | None" = None
     """The wheels that are not kept, until they are installed."""
@@ -180,7 +170,7 @@ class WheelWork(Work):
             return tuple(replace(wheel, index=None, url="", path="") for wheel in wheels)
         return located(wheels, with_features(job.target.manifest).on(job.platform))
 
-    def _locate(self) -> "Mapping[str, TreeRequest]":
+    def _locate(self) -> Mapping[str, TreeRequest]:
         """Return the source trees to build: those that are new, changed or damaged."""
         job, plan = self.job, self.job.plan
         files = self.source.files(job.lock, job.platform, plan.minor) if _KEY in plan.changed and plan.python else ()
@@ -202,7 +192,7 @@ class WheelWork(Work):
         here = with_features(job.target.manifest).on(job.platform)
         return locate(job.context, here, [tree for tree in new if not tree.file])
 
-    def needs(self) -> "Iterator[NeededFile]":
+    def needs(self) -> Iterator[NeededFile]:
         """Yield the wheels to install; one that is in uv's cache is not downloaded."""
         job, kind = self.job, self.source.section.kind
         if _KEY not in job.plan.changed or job.plan.python is None:
@@ -217,7 +207,7 @@ class WheelWork(Work):
             server, here = wheel.origin or "the index of wheels", wheel.sha256 in cached or bool(wheel.path)
             yield NeededFile(wheel.name, wheel.version, kind, wheel.size, server, here)
 
-    def stage(self) -> "Collection[str]":
+    def stage(self) -> Collection[str]:
         """Refuse wheels that unpack to more than the limits, and build source trees, while the prefix is unchanged.
 
         Raises:
@@ -269,7 +259,7 @@ class WheelWork(Work):
         remove_old_bytecode(job.prefix, self._before, files, job.context.environ.get("PYTHONPYCACHEPREFIX", ""))
         self._check_versions(wheels, there)
 
-    def _install_all(self, wheels: "Sequence[Wheel]", there: Wheels) -> None:
+    def _install_all(self, wheels: Sequence[Wheel], there: Wheels) -> None:
         job, plan = self.job, self.job.plan
         before, damaged = there.versions(), plan.broken(_KEY)
         if wheels or not plan.own_python:
@@ -291,7 +281,7 @@ class WheelWork(Work):
             error.untouched = not plan.scratch and _PYTHON not in plan.changed and there.versions() == before
             raise
 
-    def _install(self, wheels: "Sequence[Wheel]", again: "Sequence[str]") -> None:
+    def _install(self, wheels: Sequence[Wheel], again: Sequence[str]) -> None:
         from tenv.sources.wheels.after_install import (
             drop_cache_notes,
             own_files_guarded,
@@ -302,7 +292,7 @@ class WheelWork(Work):
             job.uv.install(python_program(job.prefix), wheels, again, job.context.progress)
         drop_cache_notes(Wheels(job.prefix), wheels)
 
-    def _check_versions(self, wheels: "Sequence[Wheel]", there: Wheels) -> None:
+    def _check_versions(self, wheels: Sequence[Wheel], there: Wheels) -> None:
         """Raise EnvironmentBrokenError for a package that is not as locked."""
         job, plan = self.job, self.job.plan
         installed, trees = there.versions(), job.lock.trees_for(job.platform, plan.minor)
@@ -361,9 +351,7 @@ class WheelWork(Work):
             return python_program(job.prefix)
         return next((found.path for found in job.uv.interpreters([plan.minor])), None)
 
-    def _replace_changed(
-        self, wheels: "Sequence[Wheel]", records: "Mapping[str, tuple[int, int]]"
-    ) -> "tuple[Expected, ...]":
+    def _replace_changed(self, wheels: Sequence[Wheel], records: Mapping[str, tuple[int, int]]) -> tuple[Expected, ...]:
         """Fetch the wheels again whose files in uv's cache were changed, by an edit in an environment for one.
 
         Returns:
@@ -383,7 +371,7 @@ class WheelWork(Work):
                 raise EnvironmentBrokenError(f"{job.prefix}: files of {', '.join(still)} differ from their RECORD")
         return files
 
-    def _settle_shared(self, wheels: "Sequence[Wheel]", now: "Sequence[Expected]") -> None:
+    def _settle_shared(self, wheels: Sequence[Wheel], now: Sequence[Expected]) -> None:
         """Give each path that several wheels claim, before or after, to the last one of the lock.
 
         uv installs wheels in any order, and a wheel that goes takes its paths with it. A wheel that is installed again

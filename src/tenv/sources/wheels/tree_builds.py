@@ -13,7 +13,7 @@ from tenv.core.files import digest, read_regular, storage_errors, write_atomic
 from tenv.core.names import METADATA, WheelFile, dist_info
 from tenv.locks.lock import LockedTree, Wheel
 from tenv.locks.wheel_requirement import requirement_of
-from tenv.sources.interface import Access
+from tenv.sources.access import Access
 from tenv.sources.wheels.git_trees import clone
 from tenv.sources.wheels.installed import Wheels
 from tenv.sources.wheels.sdist_builds import (
@@ -46,13 +46,13 @@ def build_tree(
         EnvironmentBrokenError: It can't be built, or becomes another package.
         NetworkError: Its repository, or the index of its build requirements, can't be reached.
     """
-    from tenv.sources.wheels.backend_metadata import backend_wheel  # late: as few trees are built
+    from tenv.sources.wheels.backend_metadata import Backend  # late: as few trees are built
 
     where = f"{row.name} can't be built{so}"
     if request.path:
         access.progress.step(f"building {row.name}")
         folder, editable = request.folder, request.editable
-        built = backend_wheel(uv, python, folder, where, access.environ, out, editable=editable)
+        built = Backend(uv, python, folder, where, access.environ).wheel(out, editable=editable)
         wheel_in(out, row, so)
         file = WheelFile.parse(built.name)
         version = file.version if file else row.version
@@ -67,7 +67,7 @@ def build_tree(
         clone(request, access) as repository,
         repository.files(row.commit, submodules=True) as tree,
     ):
-        backend_wheel(uv, python, tree, where, access.environ, out, network=False)
+        Backend(uv, python, tree, where, access.environ).wheel(out, network=False)
         return keep_built(wheel_in(out, row, so), place, row)
 
 

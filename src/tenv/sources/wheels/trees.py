@@ -20,7 +20,8 @@ from tenv.core.names import info_of, pure_wheel
 from tenv.core.versions import Version
 from tenv.locks.lock import Lock, LockedTree
 from tenv.locks.wheel_requirement import requirement_of
-from tenv.sources.interface import Access, Problem
+from tenv.sources.access import Access
+from tenv.sources.interface import Problem
 from tenv.sources.wheels.git_trees import clone
 from tenv.sources.wheels.project_metadata import ProjectMetadata, read_project
 from tenv.targets.manifest import Manifest, WheelRequest
@@ -107,7 +108,7 @@ class Trees:
         Raises:
             NoSolutionError: It fails, or this command runs no code.
         """
-        from tenv.sources.wheels.backend_metadata import backend_metadata  # late: few trees have a dynamic value
+        from tenv.sources.wheels.backend_metadata import Backend  # late: few trees have a dynamic value
 
         problem = self._problem
         access, newest = problem.access, problem.limits.exclude_newer
@@ -122,7 +123,7 @@ class Trees:
         pythons = uv.interpreters(minors) if minors else []
         python = pythons[0].path if pythons else Path(sys.executable)
         settings = {"UV_EXCLUDE_NEWER": f"{newest:%Y-%m-%dT%H:%M:%SZ}"} if newest else {}
-        return backend_metadata(uv, python, folder, where, access.environ, **settings)
+        return Backend(uv, python, folder, where, access.environ, settings).metadata()
 
     def _kept(self, name: str, request: TreeRequest) -> LockedTree | None:
         """Return the row of the old lock, where the manifest asks for the same and its commit is not to move."""

@@ -27,19 +27,16 @@ _CONNECTIONS = 8
 
 @dataclass(frozen=True, slots=True)
 class FoundWheel:
-    """A wheel on an index.
-
-    Attributes:
-        url: Its URL, without credentials.
-        requires_dist: Its requirements; empty for none or if unknown.
-        requires_python: Its Python versions; empty if unknown.
-        known: Whether its requirements could be read.
-    """
+    """A wheel on an index."""
 
     url: str
+    """Its URL, without credentials."""
     requires_dist: tuple[str, ...]
+    """Its requirements; empty for none or if unknown."""
     requires_python: str
+    """Its Python versions; empty if unknown."""
     known: bool = True
+    """Whether its requirements could be read."""
 
 
 def find_wheels(

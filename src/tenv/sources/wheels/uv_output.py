@@ -51,7 +51,10 @@ def _bytes(text: str) -> int:
     return int(float(match[1]) * _UNITS.get(match[2], 1)) if match else 0
 
 
-CHECK_INDEX = "check the network and the index (UV_DEFAULT_INDEX, pip.conf), then run the same command again"
+CHECK_INDEX = (
+    "check the network and the index (UV_DEFAULT_INDEX, pip.conf; for index NAME of the manifest, UV_INDEX=NAME=URL), "
+    "then run the same command again"
+)
 """The hint for a file of an index that can't be fetched."""
 
 _ERRORS: tuple[tuple[re.Pattern[str], type[TenvError], str], ...] = (

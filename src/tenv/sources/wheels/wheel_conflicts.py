@@ -57,32 +57,29 @@ class _SearchEndedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class WheelCase:
-    """A request for wheels without a solution.
-
-    Attributes:
-        manifest: The manifest for the platform.
-        platforms: All platforms of the target.
-        platform: The platform.
-        python: The Python minor.
-        given: The versions of Python packages from other sources, by name.
-        solve: Selects the wheels of a manifest for a Python minor beside given packages; raises NoSolutionError.
-        releases: Returns the newest releases that satisfy requirements for a Python minor, with the wheels for all
-            platforms, as rows of a pylock.
-        requires: Returns the requirements of wheels by sha256, from their URLs.
-        new: The requests that the lock does not have yet; empty where any may be the cause.
-        against_torch: The packages that are known to compile against an installed torch.
-    """
+    """A request for wheels without a solution."""
 
     manifest: Manifest
+    """The manifest for the platform."""
     platforms: Mapping[str, Manifest]
+    """All platforms of the target."""
     platform: str
+    """The platform."""
     python: str
+    """The Python minor."""
     given: Mapping[str, str]
+    """The versions of Python packages from other sources, by name."""
     solve: Callable[[Manifest, str, str, Mapping[str, str]], Rows]
+    """Selects the wheels of a manifest for a Python minor beside given packages; raises NoSolutionError."""
     releases: Callable[[Sequence[str], str], list[dict[str, Any]]]
+    """Returns the newest releases that satisfy requirements for a Python minor, with the wheels for all platforms, as
+    rows of a pylock."""
     requires: Callable[[Mapping[str, str]], Mapping[str, tuple[str, ...] | None]]
+    """Returns the requirements of wheels by sha256, from their URLs."""
     new: frozenset[str] = frozenset()
+    """The requests that the lock does not have yet; empty where any may be the cause."""
     against_torch: frozenset[str] = frozenset()
+    """The packages that are known to compile against an installed torch."""
 
 
 def explain(case: WheelCase, error: NoSolutionError) -> NoSolutionError:
@@ -196,8 +193,8 @@ class _WheelSearch:
     def _edits(self, name: str, first: str) -> str:
         """Return the edits for a request that requires an unavailable package; the first solves that."""
         wheels = self.case.manifest.wheels
-        rows = self.rows({**wheels, name: replace(wheels[name], version=_ANY.version)})
-        other = f'set {name} = "{rows[name][0].version}"' if rows else ""
+        version = self._serving(name, wheels)
+        other = f'set {name} = "{version}"' if version else ""
         return ", or ".join(filter(None, (first, other, f"remove {name}")))
 
     def _own(self, name: str, request: WheelRequest) -> Rows:
@@ -273,8 +270,8 @@ class _WheelSearch:
         message = f"{asked} has no wheel for Python {self.case.python}; it has wheels for Python {_listed(fitting)}"
         edits, manifest = [], self.case.manifest
         own = manifest.wheels.get(name)
-        if own and (rows := self.rows({**manifest.wheels, name: replace(own, version=_ANY.version)})):
-            edits.append(_edit(name, own, rows[name][0].version))
+        if own and (version := self._serving(name, manifest.wheels)):
+            edits.append(_edit(name, own, version))
         wanted = Version(self.case.python).minor
         near = min((Version(minor).minor for minor in fitting), key=lambda minor: abs(minor - wanted))
         kept = [Version(minor).minor for minor in fitting if minor in manifest.python_minors()] or [near]
@@ -308,13 +305,28 @@ class _WheelSearch:
                 return f"{what} of {name} for {self.case.platform}, only a source archive", self._permit(name)
             return f"{what} of {name} for {self.case.platform}", _or_remove(name, index) if name in wheels else ""
         version = rows[name][0].version
-        edit = _edit(name, request, version) if name in wheels else ""
+        edit = _edit(name, request, self._serving(name, wheels) or version) if name in wheels else ""
         if name in self._archives:
             message = f"{name} {request.version} has no wheel, only a source archive"
             edit = ", or ".join(filter(None, (self._permit(name), edit)))
         else:
             message = f"no release of {name} is {request.version}"
         return f"{message}; the newest with a wheel is {version}", edit
+
+    def _serving(self, name: str, wheels: Mapping[str, WheelRequest]) -> str:
+        """Return the version of a request to try: one for all Pythons and platforms, else for these; empty for none."""
+        anew = {**wheels, name: replace(wheels[name], version=_ANY.version)}
+        if not (rows := self.rows(anew)):
+            return ""
+        minors = self.case.manifest.python_minors() or (self.case.python,)
+        others = [self.rows(anew, python=minor) for minor in minors]
+        found = {row[name][0].version for row in (rows, *others) if row}
+        for version in sorted(found, key=Version):  # the oldest Python takes the oldest, which most often serves all
+            exact = {**wheels, name: replace(wheels[name], version=Range(version))}
+            cases = ((platform, minor) for platform in self.case.platforms for minor in minors)
+            if all(self.rows(exact, platform=platform, python=minor) for platform, minor in cases):
+                return version
+        return rows[name][0].version
 
     def beside(self) -> Found | None:
         """Find a conda package that a wheel's requirement excludes."""
@@ -337,11 +349,11 @@ class _WheelSearch:
         cause = next(self._causes(names), "")
         lines = "".join(f'\n  {name} = "{wheels[name].version}"' for name in names[:_FEW])
         lines += f"\n  … and {len(names) - _FEW} more" if len(names) > _FEW else ""
-        edits = []
-        for name in names:
-            changed = {**wheels, name: replace(wheels[name], version=_ANY.version)}
-            if str(wheels[name].version) != "*" and (rows := self.rows(changed)):
-                edits.append(_edit(name, wheels[name], rows[name][0].version))
+        edits = [
+            _edit(name, wheels[name], version)
+            for name in names
+            if str(wheels[name].version) != "*" and (version := self._serving(name, wheels))
+        ]
         edits = edits or [
             f"remove {name}" for name in names if self.rows({n: r for n, r in wheels.items() if n != name})
         ]

@@ -32,15 +32,12 @@ _LENGTH = 64
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A wheel of a wheelhouse.
-
-    Attributes:
-        path: The file.
-        sha256: Its digest, as the map names it.
-    """
+    """A wheel of a wheelhouse."""
 
     path: Path
+    """The file."""
     sha256: str
+    """Its digest, as the map names it."""
 
 
 def named_archs(manifest: Manifest, request: WheelRequest | None) -> str:
@@ -135,25 +132,22 @@ def pin_wheels(
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """The surroundings of a row for one Python minor.
-
-    Attributes:
-        lock: The lock.
-        old: The lock before.
-        whole: The manifest.
-        platform: The platform.
-        minor: The Python minor.
-        table: The switches of known packages.
-        known: The map of the wheelhouse; None where the folder is absent, or its map can't be read.
-    """
+    """The surroundings of a row for one Python minor."""
 
     lock: Lock
+    """The lock."""
     old: Lock | None
+    """The lock before."""
     whole: Manifest
+    """The manifest."""
     platform: str
+    """The platform."""
     minor: str
+    """The Python minor."""
     table: TorchPackageTable
+    """The switches of known packages."""
     known: Mapping[str, Compiled] | None
+    """The map of the wheelhouse; None where the folder is absent, or its map can't be read."""
 
     def key(self, row: LockedTree, lock: Lock) -> str:
         """Return the digest of the inputs of a row."""
