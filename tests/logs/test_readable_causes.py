@@ -3,7 +3,7 @@
 import pytest
 
 from tenv.checks.build_log.diagnose import diagnose
-from tenv.checks.build_log.log_lines import readable
+from tenv.checks.build_log.log_lines import LogLine, readable
 from tenv.facts.tables import load_facts
 
 
@@ -53,3 +53,38 @@ def test_a_sentence_of_cmake_ends_where_the_build_goes_on() -> None:
     cause = diagnose(log, load_facts().build_failures).cause
     assert cause is not None
     assert cause.title == "hipcc failed on torch_hip_generated_reel.hip.o"
+
+
+def test_a_cause_tells_what_the_compiler_adds_of_another_file() -> None:
+    log = [
+        "/src/wind.hip:9:3: error: call to 'reel' is ambiguous",
+        "    9 |   reel(x);",
+        "/src/wind.hip:2:6: note: candidate function not viable: no known conversion from 'int' to 'spool'",
+        "/opt/rocm/include/spool.h:4:6: note: candidate function not viable: requires 2 arguments, but 1 was provided",
+        "/src/wind.hip:12:3: error: no matching function for call to 'wind'",
+        "1 error generated when compiling for gfx90a.",
+    ]
+    cause = diagnose(log, load_facts().build_failures).cause
+    assert cause is not None
+    assert cause.note.startswith("/opt/rocm/include/spool.h:4: candidate function not viable: requires 2 arguments")
+    assert f"The compiler adds: {cause.note}." in cause.finding().message
+
+
+def test_a_cause_has_a_note_of_its_own_file_where_there_is_no_other_and_none_of_the_next_error() -> None:
+    error = "/src/wind.hip:9:3: error: redefinition of 'reel'"
+    own = "/src/wind.hip:2:6: note: previous definition is here"
+    after = ["/src/wind.hip:20:3: error: redefinition of 'spool'", "/opt/a.h:1:2: note: previous definition is here"]
+    table = load_facts().build_failures
+    notes = [cause.note for log in ([error, own, *after], [error, *after]) if (cause := diagnose(log, table).cause)]
+    assert notes == ["/src/wind.hip:2: previous definition is here", ""]
+
+
+def test_errors_before_the_mark_of_ninja_count_where_none_follow() -> None:
+    error = 'CMake Error at CMakeLists.txt:3 (message):\n  reels of "spool" are not wound'
+    log = [*error.splitlines(), "", "FAILED: reel/configure.stamp", "ninja: build stopped: subcommand failed."]
+    found = diagnose(log, load_facts().build_failures)
+    assert found.cause is not None
+    assert found.cause.line.number == 1
+    assert diagnose([*log[:4], "a.cpp:1:2: error: expected ';'", log[4]], load_facts().build_failures).error == LogLine(
+        5, "a.cpp:1:2: error: expected ';'"
+    )

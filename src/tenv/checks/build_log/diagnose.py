@@ -12,18 +12,11 @@ from itertools import chain
 
 from tenv.checks.build_log.hip_release import ReleaseInLog, standing_of, values
 from tenv.checks.build_log.log_lines import LogLine, Sieve, clean, literal, readable
-from tenv.checks.build_log.source_places import NamedPlace, named_place, traced
+from tenv.checks.build_log.source_places import NamedPlace, named_place, note_after, traced
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
-from tenv.facts.build_failures import (
-    BuildFailure,
-    BuildFailureTable,
-    FailureKind,
-    NamedPart,
-    Remedy,
-    filled,
-)
+from tenv.facts.build_failures import BuildFailure, BuildFailureTable, FailureKind, NamedPart, Remedy, filled
 
 _ANY = "extension"
 """What a cause is of that any package compiled against torch may have."""
@@ -114,12 +107,14 @@ class Cause:
         line: The line.
         parts: The parts that it may name.
         known: The values that the table of HIP's names has for the name in the line.
+        note: What the compiler adds to the line, with the place of it; empty for nothing.
     """
 
     failure: BuildFailure
     line: LogLine
     parts: tuple[NamedPart, ...] = field(default=(), repr=False)
     known: Mapping[str, str] = field(default_factory=dict, repr=False)
+    note: str = ""
 
     @property
     def title(self) -> str:
@@ -153,11 +148,12 @@ class Cause:
     def finding(self) -> Finding:
         """Return the cause as a finding."""
         doubt = "" if self.failure.basis.confirmed else " (not confirmed)"
+        note = f" The compiler adds: {self.note}." if self.note else ""
         return Finding(
             code=self.failure.code,
             severity=Severity.WARNING if self.failure.kind is FailureKind.WARNING else Severity.ERROR,
             subject=self.failure.name,
-            message=f"{self.title}. {self.reason}{doubt}",
+            message=f"{self.title}. {self.reason}{note}{doubt}",
             evidence=f"line {self.line.number}: {self.line.text.strip()}",
             source=self.failure.basis.source,
             fix="; or ".join(map(str, self.remedies)),
@@ -248,7 +244,7 @@ class _Rows:
             failure = self._failures[row]
             if _fits(failure, [whole, *around()]) and self._is_known(failure, text):
                 decisive = next((one for one in lines if Sieve(failure.patterns)(one.text)), whole)
-                return Cause(failure, decisive, self._table.parts)
+                return Cause(failure, decisive, self._table.parts, note=note_after(decisive, around()))
         return None
 
     def _is_known(self, failure: BuildFailure, text: str) -> bool:
@@ -297,6 +293,7 @@ class _Causes:
         for error, around in errors:
             ways = ([error], [_unfolded(error, around)])
             cause = next(filter(None, (self._messages.find(lines, lambda: ()) for lines in ways)), None)
+            cause = cause and replace(cause, note=note_after(error, around))
             if cause and cause.failure.weak:
                 weak = weak or cause
             elif cause or named_place(error.text):
