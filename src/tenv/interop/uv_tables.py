@@ -61,8 +61,10 @@ def losses_of(uv: Mapping[str, Any]) -> list[str]:
     """Return the settings that a manifest can't have, a sentence for each kind."""
     chosen = [f"`{key} = {uv[key]!r}`" for key in _WORDS if isinstance(uv.get(key), str) and uv[key] not in _DEFAULTS]
     chosen += [f"`{key}`{_of(uv, key)}" for key in ("exclude-newer-package", "dependency-metadata") if uv.get(key)]
-    left = [key for key, value in uv.items() if value and key not in _READ and not _NO_MEANING.fullmatch(key)]
-    others = [f"`{key}`{_of(uv, key)}" for key in left]
+    pip = {f"pip.{key}": value for key, value in table_of(uv, "pip").items() if key != "no-build-isolation"}
+    every = {key: value for key, value in uv.items() if key not in (*_READ, "pip")} | pip
+    left = [key for key, value in every.items() if value and not _NO_MEANING.fullmatch(key.removeprefix("pip."))]
+    others = [f"`{key}`{_of(every, key)}" for key in left]
     return [
         *([f"settings by which uv selects versions: {', '.join(chosen)}"] if chosen else []),
         *([f"settings of uv, which tenv does not read: {', '.join(others)}"] if others else []),
