@@ -65,6 +65,10 @@ def bounded_python(text: str, notes: list[str]) -> str:
     return bounded
 
 
+def _name_in(line: str) -> str:
+    return normalize(re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0])
+
+
 def read_pyproject(source: GivenFile, *, locked: str = "", without: Collection[str] = ()) -> Imported:
     """Read a ``pyproject.toml``.
 
@@ -210,10 +214,20 @@ class _Project:
             indexes=tuple(index for index in lines.indexes if not index.explicit or index.name in used),
             features=features,
             sdists=tuple(map(normalize, strings_of(self._uv, "no-binary-package"))),
+            bounds=self._bounds_of(lines, features),
             description=" ".join(str(self._project.get("description", "")).split())[:200],
         )
         name = "-".join(filter(None, (self._name, chosen)))
         return Imported(name, draft, None, tuple(dict.fromkeys(self.lost)), tuple(dict.fromkeys(self.notes)))
+
+    def _bounds_of(self, lines: PipLines, features: Features) -> dict[str, tuple[str, ...]]:
+        """Return the constraints and overrides of packages that neither the target nor a feature requests."""
+        every = [*lines.tables.values(), *(table for tables in features.values() for table in tables.values())]
+        named = {name for table in every for name in table}
+        return {
+            key: tuple(line for line in dict.fromkeys(found) if _name_in(line) not in named)
+            for key, found in (("constraints", lines.constraints), ("overrides", lines.overrides))
+        }
 
     def _of_others(self) -> None:
         """Report the requests for conda packages, which conda-lock reads."""

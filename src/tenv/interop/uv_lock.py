@@ -244,8 +244,6 @@ def _imported(source: GivenFile, data: Mapping[str, Any]) -> Imported:
     draft = with_trees(with_glibc(found.draft, taken.glibc, notes), taken.part, home, notes)
     lost += found.lost
     notes += [line for line in found.notes if not line.startswith(("`python` is set to", "a uv.lock", "a pyproject"))]
-    if overridden := [str(row.get("name")) for row in (data.get("manifest") or {}).get("overrides") or []]:
-        notes.append(f"uv overrides the requirements for {', '.join(overridden)}: tenv locks as the packages require")
     part = None
     if minors and taken.has_some:
         part = taken.part
@@ -264,6 +262,7 @@ _TREES = {
     "virtual": "built from a folder",
 }
 _GROUPS = ("optional-dependencies", "dev-dependencies")
+_BOUNDS = ("constraint", "override")
 
 
 def _root(source: GivenFile, data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -383,7 +382,9 @@ def _tables(data: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
         "dependencies": lines["dependencies", ""],
         "optional-dependencies": tables.get("optional-dependencies", {}),
     }
+    bounds = data.get("manifest") or {}
     uv = {
+        **{f"{key}-dependencies": [_line(row, "", {}) for row in bounds.get(f"{key}s") or []] for key in _BOUNDS},
         "sources": sources,
         "index": [{"name": name, "url": url, "explicit": True} for url, name in names.items()],
         "conflicts": data.get("conflicts") or [],

@@ -31,6 +31,9 @@ _DEFAULTS = ("if-necessary-or-explicit", "first-index", "highest", "requires-pyt
 """The words that these have without a setting."""
 
 _BOUNDS = ("override-dependencies", "constraint-dependencies", "exclude-dependencies")
+_NEVER = "sys_platform == 'never'"
+"""The marker by which an override takes a package out, as projects of uv write it."""
+
 _READ = (
     *_WORDS,
     *_BOUNDS,
@@ -242,8 +245,12 @@ class UvTables:
         rows, free = dict[str, list[WheelLine]](), list[str]()
         for text in strings_of(self.uv, key):
             name = normalize(re.split(r"[^A-Za-z0-9._-]", text, maxsplit=1)[0])
-            if " @ " in text or not any(name in table for table in lines.tables.values()):
+            requested = any(name in table for table in lines.tables.values())
+            if " @ " in text:
                 free.append(name)
+            elif not requested:
+                kept = lines.constraints if key.startswith("constraint") else lines.overrides
+                kept.append(f"{text} ; {_NEVER}" if key.startswith("exclude") else text)
             else:
                 rows.setdefault(name, []).append(wheel_request(text))
         gone = set[str]()
