@@ -377,7 +377,7 @@ def _indexes(parts: Iterable[Mapping[str, Any]], path: Path, lost: list[str]) ->
 
 
 def _overrides(parts: Iterable[Mapping[str, Any]], wheels: dict[str, dict[str, WheelRequest]]) -> tuple[str, ...]:
-    """Return the overrides as lines; that of a requested package replaces its versions."""
+    """Return the overrides as lines; the override of a requested package replaces its versions."""
     tables = [table_of(table_of(part, "pypi-options"), _OVERRIDES) for part in parts]
     found = [_wheel_line(name, row) for table in tables[::-1] for name, row in table.items()]
     free = {wheel_request(text).name: text for text in found}

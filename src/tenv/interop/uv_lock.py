@@ -108,7 +108,7 @@ class _Lock:
             waiting += [(row, more) for row in rows if _holds(row, values, chosen) for more in ("", *_extras(row))]
 
     def asked(self, platform: str, minor: str, groups: Collection[str]) -> set[str]:
-        """Return the names of the packages that the project itself asks for, with those of some groups."""
+        """Return the names of the packages that the project itself and some of its groups ask for."""
         return {str(row["name"]) for row in self._asked(platform, minor, groups)}
 
     def added(
@@ -285,7 +285,7 @@ def _require_group(source: GivenFile, root: Mapping[str, Any], group: str) -> No
 def _with_features(
     lock: _Lock, base: LockFiles, platforms: tuple[str, ...], group: str, names: Iterable[str], home: Path
 ) -> tuple[LockFiles, dict[str, str]]:
-    """Return the files of a target with those of its features, and the features that can't be in its lock.
+    """Return the files of a target and of its features, and the features that can't be in its lock.
 
     Args:
         lock: The lock.
@@ -337,7 +337,7 @@ def _project(
         source: The lock.
         data: Its content.
         root: The package of the project.
-        python: The range of Pythons; empty for that of the file.
+        python: The range of Pythons; empty for the range in the file.
         without: The groups that are left out.
     """
     path = source.path.with_name("pyproject.toml")

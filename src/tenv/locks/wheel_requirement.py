@@ -124,7 +124,7 @@ class Torch:
 
 
 def overridden(requires: tuple[str, ...] | None, overrides: Iterable[str]) -> tuple[str, ...] | None:
-    """Return the requirements of a wheel with the versions of overrides; those of a marker count where both hold.
+    """Return the requirements of a wheel with the versions of overrides, where the markers of both hold.
 
     Args:
         requires: The requirements; None if unknown.

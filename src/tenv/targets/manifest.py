@@ -469,7 +469,7 @@ def _both(above: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, ...]:
 def _laid_wheels(
     above: Mapping[str, WheelRequest], own: Mapping[str, WheelRequest], *, adds: bool
 ) -> dict[str, WheelRequest]:
-    """Return both requests; those of a feature (`adds`) may add extras to one of the target's."""
+    """Return all requests; a feature (`adds`) may add extras to a package of the target."""
     found = {**above, **own}
     for name in own.keys() & above.keys() if adds else ():
         found[name] = replace(own[name], extras=tuple(sorted({*above[name].extras, *own[name].extras})))
