@@ -18,8 +18,9 @@ from tenv.host.interface import Fact
 from tenv.host.report import HostReport
 from tenv.project.context import Context
 from tenv.project.user_facts import user_facts
-from tenv.targets.manifest import Manifest, ToolkitKind, toolkit_kind
+from tenv.targets.manifest import Manifest
 from tenv.targets.search import Target
+from tenv.targets.toolkit_kind import ToolkitKind, toolkit_kind
 
 _WITHOUT_CUDA = re.compile(r"\+cpu\b")
 

@@ -31,7 +31,7 @@ def row_of(target: "Target", platform: str) -> dict[str, str]:
         target: The target.
         platform: The platform of the host; a target that is not for it counts as on its own first one.
     """
-    from tenv.targets.manifest import toolkit_kind  # late: `--help` needs none of it
+    from tenv.targets.toolkit_kind import toolkit_kind  # late: `--help` needs none of it
 
     manifest: Manifest = target.manifest.on(platform if platform in target.manifest.platforms else _first(target))
     return {
