@@ -101,7 +101,10 @@ def check_torch(context: Context, asked: str, options: HostOptions) -> TorchFit:
     host = report(context, options)
     platform = platform_of(host)
     of_report = asked == REPORT
-    torch = torch_of_report(host, options, facts, platform) if of_report else named_torch(asked, facts, platform)
+    if of_report:
+        torch = torch_of_report(host, options, facts, platform)
+    else:
+        torch = named_torch(asked, facts, platform, context.places.environments())
     taken = reported_toolkits(host) if options.host_report else taken_toolkits(Places(environ=context.environ))
     targets = targets_of(context, torch, platform_of(host))
     exported = exported_switches(facts, context.environ)

@@ -145,7 +145,8 @@ def audit(context: Context, request: AuditRequest) -> Audit:
     tree = open_tree(request.path)
     note = find_note(tree)
     facts = user_facts(context)
-    torch = named_torch(request.torch, facts, current_platform()) if request.torch else None
+    own = context.places.environments()
+    torch = named_torch(request.torch, facts, current_platform(), own) if request.torch else None
     around = _environs(context, request, tree, note, torch)
     libraries = inspect(tree, torch=torch is not None)
     if not libraries and not tree.fault and tree.kind is AuditedKind.FOLDER:
