@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,7 +43,7 @@ def explain(voice: Voice, *, code: str | None, log: str) -> Result:  # noqa: ARG
 
     page = find(code)
     width = terminal_width(sys.stdout)
-    return Result(page.to_json(), text=page.text if width is None else lambda: _print_page(page.text, width))
+    return Result(asdict(page), text=page.text if width is None else lambda: _print_page(page.text, width))
 
 
 def _print_page(text: str, width: int) -> None:

@@ -44,10 +44,6 @@ class Piece:
     values: Mapping[str, str]
     """All values of its row, by key."""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the file as JSON values."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
 
 Pair = tuple[Piece | None, Piece | None]
 Pieces = Mapping[tuple[str, str], Piece]  # by the kind of their source and by name
@@ -112,7 +108,7 @@ class PackageChange:
     def to_json(self) -> dict[str, Any]:
         """Return the change as JSON values."""
         platforms = {
-            platform: {"old": old.to_json() if old else None, "new": new.to_json() if new else None}
+            platform: {"old": old and asdict(old), "new": new and asdict(new)}
             for platform, (old, new) in self.pieces.items()
         }
         row: dict[str, Any] = {"name": self.name, "kind": self.kind}
