@@ -12,8 +12,7 @@ import click
 
 from tenv.cli.command import command, not_empty
 from tenv.cli.fold import fold_beside, fold_line, terminal_width
-from tenv.cli.output import Result, Voice, out, paint, print_findings
-from tenv.cli.table import print_table
+from tenv.cli.output import Result, Voice, out, paint, print_findings, print_table
 
 if TYPE_CHECKING:
     from tenv.verbs.explain_log import ExplainedLog

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tenv.cli.command import command, not_empty, of_part, prefix_option, target_argument
-from tenv.cli.output import Result, Voice, count, format_bytes, out
-from tenv.cli.table import print_table
+from tenv.cli.output import Result, Voice, count, format_bytes, out, print_table
 from tenv.core.errors import UnknownTargetError
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from tenv.cli.command import command, offline_option, target_argument
-from tenv.cli.output import Result, Voice, count
+from tenv.cli.output import Result, Voice, count, print_table
 from tenv.cli.progress_bar import Terminal
-from tenv.cli.table import print_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
