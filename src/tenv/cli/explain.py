@@ -140,7 +140,7 @@ def facts(voice: Voice, *, table: str | None) -> Result:  # noqa: ARG001
     tenv reads your own rows from TENV_FACTS (files and folders) and from `facts` in your configuration folder.
     """
     from tenv.project.context import Context
-    from tenv.project.user_facts import list_tables, show_table
+    from tenv.verbs.facts import list_tables, show_table
 
     if table is None:
         rows = list_tables(Context())

@@ -57,7 +57,6 @@ from tenv.install.creation import CreateRequest, Creation, LockMode
 from tenv.locks.lock import LockedTree, Wheel
 from tenv.locks.wheel_answers import python_packages
 from tenv.locks.wheel_requirement import requirement_of
-from tenv.project.user_facts import user_facts
 from tenv.sources.archives.answers import kind_of
 from tenv.sources.archives.unpack import unpack
 from tenv.sources.interface import owned_by_lock
@@ -326,7 +325,7 @@ class _Build:
             units=self._units,
         )
         if ran.status:
-            table = user_facts(self._job.context).build_failures
+            table = self._job.context.facts().build_failures
             finding = look_up(ran, "TE961", self._name, self._log, table, of=self._row.name)
             own = "its build " if finding.subject == self._name else ""  # the message about a known cause is a sentence
             why, hint = f"{own}{finding.message}", finding.fix
