@@ -28,7 +28,6 @@ from tenv.host.places import Places
 from tenv.host.report import HostReport
 from tenv.host.torch_toolkits import TakenToolkit, reported_toolkits, taken_toolkits
 from tenv.project.context import Context
-from tenv.project.user_facts import user_facts
 from tenv.targets.manifest import Manifest, Requirements
 from tenv.targets.torch_beside import OLDEST_CUDA
 
@@ -97,7 +96,7 @@ def check_torch(context: Context, asked: str, options: HostOptions) -> TorchFit:
         UsageError: There is no such torch.
         HostReportError: The host report can't be read.
     """
-    options, facts = read(options), user_facts(context)
+    options, facts = read(options), context.facts()
     host = report(context, options)
     platform = platform_of(host)
     of_report = asked == REPORT

@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tenv.cli.output import Result, count, out, prose
-from tenv.cli.table import print_labelled, print_table
+from tenv.cli.output import Result, count, out, print_labelled, print_table, prose
 from tenv.core.errors import Exit
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tenv.cli.command import command
-from tenv.cli.output import Result, Voice
-from tenv.cli.table import print_labelled, print_table
+from tenv.cli.output import Result, Voice, print_labelled, print_table
 from tenv.core.untrusted import without_login
 
 if TYPE_CHECKING:
