@@ -52,6 +52,7 @@ SOURCES = {
     "CLR": "projects/clr/CHANGELOG.md of github.com/ROCm/rocm-systems (03eb8e3)",
     "BLAS": "projects/hipblas/CHANGELOG.md of github.com/ROCm/rocm-libraries (053ddb7)",
     "RBLAS": "projects/rocblas/CHANGELOG.md of github.com/ROCm/rocm-libraries (0369281)",
+    "RSPARSE": "projects/rocsparse/CHANGELOG.md of github.com/ROCm/rocm-libraries (0013cae)",
     "RCCL": "CHANGELOG.md of github.com/ROCm/rccl (008f6d1)",
 }
 OWN = ("TAGS", "HIPIFY", "TRITON")
@@ -76,6 +77,8 @@ GROUP = re.compile(
 MAP_ROW = re.compile(r'^\s*\{"([^"]+)",\s*\{"([^"]*)",\s*"([^"]*)",\s*([^}]*)\}\}', re.MULTILINE)
 INTERNAL = re.compile(r"_(st|enum)$|Struct$|_v\d(_st)?$|\dx\d|^cudaChannelFormatKind|^[A-Z0-9_]+$(?<!NAN)")
 """Names of CUDA that errors rarely begin with: the tags of structs and enumerations, families of constants."""
+OF_CUDA = re.compile(r"cu|CU|nv|__|make_cu|u?(ll)?(min|max)$")
+"""Names of CUDA alone; a project may have others itself, such as saturate."""
 VERSIONS = re.compile(r'^\s*\{"([^"]+)",\s*\{HIP_(\d+),\s*HIP_(\d+),\s*HIP_(\d+)\s*\}\}', re.MULTILINE)
 CHANGED = re.compile(r'^\s*\{"([^"]+)",\s*\{HIP_(\d+)\}\}', re.MULTILINE)
 DEVICE = re.compile(
@@ -92,23 +95,22 @@ OLDEST = Version("1.5")
 OLDEST_OTHER = Version("3.3")
 """That of its libraries: the last release before clang compiled HIP."""
 CHANGES_SINCE = Version("5.0")
+LEFT_OUT = {"1.8": "1.9", "3.2": "3.3", "3.4": "3.5", "3.6": "3.7", "4.4": "4.5"}
+"""The numbers of HIP that no release of ROCm has, and the next release."""
 
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """A library of ROCm.
-
-    Attributes:
-        name: Its name.
-        header: The header that its users include; empty for HIP, which has several.
-        places: Its repositories, each with the folder of its headers.
-        names: The names that it declares.
-    """
+    """A library of ROCm."""
 
     name: str
+    """Its name."""
     header: str
+    """The header that its users include; empty for HIP, which has several."""
     places: tuple[tuple[str, str], ...]
+    """Its repositories, each with the folder of its headers."""
     names: str
+    """The names that it declares."""
 
 
 def _of(name: str, header: str, names: str, under: str = "library/include") -> Library:
@@ -188,15 +190,12 @@ class Repositories:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One release of a library.
-
-    Attributes:
-        names: The names, each with its header.
-        arguments: The types of the arguments of its functions.
-    """
+    """One release of a library."""
 
     names: dict[str, str]
+    """The names, each with its header."""
     arguments: dict[str, str]
+    """The types of the arguments of its functions."""
 
 
 def read(library: Library, texts: Iterable[tuple[str, str]]) -> Release:
@@ -257,25 +256,25 @@ def newest_headers() -> tuple[str, list[tuple[str, str]]]:
 
 
 def number(digits: str) -> Version | None:
-    """Return the version behind HIPIFY's HIP_5021; None for HIP_0."""
-    return Version(f"{digits[:-3]}.{int(digits[-3:-1])}") if int(digits) else None
+    """Return the release of ROCm behind HIPIFY's HIP_5021; None for HIP_0."""
+    if not int(digits):
+        return None
+    version = f"{digits[:-3]}.{int(digits[-3:-1])}"
+    return Version(LEFT_OUT.get(version, version))
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The releases of a name.
-
-    Attributes:
-        header: The header that declares it.
-        since: The first release that has it; None for the oldest one that was read.
-        after: The last release that was read before that one, where some lie between.
-        gone: The first release without it.
-    """
+    """The releases of a name."""
 
     header: str
+    """The header that declares it."""
     since: Version | None
+    """The first release that has it; None for the oldest one that was read."""
     after: Version | None
+    """The last release that was read before that one, where some lie between."""
     gone: Version | None
+    """The first release without it."""
 
 
 def histories(
@@ -295,8 +294,9 @@ def histories(
     for name in {name for one in releases.values() for name in one.names}:
         has = [version for version in order if name in releases[version].names]
         place = order.index(has[0])
-        since = min(has[0], hipify.get(name, has[0])) if place or name in hipify else None
-        after = order[place - 1] if place and since == has[0] and _apart(order[place - 1], has[0]) else None
+        is_read = place > 0 and not _apart(order[place - 1], has[0])  # HIPIFY names some a release too early
+        since = has[0] if is_read else min(has[0], hipify.get(name, has[0])) if place or name in hipify else None
+        after = order[place - 1] if place and since == has[0] and not is_read else None
         header = releases[has[-1]].names[name]
         is_gone = not DEVICE.match(f"{name}(") and (has[-1] < whole or (header in headers and has[-1] < order[-1]))
         gone = next((version for version in order if version > has[-1] and releases[version].arguments), None)
@@ -314,11 +314,10 @@ def _is_of_struct(name: str, one: History, found: Mapping[str, History]) -> bool
 
 
 def _apart(first: Version, second: Version) -> bool:
-    """Return whether there are releases between two; AMD left 1.8, 3.2, 3.4 and 4.4 out."""
-    steps = {"1.7": "1.9", "2.10": "3.0", "3.1": "3.3", "3.3": "3.5", "3.10": "4.0", "4.3": "4.5", "4.5": "5.0"}
-    steps |= {"5.7": "6.0", "6.2": "6.3"}
-    following = steps.get(first.major_minor, f"{first.major}.{first.minor + 1}")
-    return following != second.major_minor
+    """Return whether there are releases between two."""
+    last = {"2.10": "3.0", "3.10": "4.0", "4.5": "5.0", "5.7": "6.0"}
+    following = last.get(first.major_minor, f"{first.major}.{first.minor + 1}")
+    return second.major_minor not in (following, LEFT_OUT.get(following))
 
 
 def changes(releases: Mapping[Version, Release], known: Mapping[str, Version]) -> dict[Version, set[str]]:
@@ -336,19 +335,16 @@ def changes(releases: Mapping[Version, Release], known: Mapping[str, Version]) -
 
 @dataclass(frozen=True, slots=True)
 class Hipify:
-    """The maps of HIPIFY.
-
-    Attributes:
-        since: The first release of names of HIP.
-        changed: The release that changed functions of HIP.
-        renamed: By library of CUDA, its names and HIP's, where the prefix is not all that differs.
-        alone: By library of CUDA, the names without a counterpart.
-    """
+    """The maps of HIPIFY."""
 
     since: dict[str, Version]
+    """The first release of names of HIP."""
     changed: dict[str, Version]
+    """The release that changed functions of HIP."""
     renamed: dict[str, dict[str, str]]
+    """By library of CUDA, its names and HIP's, where the prefix is not all that differs."""
     alone: dict[str, set[str]]
+    """By library of CUDA, the names without a counterpart."""
 
 
 def read_hipify(repositories: Repositories) -> Hipify:
@@ -365,7 +361,7 @@ def read_hipify(repositories: Repositories) -> Hipify:
         since |= {name: version for name, added, *_ in VERSIONS.findall(text) if (version := number(added))}
         changed |= {name: version for name, added in CHANGED.findall(text) if (version := number(added))}
         for name, hip, roc, rest in MAP_ROW.findall(text):
-            if INTERNAL.search(name) or re.fullmatch(r"(CU|CUDA|CUDNN)_[A-Z0-9_]+", name):
+            if INTERNAL.search(name) or re.fullmatch(r"(CU|CUDA|CUDNN)_[A-Z0-9_]+", name) or not OF_CUDA.match(name):
                 continue
             other = roc if becomes == "miopen" else re.sub(r"_v2(?=_64$|$)", "", hip)
             if re.search(r"\b(HIP_)?UNSUPPORTED\b", rest) or not other:

@@ -71,16 +71,13 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Mirrored(Context):
-    """What every verb is given, with channels that come from here.
-
-    Attributes:
-        mirrors: Where each server is served.
-        wheels_of: The time after which no uploaded wheel counts. The lists of channels count whole, since some of
-            their records have no time.
-    """
+    """What every verb is given, with channels that come from here."""
 
     mirrors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Where each server is served."""
     wheels_of: dt.datetime = WHEELS_OF
+    """The time after which no uploaded wheel counts. The lists of channels count whole, since some of their records
+    have no time."""
 
     def uv(self) -> Uv:
         """Return uv, which looks at no wheel that is newer."""
@@ -122,21 +119,18 @@ def listed_files(redist: Mapping[str, bytes | Path]) -> dict[str, tuple[str, int
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What locks are made from.
-
-    Attributes:
-        folder: The package lists.
-        redist: NVIDIA's manifests, by their paths.
-        wheels_of: The time after which no uploaded wheel counts.
-        limits: Other options of the selection.
-        keep: Keep the versions of the lock that is there; else a target is locked from nothing.
-    """
+    """What locks are made from."""
 
     folder: Path
+    """The package lists."""
     redist: Mapping[str, bytes | Path]
+    """NVIDIA's manifests, by their paths."""
     wheels_of: dt.datetime
+    """The time after which no uploaded wheel counts."""
     limits: SolveOptions
+    """Other options of the selection."""
     keep: bool
+    """Keep the versions of the lock that is there; else a target is locked from nothing."""
 
     def attempt(self, target: Target, lists: Mapping[str, Any]) -> tuple[Lock, float]:
         """Lock a target from some package lists; return its lock and the seconds that took."""

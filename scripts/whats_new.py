@@ -34,19 +34,16 @@ WIDTH = 26
 
 @dataclass(frozen=True)
 class Tracked:
-    """A table that follows the releases of a package.
-
-    Attributes:
-        table: The name of the table.
-        package: The package on the index.
-        newest: The newest release that the table has.
-        parts: How many numbers of a version count.
-    """
+    """A table that follows the releases of a package."""
 
     table: str
+    """The name of the table."""
     package: str
+    """The package on the index."""
     newest: Callable[[Facts], Version]
+    """The newest release that the table has."""
     parts: int
+    """How many numbers of a version count."""
 
 
 def _triton(facts: Facts) -> Version:

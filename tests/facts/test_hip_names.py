@@ -45,6 +45,16 @@ STANDINGS = [
     ("cuMemAlloc_v2", "", "", NameStanding.CUDA, "hipMalloc"),
     ("cudaGraphConditionalHandle", "", "", NameStanding.ALONE, "CUDA's runtime"),
     ("hipReel_t", "", "", NameStanding.UNKNOWN, "hipReel_t"),
+    ("__shfl_sync", "", "7.0", NameStanding.PRESENT, "hip/hip_runtime.h"),
+    ("saturate", "", "6.2", NameStanding.UNKNOWN, "saturate"),
+    ("umin", "", "6.2", NameStanding.ALONE, "CUDA's kernels"),
+    ("hipDeviceAttributeMaxSurface2D", "", "4.5", NameStanding.NEWER, "ROCm 5.0"),
+    ("hipImportExternalSemaphore", "", "4.3", NameStanding.NEWER, "ROCm 4.5"),
+    ("hipHostRegisterIoMemory", "", "5.6", NameStanding.PRESENT, "hip/hip_runtime_api.h"),
+    ("HIPBLAS_R_16F", "", "6.4", NameStanding.PRESENT, "hipblas/hipblas.h"),
+    ("HIPBLAS_R_16F", "", "7.0", NameStanding.GONE, "ROCm 7.0"),
+    ("rocblas_gemm_ex3", "", "5.7", NameStanding.PRESENT, "rocblas/rocblas.h"),
+    ("rocsparse_spmv_ex", "", "7.1", NameStanding.GONE, "ROCm 7.0"),
 ]
 
 
@@ -58,7 +68,7 @@ def test_a_name_has_a_standing_in_a_release(
     assert said in found[1].values()
 
 
-def test_a_function_of_kernels_that_a_release_has_says_nothing(names: NameTable) -> None:
+def test_a_function_of_kernels_that_every_release_has_says_nothing(names: NameTable) -> None:
     assert names.standing("__hadd2", "", Version("6.0")) is None, "its types may be others"
 
 
@@ -95,6 +105,8 @@ LINES = {
     '-- Found HIP: /opt/rocm (found suitable version "5.7.31921", minimum required is "1.0")': "5.7.31921",
     "HIP version  : 5.2.21151-afdc89f8": "5.2.21151",
     "HIP VERSION: 6.1.40091": "6.1.40091",
+    "HIP version: 4.4.21432-f9dccde4": "4.5",
+    "Building for ROCm version 6.2.1": "6.2.1",
     "Found HIP installation: /opt/rocm-6.4.2/lib/llvm/bin/../../.., version 6.4.43484": "6.4.2",
     "clang++ -DROCM_VERSION=40300 -c a.cpp": "4.3",
     "ROCM_VERSION_DEV: 6.2.4": "6.2.4",
@@ -116,7 +128,13 @@ def test_the_release_here_is_read_in_a_log(line: str, release: str) -> None:
 
 @each(
     "line",
-    ["pip install torch --index-url https://e/whl/rocm6.4", "src/hipSPARSE-rocm-3.5.0/library/src/a.cpp", "FROM x"],
+    [
+        "pip install torch --index-url https://e/whl/rocm6.4",
+        "src/hipSPARSE-rocm-3.5.0/library/src/a.cpp",
+        "FROM x",
+        "CMake Warning: FP8 requires ROCm version 6.2",
+        "-- hipTensor: ROCm version 5.7 or newer",
+    ],
 )
 def test_the_release_of_something_else_is_not_the_one_here(line: str) -> None:
     reader = ReleaseInLog(load_facts().build_failures.marks.release)

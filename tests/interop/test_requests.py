@@ -1,5 +1,6 @@
 """What an import takes for asked: from a file that says it, and from a lock that does not."""
 
+import shlex
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -293,6 +294,29 @@ def test_of_packages_that_do_not_fit_together_the_manifest_alone_is_written() ->
     assert said in ended.err
     assert not Path("locks/made.lock").exists()
     assert "cuda-nvcc" in Path("manifests/made.toml").read_text()
+
+
+def test_the_command_for_the_platforms_that_fit_together_works_as_it_is() -> None:
+    def url(name: str, platform: str) -> str:
+        return f"https://conda.anaconda.org/nvidia/{platform}/{name}"
+
+    version = "cuda-version-12.1-h1d6eff3_3.conda"
+    files = {"linux-64": ["cuda-nvcc-12.8.61-0.tar.bz2", version], "linux-aarch64": [version]}
+    rows = {platform: [f"      - conda: {url(name, platform)}" for name in names] for platform, names in files.items()}
+    text = ["version: 6", "environments:", "  two words:", "    channels:"]
+    text += ["    - url: https://conda.anaconda.org/nvidia/", "    packages:"]
+    text += [line for platform, listed in rows.items() for line in (f"      {platform}:", *listed)]
+    text += ["packages:"]
+    every = [url(name, platform) for platform, names in files.items() for name in names]
+    text += [f"- conda: {address}\n  sha256: {'a' * 64}" for address in every]
+    Path("pixi.lock").write_text("\n".join(text) + "\n")
+    ended = call("import", "pixi.lock", "--name", "made", "--environment", "two words")
+    assert ended.status == 0, ended.err
+    assert not Path("locks/made.lock").exists()
+    command = "tenv import pixi.lock --name made --environment 'two words' --platform linux-aarch64 --force"
+    assert f"not imported: the lock of linux-aarch64, too: `{command}` takes it" in ended.err
+    assert call(*shlex.split(command)[1:]).status == 0
+    assert Path("locks/made.lock").exists()
 
 
 def test_a_uv_lock_names_what_its_wheels_need_and_what_the_best_python_lacks(empty_project: Path) -> None:

@@ -56,27 +56,24 @@ def spelled(word: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class NameHistory:
-    """Names that the same releases have.
-
-    Attributes:
-        library: Their library, ``hipBLAS``.
-        header: The header that declares them.
-        since: The first release that has them; None for the oldest that was read.
-        after: The last release that was read before that one, where releases between were not read.
-        gone: The first release without them.
-        macro: The macro that the first releases have them behind.
-        without_macro: The first release that needs no macro.
-        names: The names; a member is ``STRUCT.MEMBER``.
-    """
+    """Names that the same releases have."""
 
     library: str
+    """Their library, ``hipBLAS``."""
     header: str
+    """The header that declares them."""
     since: Version | None
+    """The first release that has them; None for the oldest that was read."""
     after: Version | None
+    """The last release that was read before that one, where releases between were not read."""
     gone: Version | None
+    """The first release without them."""
     macro: OptionalText
+    """The macro that the first releases have them behind."""
     without_macro: Version | None
+    """The first release that needs no macro."""
     names: Annotated[tuple[str, ...], Column(read=_words)]
+    """The names; a member is ``STRUCT.MEMBER``."""
     basis: Basis
 
     def standing(self, here: Version | None) -> NameStanding:
@@ -100,62 +97,53 @@ class NameHistory:
 
 @dataclass(frozen=True, slots=True)
 class ChangedNames:
-    """Functions whose arguments have other types from a release on.
-
-    Attributes:
-        library: Their library.
-        release: The release.
-        names: The functions.
-    """
+    """Functions whose arguments have other types from a release on."""
 
     library: str
+    """Their library."""
     release: Version
+    """The release."""
     names: Annotated[tuple[str, ...], Column(read=_words)]
+    """The functions."""
     basis: Basis
 
 
 @dataclass(frozen=True, slots=True)
 class CudaNames:
-    """The names of a library of CUDA.
-
-    Attributes:
-        library: The library, ``cuBLAS``.
-        prefix: The start of its names.
-        becomes: The start of HIP's.
-        renamed: Each ``CUDA=HIP`` where more than the start differs.
-        alone: Those that HIP has nothing for.
-    """
+    """The names of a library of CUDA."""
 
     library: str
+    """The library, ``cuBLAS``."""
     prefix: str
+    """The start of its names."""
     becomes: str
+    """The start of HIP's."""
     renamed: Annotated[tuple[str, ...], Column(read=_words)]
+    """Each ``CUDA=HIP`` where more than the start differs."""
     alone: Annotated[tuple[str, ...], Column(read=_words)]
+    """Those that HIP has nothing for."""
     basis: Basis
 
 
 @dataclass(frozen=True, slots=True)
 class NameTable:
-    """Every row of the table.
-
-    Attributes:
-        histories: The rows of each name.
-        changes: The releases that changed each function, oldest first, with its library.
-        renamed: The names of CUDA that HIP has another for, each with that and with its library.
-        alone: The names of CUDA that HIP has nothing for, each with its library.
-        prefixes: The starts of CUDA's names, each with HIP's and with the library.
-    """
+    """Every row of the table."""
 
     histories: Mapping[str, tuple[NameHistory, ...]]
+    """The rows of each name."""
     changes: Mapping[str, tuple[ChangedNames, ...]]
+    """The releases that changed each function, oldest first, with its library."""
     renamed: Mapping[str, tuple[str, str]]
+    """The names of CUDA that HIP has another for, each with that and with its library."""
     alone: Mapping[str, str]
+    """The names of CUDA that HIP has nothing for, each with its library."""
     prefixes: tuple[tuple[str, str, str], ...]
+    """The starts of CUDA's names, each with HIP's and with the library."""
 
     def standing(self, name: str, owner: str, here: Version | None) -> tuple[NameStanding, dict[str, str]] | None:
         """Return the standing of a name, with the values for the slots of a text.
 
-        None for a function of kernels in a release that has it: headers declare these for some types, options and GPUs
+        None for a function of kernels that every release has: headers declare these for some types, options and GPUs
         alone, so that the name says little.
 
         Args:
@@ -168,8 +156,8 @@ class NameTable:
         if rows := self.histories.get(name):
             found = [(row.standing(here), row) for row in rows]
             standing, row = next((one for one in found if one[0] is not NameStanding.GONE), found[-1])
-            of_kernels = standing is NameStanding.PRESENT and _OF_KERNELS.match(name)
-            return None if of_kernels else (standing, values | row.slots())
+            is_vague = standing is NameStanding.PRESENT and not row.since and _OF_KERNELS.match(name)
+            return None if is_vague else (standing, values | row.slots())
         if other := self.counterpart(name):
             history = self.histories.get(other[0], (None,))[0]
             slots = history.slots() if history else {}

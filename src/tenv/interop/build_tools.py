@@ -51,27 +51,24 @@ def with_build_tools(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[s
 
 @dataclass(slots=True)
 class _Tools:
-    """The tables of a file, as they are converted.
-
-    Attributes:
-        data: The file.
-        tool: Its ``[tool]``.
-        groups: The dependency groups.
-        indexes: The indexes, as in ``[[tool.uv.index]]``.
-        sources: The indexes of packages, as in ``[tool.uv.sources]``.
-        overrides: The lines that replace the requirements of packages.
-        excluded: The packages that are not installed.
-        lost: Receives the parts that the tables of uv can't have.
-    """
+    """The tables of a file, as they are converted."""
 
     data: Mapping[str, Any]
+    """The file."""
     tool: Mapping[str, Any]
+    """Its ``[tool]``."""
     groups: dict[str, list[Any]] = field(default_factory=dict)
+    """The dependency groups."""
     indexes: list[dict[str, Any]] = field(default_factory=list)
+    """The indexes, as in ``[[tool.uv.index]]``."""
     sources: dict[str, dict[str, str]] = field(default_factory=dict)
+    """The indexes of packages, as in ``[tool.uv.sources]``."""
     overrides: list[str] = field(default_factory=list)
+    """The lines that replace the requirements of packages."""
     excluded: list[str] = field(default_factory=list)
+    """The packages that are not installed."""
     lost: list[str] = field(default_factory=list)
+    """Receives the parts that the tables of uv can't have."""
 
     def __post_init__(self) -> None:
         given = table_of(self.data, "dependency-groups")

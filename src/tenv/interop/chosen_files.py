@@ -19,23 +19,20 @@ Offer = tuple[str, str, int | None]
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """A package of a lock for all platforms and Pythons.
-
-    Attributes:
-        name: Its name.
-        version: Its version.
-        wheels: The URL, the sha256 and the size of each wheel; None for an unknown size.
-        reason: Why it has none, for people; empty if it has some.
-        other: Its source archive or source tree, for no Python; None without one.
-        features: The features of the target that bring it; empty for a part of the target itself.
-    """
+    """A package of a lock for all platforms and Pythons."""
 
     name: str
+    """Its name."""
     version: str
+    """Its version."""
     wheels: Sequence[Offer]
+    """The URL, the sha256 and the size of each wheel; None for an unknown size."""
     reason: str = ""
+    """Why it has none, for people; empty if it has some."""
     other: LockedTree | None = None
+    """Its source archive or source tree, for no Python; None without one."""
     features: tuple[str, ...] = ()
+    """The features of the target that bring it; empty for a part of the target itself."""
 
 
 Offers = Mapping[str, Mapping[str, Sequence[Offered]]]
@@ -72,19 +69,16 @@ def best_wheel(
 
 @dataclass(frozen=True, slots=True)
 class LockFiles:
-    """The files of a lock for all platforms and Pythons that are chosen for a target.
-
-    Attributes:
-        minors: The Python minors for which each package has a file, the newest ones without a gap.
-        part: The content of the lock for these.
-        left: The packages without a file for the Python that lacks the fewest, each with the reason.
-        glibc: The oldest C library that all wheels accept, if it is newer than the default one; else empty.
-    """
+    """The files of a lock for all platforms and Pythons that are chosen for a target."""
 
     minors: tuple[str, ...]
+    """The Python minors for which each package has a file, the newest ones without a gap."""
     part: ForeignLock
+    """The content of the lock for these."""
     left: Mapping[str, str]
+    """The packages without a file for the Python that lacks the fewest, each with the reason."""
     glibc: str = ""
+    """The oldest C library that all wheels accept, if it is newer than the default one; else empty."""
 
     @property
     def has_some(self) -> bool:

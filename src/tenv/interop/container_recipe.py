@@ -101,29 +101,26 @@ _BASES: Mapping[str, _Base] = {
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a target comes into a container.
-
-    Attributes:
-        target: The target.
-        base: The image of the container.
-        builder: The image of the first stage; empty if there is none.
-        second: Whether that stage brings a second Python, for tenv alone, rather than the environment.
-        unknown: Whether the system of the base image is unknown.
-        files: The carried files, by name relative to `CONTEXT`.
-        packages: The packages of the image's own system; they need the network.
-        variables: Variables for the commands and for the container.
-        cuda: The CUDA release of the target, or an empty text.
-    """
+    """How a target comes into a container."""
 
     target: str
+    """The target."""
     base: str
+    """The image of the container."""
     builder: str
+    """The image of the first stage; empty if there is none."""
     second: bool
+    """Whether that stage brings a second Python, for tenv alone, rather than the environment."""
     unknown: bool
+    """Whether the system of the base image is unknown."""
     files: Mapping[str, bytes]
+    """The carried files, by name relative to `CONTEXT`."""
     packages: tuple[str, ...]
+    """The packages of the image's own system; they need the network."""
     variables: Mapping[str, str]
+    """Variables for the commands and for the container."""
     cuda: str
+    """The CUDA release of the target, or an empty text."""
 
     @property
     def prefix(self) -> str:

@@ -33,46 +33,40 @@ from tenv.toolchain.discover import Toolchain
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A wheel's URL on an index, and its metadata.
-
-    Attributes:
-        url: Its URL.
-        requires_dist: Its requirements, as PEP 508 lines.
-        requires_python: The supported Pythons, or an empty string.
-        known: Whether its requirements could be read.
-    """
+    """A wheel's URL on an index, and its metadata."""
 
     url: str
+    """Its URL."""
     requires_dist: tuple[str, ...] = ()
+    """Its requirements, as PEP 508 lines."""
     requires_python: str = ""
+    """The supported Pythons, or an empty string."""
     known: bool = True
+    """Whether its requirements could be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """An environment on this machine, for formats that name it rather than its lock.
-
-    Attributes:
-        folder: The folder that the files are for, such as the one that an editor opens.
-        activation: The changes of the environment's activation.
-        environ: The variables of the environment when it is active here.
-        toolchain: Where things are in it.
-        python: The minor version of its Python.
-        beside: Whether it is a toolkit for another environment, whose Python the toolchain names then.
-        checkout: The PyTorch checkout that is built with it; None if none is known.
-        manifest: The target's manifest, as a file.
-        activate: The words after `tenv` that print the activation script, from the folder.
-    """
+    """An environment on this machine, for formats that name it rather than its lock."""
 
     folder: Path
+    """The folder that the files are for, such as the one that an editor opens."""
     activation: Activation
+    """The changes of the environment's activation."""
     environ: Mapping[str, str]
+    """The variables of the environment when it is active here."""
     toolchain: Toolchain
+    """Where things are in it."""
     python: str
+    """The minor version of its Python."""
     checkout: Path | None
+    """The PyTorch checkout that is built with it; None if none is known."""
     manifest: Path
+    """The target's manifest, as a file."""
     activate: tuple[str, ...] = ()
+    """The words after `tenv` that print the activation script, from the folder."""
     beside: bool = False
+    """Whether it is a toolkit for another environment, whose Python the toolchain names then."""
 
     @property
     def prefix(self) -> Path:
@@ -103,44 +97,41 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The input of an export.
-
-    Attributes:
-        manifest: The target's manifest.
-        lock: Its lock.
-        platforms: The platforms to write.
-        python: The Python minor to write for, if Python is not a conda package and the format has one; or empty.
-        located: The URLs of wheels by sha256; empty if the format needs none.
-        indexes: The package indexes, the main one first; empty if the format needs no URLs.
-        requests: Write the manifest's requests, not the lock's versions (`environment.yml`).
-        md5: Write MD5 instead of sha256 (explicit lists).
-        site: The environment on this machine, for a format that needs one.
-        carried: The target's manifests and its lock, by name, for a format that takes them along.
-        base: The image that a container is made from; empty for the one that fits.
-        whole: The lock with the files of the target's features; None for the target alone.
-        here: The Python minor of the environment on this machine, for a format that has one Python; empty for none.
-        home: The project of the target, relative to the folder of the export, whose files need no copy; empty for a
-            target of another place.
-        folder: The folder of the export as it was typed, for a format that prints commands about its files.
-        own: The folder with the manifests and the locks of the target; None for a target that is built in.
-    """
+    """The input of an export."""
 
     manifest: Manifest
+    """The target's manifest."""
     lock: Lock
+    """Its lock."""
     platforms: tuple[str, ...]
+    """The platforms to write."""
     python: str = ""
+    """The Python minor to write for, if Python is not a conda package and the format has one; or empty."""
     located: Mapping[str, Located] = field(default_factory=dict)
+    """The URLs of wheels by sha256; empty if the format needs none."""
     indexes: tuple[str, ...] = ()
+    """The package indexes, the main one first; empty if the format needs no URLs."""
     requests: bool = False
+    """Write the manifest's requests, not the lock's versions (`environment.yml`)."""
     md5: bool = False
+    """Write MD5 instead of sha256 (explicit lists)."""
     site: Site | None = None
+    """The environment on this machine, for a format that needs one."""
     carried: Mapping[str, bytes] = field(default_factory=dict)
+    """The target's manifests and its lock, by name, for a format that takes them along."""
     base: str = ""
+    """The image that a container is made from; empty for the one that fits."""
     home: str = ""
+    """The project of the target, relative to the folder of the export, whose files need no copy; empty for a target of
+    another place."""
     whole: Lock | None = None
+    """The lock with the files of the target's features; None for the target alone."""
     here: str = ""
+    """The Python minor of the environment on this machine, for a format that has one Python; empty for none."""
     folder: Path = Path()
+    """The folder of the export as it was typed, for a format that prints commands about its files."""
     own: Path | None = None
+    """The folder with the manifests and the locks of the target; None for a target that is built in."""
 
     def placed(self, name: str = "") -> str:
         """Return the path of an exported file, quoted for a shell of the folder in which tenv ran."""
@@ -211,21 +202,18 @@ FILE = "@FILE@"
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The result of an export.
-
-    Attributes:
-        files: The bytes of each file, by name.
-        lost: The losses in the format, one sentence each.
-        notes: The use of the files and their needs, a line each; `FILE` stands for the path of the only file.
-        write: Writes the only file, whose bytes are too many for memory; None for files with bytes.
-        built: The packages from source trees and archives that the files have.
-    """
+    """The result of an export."""
 
     files: Mapping[str, bytes]
+    """The bytes of each file, by name."""
     lost: tuple[str, ...] = ()
+    """The losses in the format, one sentence each."""
     notes: tuple[str, ...] = ()
+    """The use of the files and their needs, a line each; `FILE` stands for the path of the only file."""
     write: Callable[[Path], None] | None = None
+    """Writes the only file, whose bytes are too many for memory; None for files with bytes."""
     built: frozenset[str] = frozenset()
+    """The packages from source trees and archives that the files have."""
 
     def at(self, path: Path) -> "Exported":
         """Return the export with the path of its only file in its notes, quoted for a shell."""
@@ -234,32 +222,26 @@ class Exported:
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """An existing file with the content of an export added to it.
-
-    Attributes:
-        data: Its bytes.
-        kept: The places whose own value was kept.
-    """
+    """An existing file with the content of an export added to it."""
 
     data: bytes
+    """Its bytes."""
     kept: tuple[str, ...] = ()
+    """The places whose own value was kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class GivenFile:
-    """A file of another tool.
-
-    Attributes:
-        path: The file.
-        raw: Its bytes.
-        environment: The environment to import if it has several; empty for the default one.
-        platforms: The platforms to import; empty for all supported ones of the file.
-    """
+    """A file of another tool."""
 
     path: Path
+    """The file."""
     raw: bytes
+    """Its bytes."""
     environment: str = ""
+    """The environment to import if it has several; empty for the default one."""
     platforms: tuple[str, ...] = ()
+    """The platforms to import; empty for all supported ones of the file."""
 
     def choose(self, platforms: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the file's platforms to import, in tenv's order, and the skipped ones."""
@@ -289,122 +271,110 @@ class GivenFile:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The content of a new manifest.
-
-    Attributes:
-        platforms: Its platforms.
-        channels: Its channels, best first, as people write them.
-        python: The range of Pythons if Python is not a conda package.
-        cuda: The CUDA that the host must offer, or an empty string.
-        glibc: The oldest C library, or an empty string.
-        dependencies: The requests to conda, by platform and name.
-        wheels: The requests to the package index, by platform and name.
-        environment: Variables to set, by platform and name.
-        description: One line for users, or an empty string.
-        indexes: The package indexes, best first.
-        features: The requests to the package index of each feature, by feature, platform and name.
-        sdists: The normalized names of packages that the file has as source archives alone.
-        bounds: The lines of `constraints` and of `overrides`, by that key.
-    """
+    """The content of a new manifest."""
 
     platforms: tuple[str, ...]
+    """Its platforms."""
     channels: tuple[str, ...] = ()
+    """Its channels, best first, as people write them."""
     python: str = ""
+    """The range of Pythons if Python is not a conda package."""
     cuda: str = ""
+    """The CUDA that the host must offer, or an empty string."""
     glibc: str = ""
+    """The oldest C library, or an empty string."""
     dependencies: Mapping[str, Mapping[str, CondaRequest]] = field(default_factory=dict)
+    """The requests to conda, by platform and name."""
     wheels: Mapping[str, Mapping[str, WheelRequest]] = field(default_factory=dict)
+    """The requests to the package index, by platform and name."""
     environment: Mapping[str, Mapping[str, VariableRequest]] = field(default_factory=dict)
+    """Variables to set, by platform and name."""
     description: str = ""
+    """One line for users, or an empty string."""
     indexes: tuple[Index, ...] = ()
+    """The package indexes, best first."""
     features: Mapping[str, Mapping[str, Mapping[str, WheelRequest]]] = field(default_factory=dict)
+    """The requests to the package index of each feature, by feature, platform and name."""
     sdists: tuple[str, ...] = ()
+    """The normalized names of packages that the file has as source archives alone."""
     bounds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The lines of `constraints` and of `overrides`, by that key."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignLock:
-    """The content of another tool's lock.
-
-    Attributes:
-        channels: The channels, best first, as URLs.
-        conda: The conda packages of each platform, as rows of a ``pixi.lock`` of version 7.
-        wheels: The wheels of each platform.
-        options: The solve options in that lock.
-        trees: The packages of each platform that are built from source trees, and from source archives, which lack the
-            wheels that their build needs.
-        left: The packages that a lock of tenv can't have, each with the reason.
-        unread: The names of the packages of `trees` whose requirements the file does not have.
-        requirers: A package that requires each of some packages of `trees`, where the wheels have no requirements.
-        origins: The index of each wheel that the lock names one for, by the wheel's sha256.
-        faults: Why the other tool itself does not take the lock for its requests, one sentence each.
-    """
+    """The content of another tool's lock."""
 
     channels: tuple[str, ...]
+    """The channels, best first, as URLs."""
     conda: Mapping[str, tuple[Mapping[str, Any], ...]]
+    """The conda packages of each platform, as rows of a ``pixi.lock`` of version 7."""
     wheels: Mapping[str, tuple[Wheel, ...]]
+    """The wheels of each platform."""
     options: Mapping[str, Any] = field(default_factory=dict)
+    """The solve options in that lock."""
     trees: Mapping[str, tuple[LockedTree, ...]] = field(default_factory=dict)
+    """The packages of each platform that are built from source trees, and from source archives, which lack the wheels
+    that their build needs."""
     left: Mapping[str, str] = field(default_factory=dict)
+    """The packages that a lock of tenv can't have, each with the reason."""
     unread: frozenset[str] = frozenset()
+    """The names of the packages of `trees` whose requirements the file does not have."""
     requirers: Mapping[str, str] = field(default_factory=dict)
+    """A package that requires each of some packages of `trees`, where the wheels have no requirements."""
     origins: Mapping[str, str] = field(default_factory=dict)
+    """The index of each wheel that the lock names one for, by the wheel's sha256."""
     faults: tuple[str, ...] = ()
+    """Why the other tool itself does not take the lock for its requests, one sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The result of an import.
-
-    Attributes:
-        name: The file's name for the environment; empty if it has none.
-        draft: The manifest.
-        part: The content of its lock; None if the file has no hashes for it.
-        lost: The losses of the import, one sentence each.
-        notes: What a reader may want to know of the manifest, a sentence each.
-    """
+    """The result of an import."""
 
     name: str
+    """The file's name for the environment; empty if it has none."""
     draft: Draft
+    """The manifest."""
     part: ForeignLock | None
+    """The content of its lock; None if the file has no hashes for it."""
     lost: tuple[str, ...] = ()
+    """The losses of the import, one sentence each."""
     notes: tuple[str, ...] = ()
+    """What a reader may want to know of the manifest, a sentence each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One format.
-
-    Attributes:
-        name: Its name on the command line.
-        export: Writes it; None if tenv does not write it.
-        read: Reads it; None if tenv does not read it.
-        recognize: Returns whether a file has this format, by its name and its first bytes.
-        needs_urls: Returns whether an export writes the URLs of a subject's wheels, which need queries to indexes.
-        needs_metadata: Whether it also writes the requirements of wheels.
-        needs_environment: Whether an export names the environment on this machine.
-        holds_lock: Whether the export represents the lock, so that omissions are listed.
-        carries: Whether an export takes the manifests and the lock along.
-        features: Whether an export has the features of a target, each for itself.
-        alone: Writes a format that is about no target; None for all others.
-        add: Adds an export to an existing file (its name, its bytes, the export's bytes, whether to replace
-            differences); None if a file is only ever written whole. Raises ValueError for a file that it can't read.
-        whole: Whether an export that names the environment has files of its own, which are only ever written whole.
-    """
+    """One format."""
 
     name: str
+    """Its name on the command line."""
     export: Callable[[Subject], Exported] | None = None
+    """Writes it; None if tenv does not write it."""
     read: Callable[[GivenFile], Imported] | None = None
+    """Reads it; None if tenv does not read it."""
     recognize: Callable[[str, bytes], bool] = lambda _, __: False
+    """Returns whether a file has this format, by its name and its first bytes."""
     needs_urls: Callable[[Subject], bool] = lambda _: False
+    """Returns whether an export writes the URLs of a subject's wheels, which need queries to indexes."""
     needs_metadata: bool = False
+    """Whether it also writes the requirements of wheels."""
     needs_environment: bool = False
+    """Whether an export names the environment on this machine."""
     holds_lock: bool = True
+    """Whether the export represents the lock, so that omissions are listed."""
     carries: bool = False
+    """Whether an export takes the manifests and the lock along."""
     features: bool = False
+    """Whether an export has the features of a target, each for itself."""
     alone: Callable[[], Exported] | None = None
+    """Writes a format that is about no target; None for all others."""
     add: Callable[[str, bytes, bytes, bool], Addition] | None = None
+    """Adds an export to an existing file (its name, its bytes, the export's bytes, whether to replace differences);
+    None if a file is only ever written whole. Raises ValueError for a file that it can't read."""
     whole: bool = False
+    """Whether an export that names the environment has files of its own, which are only ever written whole."""
 
 
 def minor_of(version: str) -> str:

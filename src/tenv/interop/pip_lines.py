@@ -109,33 +109,30 @@ def with_version(request: WheelRequest, bound: Range) -> WheelRequest:
 
 @dataclass(slots=True)
 class PipLines:
-    """The requests and indexes of requirements files, as they are read line by line.
-
-    Attributes:
-        platforms: The platforms of the import.
-        home: The folder of the file, for paths.
-        lost: Receives the losses in a manifest.
-        minor: The Python minor, or an empty string if there may be several.
-        tables: The requests by platform and name.
-        indexes: The indexes, best first.
-        minors: The Python minors that there may be, if there is no one minor; empty for any.
-        notes: Receives what a reader may want to know.
-        sdists: The normalized names of the packages that are to be built from their source archives.
-        constraints: Bounds of packages that are not requested, as PEP 508 lines.
-        overrides: Lines in the place of the requirements of packages, as PEP 508 lines.
-    """
+    """The requests and indexes of requirements files, as they are read line by line."""
 
     platforms: tuple[str, ...]
+    """The platforms of the import."""
     home: Path
+    """The folder of the file, for paths."""
     lost: list[str]
+    """Receives the losses in a manifest."""
     minor: str = ""
+    """The Python minor, or an empty string if there may be several."""
     tables: dict[str, dict[str, WheelRequest]] = field(default_factory=dict)
+    """The requests by platform and name."""
     indexes: list[Index] = field(default_factory=list)
+    """The indexes, best first."""
     minors: tuple[str, ...] = ()
+    """The Python minors that there may be, if there is no one minor; empty for any."""
     notes: list[str] = field(default_factory=list)
+    """Receives what a reader may want to know."""
     sdists: list[str] = field(default_factory=list)
+    """The normalized names of the packages that are to be built from their source archives."""
     constraints: list[str] = field(default_factory=list)
+    """Bounds of packages that are not requested, as PEP 508 lines."""
     overrides: list[str] = field(default_factory=list)
+    """Lines in the place of the requirements of packages, as PEP 508 lines."""
     _bounds: dict[str, dict[str, WheelRequest]] = field(default_factory=dict)
     _unsure: set[str] = field(default_factory=set)
     _lines: dict[str, list[WheelLine]] = field(default_factory=dict)

@@ -43,15 +43,12 @@ _NO_MEANING = (
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A ``pixi.toml``.
-
-    Attributes:
-        path: The file.
-        data: Its content.
-    """
+    """A ``pixi.toml``."""
 
     path: Path
+    """The file."""
     data: Mapping[str, Any]
+    """Its content."""
 
     @property
     def head(self) -> Mapping[str, Any]:

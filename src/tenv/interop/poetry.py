@@ -54,15 +54,12 @@ def source_line(name: str, row: Mapping[str, Any], version: str | None, markers:
 
 @dataclass(slots=True)
 class _Poetry:
-    """The tables of Poetry, as they are converted.
-
-    Attributes:
-        lost: Receives what the tables that uv reads can't have.
-        sources: The places of packages, as in ``[tool.uv.sources]``.
-    """
+    """The tables of Poetry, as they are converted."""
 
     lost: list[str] = field(default_factory=list)
+    """Receives what the tables that uv reads can't have."""
     sources: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """The places of packages, as in ``[tool.uv.sources]``."""
 
     def lines(self, table: Mapping[str, Any], group: str = "") -> dict[str, list[str]]:
         """Return the lines of each package of a table, without Python."""

@@ -137,23 +137,20 @@ def _of_pixi(source: GivenFile, workspace: Any, data: Mapping[str, Any]) -> Impo
 
 @dataclass(slots=True)
 class _Project:
-    """The project of a file without pixi's tables.
-
-    Attributes:
-        source: The file.
-        data: Its content.
-        what: Its format, with an article.
-        lost: Receives the losses in a manifest.
-        notes: Receives what a reader may want to know.
-        python: The range of its Pythons.
-    """
+    """The project of a file without pixi's tables."""
 
     source: GivenFile
+    """The file."""
     data: Mapping[str, Any]
+    """Its content."""
     what: str
+    """Its format, with an article."""
     lost: list[str] = field(default_factory=list)
+    """Receives the losses in a manifest."""
     notes: list[str] = field(default_factory=list)
+    """Receives what a reader may want to know."""
     python: str = ""
+    """The range of its Pythons."""
 
     @property
     def _project(self) -> Mapping[str, Any]:

@@ -160,17 +160,14 @@ def _range(spec: Spec) -> tuple[CondaRange, bool]:
 
 @dataclass(frozen=True, slots=True)
 class WheelLine:
-    """The request of a PEP 508 line.
-
-    Attributes:
-        name: The normalized name.
-        request: The request.
-        marker: Where it applies; None for everywhere.
-    """
+    """The request of a PEP 508 line."""
 
     name: str
+    """The normalized name."""
     request: WheelRequest
+    """The request."""
     marker: "Marker | None" = None
+    """Where it applies; None for everywhere."""
 
 
 def wheel_request(line: str) -> WheelLine:

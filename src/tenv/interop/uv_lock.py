@@ -77,15 +77,12 @@ def _tree(source: Mapping[str, Any], name: str, version: str, home: Path) -> Loc
 
 @dataclass(frozen=True, slots=True)
 class _Lock:
-    """A ``uv.lock``.
-
-    Attributes:
-        data: Its content.
-        root: The package of the project.
-    """
+    """A ``uv.lock``."""
 
     data: Mapping[str, Any]
+    """Its content."""
     root: Mapping[str, Any]
+    """The package of the project."""
 
     def walk(self, platform: str, minor: str, groups: Collection[str]) -> Iterator[Mapping[str, Any]]:
         """Yield the packages of an environment with some groups, without the project."""

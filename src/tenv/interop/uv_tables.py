@@ -158,21 +158,18 @@ def _below(row: Any, name: str, named: Mapping[str, Path], home: Path, base: Pat
 
 @dataclass(slots=True)
 class UvTables:
-    """The tables that decide about the requests of a group.
-
-    Attributes:
-        uv: ``[tool.uv]``.
-        home: The folder of the file.
-        group: The group or extra; empty for the project itself.
-        lost: Receives the losses in a manifest.
-        notes: Receives what a reader may want to know.
-    """
+    """The tables that decide about the requests of a group."""
 
     uv: Mapping[str, Any]
+    """``[tool.uv]``."""
     home: Path
+    """The folder of the file."""
     group: str
+    """The group or extra; empty for the project itself."""
     lost: list[str]
+    """Receives the losses in a manifest."""
     notes: list[str]
+    """Receives what a reader may want to know."""
 
     def apply(self, lines: PipLines, *, report: bool) -> None:
         """Give requests their sources, their bounds and the way of their build.

@@ -29,7 +29,7 @@ from tenv.interop.drafts import against_torch, render_draft, with_cuda, without_
 from tenv.interop.formats import ONLY_WRITTEN, find_format, importable, recognize
 from tenv.interop.interface import Draft, ForeignLock, Format, Imported, read_source
 from tenv.interop.pixi import lock_text
-from tenv.interop.requests import asked_wheels, top_level
+from tenv.interop.requests import asked_wheels, range_of, top_level
 from tenv.interop.typed_values import few
 from tenv.locks.lock import Lock, LockedTree, Wheel, from_manifest
 from tenv.locks.lock_file import read_lock, render_lock
@@ -68,6 +68,13 @@ class ImportRequest:
     """Overwrite existing files."""
     lock: bool = True
     """Also write a lock if the file has hashes."""
+
+    def command(self, platforms: tuple[str, ...] = ()) -> str:
+        """Return the command that imports the file again, with other platforms if some are named."""
+        options = {"--format": self.format, "--name": self.name, "--environment": self.environment}
+        words = [word for option, value in options.items() if value for word in (option, value)]
+        words += [word for platform in platforms or self.platforms for word in ("--platform", platform)]
+        return shlex.join(("tenv", "import", str(self.file), *words))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +138,7 @@ def import_file(context: Context, request: ImportRequest, *, user: bool = False)
     place = context.places.places[0]
     paths = [place.manifest_file(name), place.lock_file(name)]
     if found.part and request.lock:
-        command = f"tenv import {shlex.quote(str(request.file))}"
+        command = request.command()
         require_kept(paths[1], command, f"`{command} --no-lock` writes the manifest alone")
     refuse_existing(paths if found.part and request.lock else paths[:1], force=request.force)
     made = _write(context, chosen, request, found, name, *paths)
@@ -176,7 +183,7 @@ def _write(
         named = ", ".join(draft.sdists)
         notes.append(f"built from source archives, where no wheel fits, which runs their code: {named}")
     with tempfile.TemporaryDirectory(prefix="tenv-") as folder:
-        trial = _Trial(context, request.file, name, Path(folder), manifest.absolute().parent)
+        trial = _Trial(context, request, name, Path(folder), manifest.absolute().parent)
         if part:
             draft, part, raw = trial.fit(draft, part, lost, notes)
         text, asked = trial.manifest(draft)
@@ -203,7 +210,7 @@ def _with_python_of_pins(context: Context, asked: Manifest, draft: Draft, notes:
     if not (minors := pythons_of_pins(context, asked, pins)):
         notes[said] += ", and wheels of its pins may be for others"
         return draft
-    python = f">={minors[0]},<3.{int(minors[-1].partition('.')[2]) + 1}"
+    python = range_of(minors)
     notes[said] = notes[said].replace(draft.python, f"{python}, for which the indexes have wheels of its pins")
     return replace(draft, python=python)
 
@@ -214,8 +221,8 @@ class _Trial:
 
     context: Context
     """The context of the verb."""
-    file: Path
-    """The imported file."""
+    request: ImportRequest
+    """The request for the import."""
     name: str
     """The target's name."""
     folder: Path
@@ -225,15 +232,15 @@ class _Trial:
 
     def manifest(self, draft: Draft) -> tuple[str, Manifest]:
         """Return the text of a manifest, and the manifest that tenv reads of it."""
-        text = render_draft(draft, self.file.name, self.home)
+        text = render_draft(draft, self.request.file.name, self.home)
         trial = self.folder / f"{self.name}.toml"
         trial.write_text(text, encoding="utf-8")
-        return text, _read_back(self.file, self.name, trial, self.home)
+        return text, _read_back(self.request.file, self.name, trial, self.home)
 
     def lock(self, asked: Manifest, part: ForeignLock) -> Lock:
         """Return the lock that tenv reads of its own text."""
         trial = self.folder / f"{self.name}.lock"
-        trial.write_bytes(_lock_bytes(self.file, asked, part))
+        trial.write_bytes(_lock_bytes(self.request.file, asked, part))
         return read_lock(trial, self.name)
 
     def fit(
@@ -276,9 +283,9 @@ class _Trial:
         if faults and part.left:
             return draft, None, b""
         if faults:
-            _refuse(self.file, faults)
+            _refuse(self.request.file, faults)
         if apart := [found for found in check_lock(made) if found.severity is Severity.ERROR]:
-            lost += _apart(self.file, apart, draft.platforms)
+            lost += _apart(self.request, apart, draft.platforms)
             return plain, None, b""
         if weak := sorted({row.name for rows in made.conda.values() for row in rows if not row.sha256}):
             notes.append(f"only an MD5 is known of {few(weak)}: `tenv update {self.name}` locks them by sha256")
@@ -404,7 +411,7 @@ def _with_unrequired(draft: Draft, asked: Manifest, made: Lock, notes: list[str]
     return replace(draft, dependencies=conda, wheels=wheels)
 
 
-def _apart(file: Path, found: list[Finding], platforms: tuple[str, ...]) -> list[str]:
+def _apart(request: ImportRequest, found: list[Finding], platforms: tuple[str, ...]) -> list[str]:
     """Return why packages of a lock do not fit together, one sentence for each cause.
 
     Where only some platforms are at fault, the last one has the command that takes the lock of the others.
@@ -417,8 +424,7 @@ def _apart(file: Path, found: list[Finding], platforms: tuple[str, ...]) -> list
         more = f", and so are {', '.join(others)}" if others else ""
         said.append(f"its lock: {first} {message} ({code}){more}: {fix}")
     if whole := [name for name in platforms if not any(one.subject.endswith(f" on {name}") for one in found)]:
-        options = " ".join(f"--platform {name}" for name in whole)
-        said.append(f"the lock of {', '.join(whole)}, too: `tenv import {shlex.quote(str(file))} {options}` takes it")
+        said.append(f"the lock of {', '.join(whole)}, too: `{request.command(tuple(whole))} --force` takes it")
     return said
 
 

@@ -100,21 +100,18 @@ _MOST_ERRORS = 24  # of a step that are read by their form
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A cause that a line of a log names.
-
-    Attributes:
-        failure: The row of the table.
-        line: The line.
-        parts: The parts that it may name.
-        known: The values that the table of HIP's names has for the name in the line.
-        note: What the compiler adds to the line, with the place of it; empty for nothing.
-    """
+    """A cause that a line of a log names."""
 
     failure: BuildFailure
+    """The row of the table."""
     line: LogLine
+    """The line."""
     parts: tuple[NamedPart, ...] = field(default=(), repr=False)
+    """The parts that it may name."""
     known: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The values that the table of HIP's names has for the name in the line."""
     note: str = ""
+    """What the compiler adds to the line, with the place of it; empty for nothing."""
 
     @property
     def title(self) -> str:
@@ -162,25 +159,22 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The findings of a build's log.
-
-    Attributes:
-        failed: Whether a step failed and its failure was not ignored.
-        step: The line of the first step that failed, such as ninja's ``FAILED:``; None if none is marked.
-        error: The first error of that step; None if the log has none.
-        cause: Why it failed; None if no row of the table matches.
-        others: Other causes found in the log, each once.
-        place: The place in a source that the error names; None without one.
-        is_build: Whether any line is one that only a build prints.
-    """
+    """The findings of a build's log."""
 
     failed: bool
+    """Whether a step failed and its failure was not ignored."""
     step: LogLine | None
+    """The line of the first step that failed, such as ninja's ``FAILED:``; None if none is marked."""
     error: LogLine | None
+    """The first error of that step; None if the log has none."""
     cause: Cause | None
+    """Why it failed; None if no row of the table matches."""
     others: tuple[Cause, ...]
+    """Other causes found in the log, each once."""
     place: NamedPlace | None = None
+    """The place in a source that the error names; None without one."""
     is_build: bool = False
+    """Whether any line is one that only a build prints."""
 
     @property
     def own_cause(self) -> Cause | None:

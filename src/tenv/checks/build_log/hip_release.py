@@ -12,6 +12,8 @@ from tenv.facts.hip_names import NameStanding
 
 _AS_NUMBER = re.compile(r"(\d{1,2})(\d\d)\d\d")
 """ROCM_VERSION of a macro, 60304 for 6.3.4."""
+_OF_HIP, _OF_ROCM = re.compile(r"4\.4\b"), "4.5"
+"""The version of HIP in ROCm 4.5: the one of all since ROCm 3.5 whose number is not ROCm's."""
 _NAMES = ("name", "symbol")
 _MOST = 1000  # changes from one release to another that are kept
 
@@ -29,7 +31,8 @@ class ReleaseInLog:
         if self._last not in line.text and (match := self._search(line.text)):
             self._last = match.group()
             number = _AS_NUMBER.fullmatch(match["release"])
-            version = Version(f"{number[1]}.{int(number[2])}" if number else match["release"])
+            text = f"{number[1]}.{int(number[2])}" if number else match["release"]
+            version = Version(_OF_ROCM if _OF_HIP.match(text) else text)
             if not self._found or self._found[-1][1] != version:
                 self._found.append((line.number, version))
 

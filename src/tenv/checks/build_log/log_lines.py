@@ -107,15 +107,12 @@ _SHORTEST = 3
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line of a log.
-
-    Attributes:
-        number: Its number, from 1.
-        text: Its text.
-    """
+    """A line of a log."""
 
     number: int
+    """Its number, from 1."""
     text: str
+    """Its text."""
 
 
 def clean(lines: Iterable[str]) -> Iterator[LogLine]:

@@ -22,15 +22,12 @@ _FRAME_OF_PYTHON = re.compile(r"^\s*File \"(?P<file>[^\"]+)\", line (?P<line>\d{
 
 @dataclass(frozen=True, slots=True)
 class NamedPlace:
-    """A line of a source, as an error names it.
-
-    Attributes:
-        file: The file.
-        line: The number of the line, from 1.
-    """
+    """A line of a source, as an error names it."""
 
     file: str
+    """The file."""
     line: int
+    """The number of the line, from 1."""
 
     def __str__(self) -> str:
         """Return the place as text."""
