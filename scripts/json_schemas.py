@@ -33,6 +33,7 @@ ERROR = {
 TEXT = {"type": "string"}
 TEXT_LIST = {"type": "array", "items": TEXT}
 OBJECT = {"type": "object"}
+COUNT = {"type": "integer"}
 MAYBE = {"type": ["string", "null"]}
 
 
@@ -99,27 +100,105 @@ WRITTEN = {
     ),
 }
 """The schema of the data of commands whose recorded output is an error."""
+FORMS = {
+    "create": [keys(("target",), **{"for": OBJECT, "changed": {"type": "boolean"}})],
+    "facts": [
+        keys(
+            ("name", "about", "date"),
+            **dict.fromkeys(("rows", "unconfirmed", "own"), COUNT),
+            sections=OBJECT,
+        )
+    ],
+}
+"""Forms of data that no recorded output has."""
+OPEN = (
+    ("bundle", "target"),
+    *((command, "machines", "driver") for command in ("check", "check-driver")),
+    ("config", "value"),
+    ("create", "lock_origin"),
+    ("create", "manifest_origin"),
+    ("diff", "changed", "platforms"),
+    *(("explain", name) for name in ("step", "error", "place", "cause")),
+    ("init", "gitignore"),
+    ("init", "hides"),
+    ("list", "torch"),
+    ("show", "asked"),
+    ("targets", "lock_origin"),
+    ("show", "lock_origin"),
+    ("show", "packages", "size"),
+)
+"""Keys that have values of other types than the recorded ones, such as null."""
+ANSWER = {"type": ["boolean", "null"]}
+VERDICTS = {"build", "run"}
+"""Keys of answers."""
+FACT = {"value", "origin", "kind", "missing"}
 TEXTS = ("code", "severity", "message")
 PLACEHOLDER = re.compile(r"<\w+>")
 """What stands in a recorded output for a value that differs from run to run."""
 
 
 def infer(values: Sequence[Any]) -> dict[str, Any]:
-    """Return the schema of values; that of objects by platform or file has no names of keys."""
+    """Return the schema of values; that of objects by platform or file has no names of keys.
+
+    A value that is null in all of them may be of any type.
+    """
     if any(isinstance(value, str) and PLACEHOLDER.fullmatch(value) for value in values):
         return {}
     kinds = sorted({"null" if value is None else KINDS[type(value)] for value in values})
+    if kinds == ["null"]:
+        return {}
     found: dict[str, Any] = {"type": kinds[0] if len(kinds) == 1 else kinds} if kinds else {}
     if items := [item for value in values if isinstance(value, list) for item in value]:
         found["items"] = infer(items)
     if objects := [value for value in values if isinstance(value, dict)]:
-        names = list(dict.fromkeys(name for value in objects for name in value))
-        if not all(map(str.isidentifier, names)):  # linux-64, a file, a setting
-            found["additionalProperties"] = infer([item for value in objects for item in value.values()])
-        elif names:
-            found["required"] = [name for name in names if all(name in value for value in objects)]
-            found["properties"] = {name: infer([value[name] for value in objects if name in value]) for name in names}
+        found |= infer_object(objects)
     return found
+
+
+def infer_object(objects: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the schema of objects without its type."""
+    names = list(dict.fromkeys(name for value in objects for name in value))
+    if names and set(names) <= FACT:  # a value with its origin, or the reason for its lack
+        known = [value["value"] for value in objects if "value" in value]
+        value = {"required": ["value", "origin"], "properties": {"value": infer(known), "origin": TEXT}}
+        return {"anyOf": [value, {"required": ["missing"], "properties": {"missing": TEXT}}]}
+    if not all(map(str.isidentifier, names)):  # linux-64, a file, a setting
+        return {"additionalProperties": infer([item for value in objects for item in value.values()])}
+    if not names:
+        return {}
+    return {
+        "required": [name for name in names if all(name in value for value in objects)],
+        "properties": {name: infer_key(name, [value[name] for value in objects if name in value]) for name in names},
+    }
+
+
+def infer_key(name: str, values: Sequence[Any]) -> dict[str, Any]:
+    """Return the schema of the values of a key; an answer is null where it is unknown."""
+    return ANSWER if name in VERDICTS and {*map(type, values)} <= {bool, type(None)} else infer(values)
+
+
+def infer_data(command: str, values: Sequence[Any]) -> dict[str, Any]:
+    """Return the schema of the data of a command: one for each set of keys that its forms have."""
+    forms: dict[frozenset[str], list[Any]] = {}
+    for value in values:
+        named = isinstance(value, dict) and all(map(str.isidentifier, value))
+        forms.setdefault(frozenset(value) if named else frozenset(), []).append(value)
+    found = [*map(infer, forms.values()), *FORMS.get(command, ())]
+    for path in (path for name, *path in OPEN if name == command):
+        for form in found:
+            open_up(form, path)
+    return found[0] if len(found) == 1 else {"anyOf": found}
+
+
+def open_up(form: dict[str, Any], path: Sequence[str]) -> None:
+    """Permit any value of a key; its path leads through the items of lists."""
+    below = form.get("items", form).get("properties", {})
+    if path[0] not in below:
+        return
+    if len(path) == 1:
+        below[path[0]] = {}
+    else:
+        open_up(below[path[0]], path[1:])
 
 
 def schema(outputs: Iterable[dict[str, Any]]) -> dict[str, Any]:
@@ -127,7 +206,7 @@ def schema(outputs: Iterable[dict[str, Any]]) -> dict[str, Any]:
     data: dict[str, list[Any]] = {}
     for output in outputs:
         data.setdefault(output["command"], []).append(output["data"])
-    known = dict(sorted({**{name: infer(values) for name, values in data.items()}, **WRITTEN}.items()))
+    known = dict(sorted({**{name: infer_data(name, values) for name, values in data.items()}, **WRITTEN}.items()))
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Output of tenv with --json",

@@ -18,8 +18,8 @@ from tenv.core.versions import Version  # noqa: E402 (the path is set above)
 from tenv.facts.pytorch_tried import CreatedTargetTable  # noqa: E402
 from tenv.facts.tables import load_facts  # noqa: E402
 from tenv.locks.lock_file import read_lock  # noqa: E402
-from tenv.targets.manifest import toolkit_kind  # noqa: E402
 from tenv.targets.search import Target, find_places  # noqa: E402
+from tenv.targets.toolkit_kind import toolkit_kind  # noqa: E402
 
 BEGIN, END = "<!-- targets:begin -->", "<!-- targets:end -->"
 PLATFORMS = ("linux-64", "linux-aarch64", "win-64")

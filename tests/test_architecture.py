@@ -170,9 +170,8 @@ def test_names_are_read_and_built_in_one_place() -> None:
 
 ROOMS = ("verbs", "cli")
 """Folders whose files are named after commands, so that one command has a file of its name in each."""
-SHARED_FILES = {"__init__.py", "interface.py", "choose.py", "source.py", "installed.py", "contents.py"}
-"""File names with one meaning wherever they stand: what the members of a folder share, what a source is, how it
-chooses, what it has in a prefix, what its locked files hold."""
+SHARED_FILES = {"__init__.py", "interface.py", "choose.py", "source.py"}
+"""File names with one meaning wherever they stand: the interface of a folder, what a source is, how it chooses."""
 NOUN_FILES = {"driver.py", "libstdcxx.py", "lock.py", "msvc.py", "rocm.py"}
 """One thing in several folders: as a fact, as a probe finds it, as a rule judges it, as a command names it."""
 

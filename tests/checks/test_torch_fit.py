@@ -128,6 +128,14 @@ def test_what_excludes_a_torch_is_a_usage_error(tmp_path: Path) -> None:
         assert call("check", "--torch", torch).status == 2
 
 
+def test_a_target_names_the_torch_of_its_environment(tmp_path: Path) -> None:
+    call("init", "mine", "--torch", "2.9")
+    assert call("check", "--torch", "mine").status == 2
+    make_torch(make_venv(tmp_path / "here" / ".tenv" / "envs" / "mine", make_base(tmp_path / "base")))
+    ended = check(tmp_path, "mine", toolkit("12.8"))
+    assert ended.data["torch"]["version"]["origin"].startswith(str(tmp_path / "here" / ".tenv" / "envs" / "mine"))
+
+
 PASTED = """\
 PyTorch version: {}
 Is debug build: False

@@ -29,9 +29,11 @@ CALLS: dict[str, tuple[str, ...]] = {
     "lock": ("lock", "tiny"),
     "lock-check": ("lock", "tiny", "--check"),
     "update": ("update", "tiny", "--dry-run"),
+    "create-dry-run": ("create", "tiny", "--dry-run"),
     "diff": ("diff", "cuda130", "cuda132", "--platform", "linux-64"),
     "export-pylock": ("export", "pylock.toml", "tiny", "-o", "-"),
     "export-requirements": ("export", "requirements.txt", "tiny", "-o", "-"),
+    "export-file": ("export", "requirements.txt", "tiny", "-o", "requirements.txt"),
     "bundle": ("bundle", "tiny"),
     "mirror": ("mirror", "tiny", "mirror", "--url", "https://mirror.example.com"),
     "create-unknown": ("create", "nosuch"),
@@ -43,11 +45,15 @@ CALLS: dict[str, tuple[str, ...]] = {
     "gdb": ("gdb", "nosuch"),
     "check": ("check", "cuda121", "--pytorch", "2.4", "--host-report", UBUNTU),
     "check-build-only": ("check", "cuda130", "--build-only", "--host-report", UBUNTU),
+    "check-here": ("check", "--here", "--host-report", UBUNTU),
+    "check-against-file": ("check", "cpu", "--against", UBUNTU),
+    "check-torch": ("check", "--torch", "2.9+cpu", "--host-report", UBUNTU),
     "check-against": ("check", "cuda130", "--against", str(HOSTS)),
     "check-driver": ("check-driver", "--host-report", UBUNTU),
     "check-driver-target": ("check-driver", "cuda130", "--host-report", UBUNTU),
     "check-driver-against": ("check-driver", "--against", str(HOSTS)),
     "explain": ("explain", "TE101"),
+    "explain-log": ("explain", "--log", "build.log"),
     "host": ("host", "--host-report", UBUNTU),
     "facts": ("facts",),
     "facts-table": ("facts", "cuda-driver"),
@@ -60,11 +66,15 @@ CALLS: dict[str, tuple[str, ...]] = {
     "build": ("build", "tiny", "--pytorch", "nosuch"),
     "audit": ("audit", "nosuch"),
     "bisect-env": ("bisect-env", "--pytorch", "nosuch"),
-    "import": ("import", "environment.yml"),
     "merge-driver": ("merge-driver", "--install"),
     "init": ("init", "mine", "--extends", "tiny"),
+    "lock-all": ("lock",),
+    "check-all": ("check", "--host-report", UBUNTU),
+    "update-all": ("update",),
+    "import": ("import", "environment.yml"),
     "default": ("default", "tiny"),
     "config": ("config", "sync"),
+    "config-set": ("config", "sync", "false"),
     "clean": ("clean",),
     "create": ("create", "tiny"),
     "verify": ("verify", "tiny"),
@@ -87,6 +97,9 @@ def test_every_command_has_a_snapshot() -> None:
 def test_json(wide: Project, snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["/usr/bin/tenv"])
     (wide.folder / "environment.yml").write_text("name: theirs\ndependencies: [python=3.11, numpy]\n")
+    (wide.folder / "build.log").write_text(
+        "[1/2] c++ a.cpp\nc++: fatal error: Killed signal terminated program cc1plus\n"
+    )
     subprocess.run(["git", "init", "-q", str(wide.folder)], check=True)
     for name, words in CALLS.items():
         if name == "clean":  # the commands before it have noted files of the cache

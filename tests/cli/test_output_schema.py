@@ -13,6 +13,7 @@ from tenv.cli.main import COMMANDS
 from tenv.core.yaml_reader import load
 from tests.cli.test_json_snapshot import CALLS
 from tests.support.each import each
+from tests.support.output_schema import require_schema
 from tests.support.projects import Project, call
 from tests.support.source_trees import write_tree
 
@@ -74,6 +75,16 @@ def test_outputs_about_the_machine_satisfy_it(words: tuple[str, ...], locked: Pr
     VALIDATOR.validate(output)
     output["data"].pop(next(iter(output["data"])))
     assert not VALIDATOR.is_valid(output)
+
+
+def test_the_outputs_of_all_tests_are_held_against_it(locked: Project) -> None:
+    output = json.loads(call("show", "tiny", "--json").out)
+    require_schema(json.dumps(output))
+    del output["data"]["packages"]
+    with pytest.raises(AssertionError, match="refuses show"):
+        require_schema(json.dumps(output))
+    for text in ("", "text", "[]", '{"schema": 2}'):  # of a program that tenv runs, and `host --compact`
+        require_schema(text)
 
 
 def lock_faults(path: Path, change: Callable[[dict[str, Any]], object] = lambda _: None) -> list[str]:

@@ -170,6 +170,7 @@ def test_a_first_word_that_is_no_target_shows_both_forms_first(created: Project)
 @each(
     "words, message, hint",
     [
+        ("create cpu -C /", "`tenv create` has no option `-C`", "`tenv -C DIR create` works in DIR\n"),
         ("export", "`tenv export` lacks FORMAT", "the form is `tenv export FORMAT [TARGET]`, such as `tenv export "),
         (
             "check cpu cuda130",

@@ -101,6 +101,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_rest(tmp_path: Path, monkeypa
         ),
         (errno.EACCES, "choose a writable folder (`--prefix` for an environment, XDG_CONFIG_HOME for settings)"),
         (errno.EPERM, "choose a writable folder (`--prefix` for an environment, XDG_CONFIG_HOME for settings)"),
+        (errno.ENOTDIR, "choose a writable folder (`--prefix` for an environment, XDG_CONFIG_HOME for settings)"),
         (errno.EIO, ""),
     ],
 )

@@ -96,7 +96,7 @@ def test_a_bad_file_is_one_error(name: str, data: bytes | str, status: int, code
     "words, message",
     [
         (("import", "nowhere.lock"), "nowhere.lock: no such file"),
-        (("import", "manifests"), "manifests: can't be read: is not a regular file"),
+        (("import", "manifests"), "manifests: is a folder"),
         (("import", "pixi.lock", "--name", "../up"), "`../up` is not a name for a target"),
         (("import", "pixi.lock", "--platform", "osx-64"), "unknown platform `osx-64`"),
         (("import", "pixi.lock", "--environment", "nosuch"), "has no environment `nosuch`"),

@@ -68,6 +68,11 @@ SAMPLES: dict[str, dict[str, tuple[str, str, str]]] = {
             f'{PIXI}[pypi-dependencies]\nit = {{ version = "*", extras = ["x"] }}\n',
             'extras = ["x"]',
         ),
+        "bounds of packages that are not requested": (
+            "pixi.toml",
+            f'{PIXI}[pypi-dependencies]\nit = "*"\n[pypi-options.dependency-overrides]\nsix = "<2"\n',
+            'overrides = ["six<2"]',
+        ),
         "requests of one platform": (
             "pixi.toml",
             f'{PIXI}[target.win-64.dependencies]\nbzip2 = "1.*"\n',
@@ -113,6 +118,11 @@ SAMPLES: dict[str, dict[str, tuple[str, str, str]]] = {
         "conda packages": ("environment.yml", f"{YAML}- bzip2=1\n", "bzip2"),
         "wheels": ("environment.yml", f"{YAML}- pip: ['it>=1']\n", 'it = ">=1"'),
         "extras": ("environment.yml", f"{YAML}- pip: ['it[x]']\n", 'extras = ["x"]'),
+        "bounds of packages that are not requested": (
+            "environment.yml",
+            f"{YAML}- pip: [it, '-c bounds.txt']\n",
+            'constraints = ["six<2"]',
+        ),
         "requests of one platform": (
             "environment.yml",
             f"{YAML}- bzip2=1  # [win]\n",
@@ -191,6 +201,11 @@ SAMPLES: dict[str, dict[str, tuple[str, str, str]]] = {
             % ' }, { name = "six", marker = "extra == \'gpu\'"'
             + UV_SIX,
             "[feature.gpu.pypi-dependencies]",
+        ),
+        "bounds of packages that are not requested": (
+            "uv.lock",
+            UV.replace("[[", '[manifest]\nconstraints = [{ name = "six", specifier = "<2" }]\n[[', 1) + UV_IT % "",
+            "six",
         ),
         "files by hash, as a lock": ("uv.lock", UV + UV_IT % "", SHA["alpha"]),
     },

@@ -50,7 +50,7 @@ def test_a_line_of_pip_comes_in(line: str, asked: dict[str, object], said: str) 
         ("nbconvert[execute]!=6.0.0,!=6.0.1", "!=6.0.0,!=6.0.1", "its extras `execute`, which no conda"),
         ("nbconvert[build=py_0]", {"version": "*", "build": "py_0"}, ""),
         ("conda-forge/linux-64::nbconvert>=6", {"version": ">=6", "channel": "conda-forge"}, ""),
-        ("pkgs/main/win-64::nbconvert", None, "`pkgs/main/win-64::nbconvert`, which is for win-64"),
+        ("pkgs/main/win-64::nbconvert", None, "for win-64 alone (`--platform` adds it): pkgs/main/win-64::nbconvert"),
         ("conda-forge/noarch::nbconvert", {"version": "*", "channel": "conda-forge"}, "its subdir"),
     ],
 )

@@ -20,6 +20,7 @@ from tenv.cli import main as program
 from tenv.core.files import exclusive
 from tenv.host.machine import current_platform
 from tests.support.fakes import MINORS, Index
+from tests.support.output_schema import require_schema
 
 __all__ = [
     "HERE",
@@ -222,6 +223,8 @@ def call(*words: str) -> Ended:
             status = 0
         except SystemExit as end:
             status = int(end.code or 0)
+    if "--json" in words:
+        require_schema(out.getvalue())
     return Ended(status, out.getvalue(), err.getvalue())
 
 

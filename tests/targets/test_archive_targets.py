@@ -78,7 +78,7 @@ def test_every_wheel_runs_on_the_glibc_that_the_target_names(path: Path) -> None
 
 
 def test_the_kind_of_a_target_is_where_its_toolkit_comes_from() -> None:
-    from tenv.targets.manifest import toolkit_kind
+    from tenv.targets.toolkit_kind import toolkit_kind
 
     places = find_places(ROOT)
     kinds = {name: toolkit_kind(places.find(name).manifest).value for name in places.names()}

@@ -11,8 +11,7 @@ from tenv.activation.variables import derive
 from tenv.host.machine import current_platform, probe
 from tenv.targets.manifest import Manifest
 from tenv.toolchain.cuda_folder import assemble
-from tenv.toolchain.discover import Toolchain, discover
-from tenv.toolchain.package_layouts import conda_components
+from tenv.toolchain.discover import Toolchain, conda_components, discover
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="links and names as Linux has them")
 

@@ -253,15 +253,16 @@ def test_offline_with_an_empty_cache_says_what_to_do(project: Project) -> None:
     assert project.index.asked == []
 
 
-def test_offline_a_wheel_whose_requirements_were_never_read_is_named(locked: Project) -> None:
-    locked.lock.unlink()
+def test_offline_a_wheel_whose_requirements_were_never_read_is_named(project: Project) -> None:
+    project.ok("lock", "tiny")
+    project.lock.unlink()
     next(stamps_folder().glob("requires-*.json")).unlink()
-    err = locked.fails(6, "network", "lock", "tiny", "--offline")
+    err = project.fails(6, "network", "lock", "tiny", "--offline")
     assert re.search(
         r"can't read the requirements of \S+\.whl\nhint: run the same command once without `--offline`", err
     )
-    assert not locked.lock.exists()
-    locked.ok("lock", "tiny")
+    assert not project.lock.exists()
+    project.ok("lock", "tiny")
 
 
 def test_a_lock_does_not_depend_on_whether_sizes_could_be_asked(

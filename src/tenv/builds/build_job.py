@@ -451,12 +451,8 @@ class BuildJob:
 def allowed(findings: "list[Finding]", allow: frozenset[str]) -> "list[Finding]":
     """Return findings with the errors that are allowed, by code or by subject, as warnings."""
     return [
-        Finding(**{**_fields(finding), "severity": Severity.WARNING})
+        replace(finding, severity=Severity.WARNING)
         if finding.severity is Severity.ERROR and {finding.code, finding.subject} & allow
         else finding
         for finding in findings
     ]
-
-
-def _fields(finding: Finding) -> dict[str, Any]:
-    return {name: getattr(finding, name) for name in finding.__slots__}

@@ -42,7 +42,6 @@ from tenv.environment.state import digests_of
 from tenv.host.machine import current_platform
 from tenv.locks.lock import Lock
 from tenv.locks.lock_file import read_lock
-from tenv.project.user_facts import user_facts
 from tenv.targets.config import PROJECT_FILE, read_project_settings
 from tenv.targets.search import AUTO
 from tenv.targets.torch_beside import require_beside
@@ -61,12 +60,12 @@ def check_checkout(job: BuildJob) -> Done:
     Raises:
         UsageError: The folder is neither a checkout of PyTorch nor of a package that compiles against torch.
     """
-    if not is_pytorch(job.checkout) and (known := find_extension(job.checkout, user_facts(job.context).torch_packages)):
+    if not is_pytorch(job.checkout) and (known := find_extension(job.checkout, job.context.facts().torch_packages)):
         job.extension, job.found = known
         return _check_extension(job)
     if job.checkout.is_dir() and not (job.checkout / "torch").is_dir():  # torchvision has a version.txt, too
         raise _other_folder(job.checkout)
-    tree = find_source(str(job.checkout), user_facts(job.context))
+    tree = find_source(str(job.checkout), job.context.facts())
     if tree is None:
         raise UsageError(f"{job.checkout} is no checkout of PyTorch", hint="`tenv build --pytorch DIR` names one")
     job.tree = tree

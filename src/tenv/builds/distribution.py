@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from tenv.builds.build_environ import cache_choice
 from tenv.builds.build_job import BuildJob, build_finding
@@ -77,10 +76,6 @@ class ServerOffer:
     def words(self) -> str:
         """The offer for people."""
         return f"compiles on {self.reason} of {self.scheduler}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the offer as JSON values."""
-        return {"scheduler": self.scheduler, "servers": self.servers, "cores": self.cores}
 
 
 def distribute(job: BuildJob) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ def check_probe(job: BuildJob) -> Done:
     findings += requirement_faults(job, toolchain)
     facts: dict[str, Any] = {
         "probes": [{"name": one.name, "ok": one.ok, "seconds": one.seconds} for one in outcomes],
-        "distribute": job.offer and job.offer.to_json(),
+        "distribute": job.offer and asdict(job.offer),
     }
     names = ", ".join(one.name for one in outcomes if one.ok)
     log = _write(job, outcomes)

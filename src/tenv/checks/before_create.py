@@ -25,7 +25,6 @@ from tenv.facts.tables import Facts
 from tenv.host.report import HostReport
 from tenv.locks.lock import Lock
 from tenv.project.context import Context
-from tenv.project.user_facts import user_facts
 from tenv.targets.search import Target
 
 
@@ -59,7 +58,7 @@ def look_around(context: Context, pytorch: str = "", options: HostOptions | None
         UsageError: There is no such PyTorch, or a value can't be assumed.
         HostReportError: The host report can't be read.
     """
-    facts = user_facts(context)
+    facts = context.facts()
     source = find_source(pytorch, facts)  # first, since it fails faster than probes end
     options = options or HostOptions()
     host, archs = report(context, options), context.environ.get(VARIABLE, "")

@@ -23,9 +23,10 @@ from tenv.host.interface import Fact, Missing, ReasonKind
 from tenv.host.report import HostReport
 from tenv.locks.lock import Lock
 from tenv.project.context import Context
-from tenv.targets.manifest import Manifest, ToolkitKind, toolkit_kind
+from tenv.targets.manifest import Manifest
 from tenv.targets.order import NO_CUDA, newest_pytorch, takes_toolkit
 from tenv.targets.search import AUTO, Target
+from tenv.targets.toolkit_kind import ToolkitKind, toolkit_kind
 
 _HOW = {
     Verdict.NATIVE: "natively",

@@ -32,7 +32,6 @@ from tenv.host.interface import Fact, Missing, ReasonKind, fact_to_json
 from tenv.host.report import HostReport
 from tenv.host.report_json import from_json, is_json, parse, standard_input
 from tenv.project.context import Context
-from tenv.project.user_facts import user_facts
 
 T = TypeVar("T")
 
@@ -129,7 +128,7 @@ def check_fleet(
         UsageError: There is no such target, PyTorch or report, or the options name another host.
     """
     refuse_host_options(options)
-    facts = user_facts(context)
+    facts = context.facts()
     source = find_source(pytorch, facts)
     archs = context.environ.get(VARIABLE, "")
     switches, targets = exported_switches(facts, context.environ), find_targets(context, name)

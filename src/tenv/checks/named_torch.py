@@ -15,6 +15,7 @@ from tenv.host.interface import Fact, Missing
 from tenv.host.report import HostReport
 from tenv.host.torch_files import TorchPlace
 from tenv.project.context import Context
+from tenv.targets.search import is_target_name
 
 REPORT = "report"
 """The word for the torch of the host report, in place of a path or a version."""
@@ -25,17 +26,30 @@ _EARLY = re.compile(r"(\d+\.\d+(?:\.\d+)?)(?:a|b|rc|\.dev)\d+(?:\+[A-Za-z0-9.]{1
 _NIGHTLY = re.compile(r"\+(cu\d{3}|cpu|xpu|rocm[\d.]+)$", re.ASCII)
 
 
-def named_torch(asked: str, facts: Facts, platform: str) -> InstalledTorch:
-    """Return the torch at a path, or the torch of a version by the tables; raises UsageError for neither."""
+def named_torch(asked: str, facts: Facts, platform: str, environments: Path | None = None) -> InstalledTorch:
+    """Return the torch at a path, of a version by the tables, or of a target's environment.
+
+    Args:
+        asked: A path, a version, or the name of a target.
+        facts: The tables.
+        platform: The platform.
+        environments: The folder of the environments of targets; None where a name is no torch.
+
+    Raises:
+        UsageError: It is none of these.
+    """
     path = Path(asked)
     if not path.exists() and (torch_from_label(asked) or _EARLY.fullmatch(asked)):
         return _of_version(asked, "", facts, platform)
+    if not path.exists() and environments and is_target_name(asked) and (environments / asked).is_dir():
+        path = environments / asked
     found = read_torch(path)
     if isinstance(found, Missing):
         raise UsageError(
             f"--torch {asked}: {found.reason}",
-            hint="name an environment, its Python, a wheel or a version: `--torch .venv`, `--torch 2.9+cu128`, "
-            'the active one by `--torch "$VIRTUAL_ENV"`, that of Poetry by `--torch "$(poetry env info -p)"`',
+            hint="name an environment, its target, its Python, a wheel or a version: `--torch .venv`, "
+            '`--torch 2.9+cu128`, the active one by `--torch "$VIRTUAL_ENV"`, '
+            'that of Poetry by `--torch "$(poetry env info -p)"`',
         )
     return found
 

@@ -17,9 +17,9 @@ from tenv.facts.tables import Facts
 from tenv.host.interface import Fact
 from tenv.host.report import HostReport
 from tenv.project.context import Context
-from tenv.project.user_facts import user_facts
-from tenv.targets.manifest import Manifest, ToolkitKind, toolkit_kind
+from tenv.targets.manifest import Manifest
 from tenv.targets.search import Target
+from tenv.targets.toolkit_kind import ToolkitKind, toolkit_kind
 
 _WITHOUT_CUDA = re.compile(r"\+cpu\b")
 
@@ -81,7 +81,7 @@ def from_report(context: Context, options: HostOptions) -> FromReport:
         raise UsageError("`--target-from-report` needs a report", hint="pass one: `--host-report FILE`")
     options = read(options)
     pasted = options.given.pasted if options.given else {}
-    host, facts = report(context, options), user_facts(context)
+    host, facts = report(context, options), context.facts()
     asked = _asked(pasted, options.host_report)
     targets = [one for one in _targets(context, host, facts) if (one.cuda is None) is (asked.cuda is None)]
     if not targets:

@@ -28,7 +28,6 @@ from tenv.host.places import Places
 from tenv.host.report import HostReport
 from tenv.host.torch_toolkits import TakenToolkit, reported_toolkits, taken_toolkits
 from tenv.project.context import Context
-from tenv.project.user_facts import user_facts
 from tenv.targets.manifest import Manifest, Requirements
 from tenv.targets.torch_beside import OLDEST_CUDA
 
@@ -97,11 +96,14 @@ def check_torch(context: Context, asked: str, options: HostOptions) -> TorchFit:
         UsageError: There is no such torch.
         HostReportError: The host report can't be read.
     """
-    options, facts = read(options), user_facts(context)
+    options, facts = read(options), context.facts()
     host = report(context, options)
     platform = platform_of(host)
     of_report = asked == REPORT
-    torch = torch_of_report(host, options, facts, platform) if of_report else named_torch(asked, facts, platform)
+    if of_report:
+        torch = torch_of_report(host, options, facts, platform)
+    else:
+        torch = named_torch(asked, facts, platform, context.places.environments())
     taken = reported_toolkits(host) if options.host_report else taken_toolkits(Places(environ=context.environ))
     targets = targets_of(context, torch, platform_of(host))
     exported = exported_switches(facts, context.environ)

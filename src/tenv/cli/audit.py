@@ -9,8 +9,7 @@ from tenv.cli.check import against_option, torch_option
 from tenv.cli.command import command, not_empty, prefix_option
 from tenv.cli.here import yes
 from tenv.cli.host import host_options
-from tenv.cli.output import Result, Voice, count, out, print_findings
-from tenv.cli.table import print_labelled, print_table
+from tenv.cli.output import Result, Voice, count, out, print_findings, print_labelled, print_table
 from tenv.core.errors import Exit
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ import click
 from tenv.cli.command import command, not_empty, target_argument
 from tenv.cli.here import fits_here, yes
 from tenv.cli.host import from_report_option, host_options, pytorch_option, taken_from_report
-from tenv.cli.output import Result, Voice, out, paint_verdict, print_findings, prose
-from tenv.cli.table import print_table
+from tenv.cli.output import Result, Voice, out, paint_verdict, print_findings, print_table, prose
 from tenv.core.errors import Exit
 
 if TYPE_CHECKING:

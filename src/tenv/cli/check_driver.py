@@ -9,8 +9,7 @@ from tenv.cli.check import against_option, build_only_option, cell, left_out, sh
 from tenv.cli.command import command
 from tenv.cli.here import yes
 from tenv.cli.host import from_report_option, host_options, taken_from_report
-from tenv.cli.output import Result, Voice, out, print_findings, prose
-from tenv.cli.table import print_table
+from tenv.cli.output import Result, Voice, out, print_findings, print_table, prose
 from tenv.core.errors import Exit
 from tenv.core.missing import Missing
 

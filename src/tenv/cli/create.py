@@ -15,9 +15,8 @@ from click.core import ParameterSource
 
 from tenv.cli.command import command, named_features, not_empty, offline_option, target_argument
 from tenv.cli.host import from_report_option, host_options, pytorch_option, taken_from_report
-from tenv.cli.output import Result, Voice, count, format_bytes, format_seconds, is_terminal
+from tenv.cli.output import Result, Voice, count, format_bytes, format_seconds, is_terminal, print_table
 from tenv.cli.progress_bar import Terminal
-from tenv.cli.table import print_table
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import NetworkError
 

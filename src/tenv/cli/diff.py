@@ -15,8 +15,7 @@ from tenv.core.errors import Exit
 from tenv.core.names import is_sha256
 
 if TYPE_CHECKING:
-    from tenv.locks.difference import Difference, ValueChange
-    from tenv.locks.package_changes import PackageChange
+    from tenv.locks.difference import Difference, PackageChange, ValueChange
     from tenv.verbs.diff import Compared
 
 _SHOWN = 20

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,7 @@ import click
 
 from tenv.cli.command import command, not_empty
 from tenv.cli.fold import fold_beside, fold_line, terminal_width
-from tenv.cli.output import Result, Voice, out, paint, print_findings
-from tenv.cli.table import print_table
+from tenv.cli.output import Result, Voice, out, paint, print_findings, print_table
 
 if TYPE_CHECKING:
     from tenv.verbs.explain_log import ExplainedLog
@@ -42,7 +42,7 @@ def explain(voice: Voice, *, code: str | None, log: str) -> Result:  # noqa: ARG
 
     page = find(code)
     width = terminal_width(sys.stdout)
-    return Result(page.to_json(), text=page.text if width is None else lambda: _print_page(page.text, width))
+    return Result(asdict(page), text=page.text if width is None else lambda: _print_page(page.text, width))
 
 
 def _print_page(text: str, width: int) -> None:
@@ -140,7 +140,7 @@ def facts(voice: Voice, *, table: str | None) -> Result:  # noqa: ARG001
     tenv reads your own rows from TENV_FACTS (files and folders) and from `facts` in your configuration folder.
     """
     from tenv.project.context import Context
-    from tenv.project.user_facts import list_tables, show_table
+    from tenv.verbs.facts import list_tables, show_table
 
     if table is None:
         rows = list_tables(Context())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tenv.cli.command import command, offline_option
+from tenv.cli.command import command, offline_option, prefix_option
 from tenv.cli.output import Result, Voice
 from tenv.cli.progress_bar import Terminal
 from tenv.core.errors import UsageError
@@ -36,9 +36,7 @@ if TYPE_CHECKING:
     "--requests", is_flag=True, help="environment.yml: write the requests of the manifest, not the locked packages."
 )
 @click.option("--md5", is_flag=True, help="explicit: MD5 instead of sha256, for conda before 23.11.")
-@click.option(
-    "--prefix", type=click.Path(path_type=Path), help="The environment's folder, if it is not the default one."
-)
+@prefix_option
 @click.option(
     "--at",
     type=click.Path(path_type=Path),

@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tenv.cli.output import Result, count, out, prose
-from tenv.cli.table import print_labelled, print_table
+from tenv.cli.output import Result, count, out, print_labelled, print_table, prose
 from tenv.core.errors import Exit
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def row_of(target: "Target", platform: str) -> dict[str, str]:
         target: The target.
         platform: The platform of the host; a target that is not for it counts as on its own first one.
     """
-    from tenv.targets.manifest import toolkit_kind  # late: `--help` needs none of it
+    from tenv.targets.toolkit_kind import toolkit_kind  # late: `--help` needs none of it
 
     manifest: Manifest = target.manifest.on(platform if platform in target.manifest.platforms else _first(target))
     return {

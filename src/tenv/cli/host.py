@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tenv.cli.command import command, not_empty
-from tenv.cli.output import Result, Voice
-from tenv.cli.table import print_labelled
+from tenv.cli.output import Result, Voice, print_labelled
 from tenv.core.untrusted import json_without_login
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tenv.cli.command import command
-from tenv.cli.output import Result, Voice, format_bytes
-from tenv.cli.table import print_table
+from tenv.cli.output import Result, Voice, format_bytes, print_table
 from tenv.core.errors import Exit
 
 if TYPE_CHECKING:

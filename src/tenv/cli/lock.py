@@ -85,8 +85,8 @@ def lock(
         found = context.places.find(name)
         if lock_file:
             found = _of_file(found, lock_file, check=check)
-        elif not check and not _answers(found):
-            lock_place.require_place(context, found, "tenv lock", home)
+        elif not check:
+            lock_place.require_place(context, found, "tenv lock", home, lambda: _answers(found))
         try:
             locked = _checked(found) if check else workflow.lock_target(context, found, limits=limits)
         except TenvError as error:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tenv.cli.check import left_out
 from tenv.cli.fold import terminal_width
-from tenv.cli.output import Pieces, Result, Voice, count, out
-from tenv.cli.table import print_table
+from tenv.cli.output import Pieces, Result, Voice, count, out, print_table
 from tenv.core.errors import Exit
 from tenv.core.files import write_atomic
 from tenv.core.output_file import require_output

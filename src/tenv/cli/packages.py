@@ -3,14 +3,14 @@
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from tenv.cli.command import command, not_empty, of_part, prefix_option, target_argument
-from tenv.cli.output import Result, Voice, count, format_bytes, out
-from tenv.cli.table import print_table
+from tenv.cli.output import Result, Voice, count, format_bytes, out, print_table
 from tenv.core.errors import UnknownTargetError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def packages(
     size = format_bytes(sum(row.bytes or 0 for row in rows))
     where = f"installed with {size}" if found.installed else f"locked, not installed; they are downloads of {size}"
     summary = [f"{count(len(rows), 'package')} {where}, by {found.lock}"]
-    data = [row.to_json() for row in rows]
+    data = [asdict(row) for row in rows]
     return Result(data, text=lambda: _print(rows, installed=found.installed), summary=summary)
 
 
@@ -115,7 +115,7 @@ def tree(
         if feature:
             tops = [row.name for row in found.rows if row.name in tops and feature in row.features]
     rows = _reached(found, below, tops) if invert or feature else found.rows
-    return Result([row.to_json() for row in rows], text=lambda: _grow(found, below, tops))
+    return Result([asdict(row) for row in rows], text=lambda: _grow(found, below, tops))
 
 
 def _reached(found: "PackageSet", below: Mapping[str, Sequence[str]], tops: Sequence[str]) -> "list[PackageRow]":

@@ -1,15 +1,15 @@
 """``tenv search`` and ``tenv outdated``."""
 
 import shlex
+from dataclasses import asdict
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 import click
 
 from tenv.cli.command import command, offline_option, target_argument
-from tenv.cli.output import Result, Voice, count
+from tenv.cli.output import Result, Voice, count, print_table
 from tenv.cli.progress_bar import Terminal
-from tenv.cli.table import print_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +49,7 @@ def search(voice: Voice, *, name: str, target: str | None, channels: tuple[str, 
     label = chosen.name if chosen else ""
     adds = f"tenv add {shlex.quote(label or 'TARGET')} {shlex.quote(name)}"
     summary = [f"{count(len(found), 'version')}; `{adds}` asks for it"]
-    return Result([row.to_json() for row in found], text=lambda: _print(found, label, every=every), summary=summary)
+    return Result([asdict(row) for row in found], text=lambda: _print(found, label, every=every), summary=summary)
 
 
 def _print(found: "Sequence[Published]", target: str, *, every: bool) -> None:
@@ -90,7 +90,7 @@ def outdated(voice: Voice, *, target: str | None, offline: bool) -> Result:
     word = shlex.quote(chosen.name)
     summary = [f"`tenv update {word}` takes {count(len(moves), 'newer version')}"] if moves else []
     summary = summary if found else [f"every package of {chosen.name} has its newest version"]
-    return Result([row.to_json() for row in found], text=lambda: _list(found), summary=summary)
+    return Result([asdict(row) for row in found], text=lambda: _list(found), summary=summary)
 
 
 def _list(found: "Sequence[Outdated]") -> None:

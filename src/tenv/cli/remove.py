@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tenv.cli.command import command, prefix_option, target_argument
-from tenv.cli.output import Result, Voice, format_bytes, is_terminal
-from tenv.cli.table import print_table
+from tenv.cli.output import Result, Voice, format_bytes, is_terminal, print_table
 from tenv.core.errors import CancelledError, UnknownTargetError, UsageError
 from tenv.targets.sections import SECTIONS
 

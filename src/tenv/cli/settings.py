@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tenv.cli.command import command
-from tenv.cli.output import Result, Voice
-from tenv.cli.table import print_labelled, print_table
+from tenv.cli.output import Result, Voice, print_labelled, print_table
 from tenv.core.untrusted import without_login
 
 if TYPE_CHECKING:
@@ -45,9 +44,10 @@ def default(voice: Voice, *, target: str | None, unset: bool) -> Result:  # noqa
 def config(voice: Voice, *, key: str | None, value: str | None, unset: bool, project: bool) -> Result:  # noqa: ARG001
     """Print every setting with its origin, or that of KEY. With VALUE, write it to your config.toml.
 
-    KEY is a name that `tenv config` lists, or mirrors.URL. Commas separate several mirrors of one URL, and several safe
-    folders. A VALUE of `-` is read from a line of standard input, such as a token. `UV_DEFAULT_INDEX` or pip's
-    `index-url` sets the index of wheels.
+    KEY is a name that `tenv config` lists, or mirrors.URL, of a conda channel or a server of archives. Commas separate
+    several mirrors of one URL, and several safe folders. A VALUE of `-` is read from a line of standard input, such as a
+    token. `UV_DEFAULT_INDEX` or pip's `index-url` sets the index of wheels, UV_INDEX=NAME=URL the mirror of a manifest's
+    index.
     """
     from tenv.project.context import Context
     from tenv.verbs.settings import HIDDEN, WITHHELD, change_setting, settings_in_use

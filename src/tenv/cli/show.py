@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tenv.cli.command import command, of_part, prefix_option, target_argument
-from tenv.cli.output import Result, Voice, format_bytes, out, prose
-from tenv.cli.table import print_labelled, print_table
+from tenv.cli.output import Result, Voice, format_bytes, out, print_labelled, print_table, prose
 
 if TYPE_CHECKING:
     from tenv.targets.manifest import Manifest, Requirements

@@ -6,8 +6,7 @@ import click
 
 from tenv.cli.command import command
 from tenv.cli.here import row_of, yes
-from tenv.cli.output import Result, Voice, out, prose
-from tenv.cli.table import print_table
+from tenv.cli.output import Result, Voice, out, print_table, prose
 from tenv.core.errors import ManifestError
 
 if TYPE_CHECKING:

@@ -9,6 +9,11 @@ import click
 from tenv.cli.examples import EXAMPLES
 
 _EXTRA = "Got unexpected extra argument"
+_ELSEWHERE = {
+    "--with": "`tenv create TARGET --with FEATURES` installs features, and every command of the environment has them",
+    "-C": "`tenv -C DIR {}` works in DIR",
+}
+"""Options of another command, or of tenv itself, by the way to write them."""
 
 
 def form_fault(error: click.ClickException) -> tuple[str, str] | None:
@@ -20,9 +25,9 @@ def form_fault(error: click.ClickException) -> tuple[str, str] | None:
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is None or context.info_name is None:
         return None
-    if isinstance(error, click.NoSuchOption) and error.option_name == "--with":
-        hint = "`tenv create TARGET --with FEATURES` installs features, and every command of the environment has them"
-        return f"`{context.command_path}` has no option `--with`", hint
+    if isinstance(error, click.NoSuchOption) and error.option_name in _ELSEWHERE:
+        hint = _ELSEWHERE[error.option_name].format(context.info_name)
+        return f"`{context.command_path}` has no option `{error.option_name}`", hint
     if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Argument):
         here = _files() if context.info_name == "import" else ""
         return f"`{context.command_path}` lacks {error.param.human_readable_name}", here or _form(context)

@@ -109,7 +109,11 @@ def _pieces(path: Path, most: int) -> Iterator[bytes]:
 
 
 def in_utf8(raw: bytes) -> bytes:
-    """Return the bytes of a text in UTF-8; ``pip freeze > requirements.txt`` in PowerShell writes UTF-16."""
+    """Return the bytes of a text in UTF-8 without a byte order mark.
+
+    ``pip freeze > requirements.txt`` in PowerShell writes UTF-16.
+    """
     with contextlib.suppress(UnicodeDecodeError):  # no text, which its reader reports
-        return raw.decode("utf-16").encode() if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else raw
-    return raw
+        if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return raw.decode("utf-16").encode()
+    return raw.removeprefix(codecs.BOM_UTF8)

@@ -105,6 +105,8 @@ def raise_storage_error(error: OSError, what: str, elsewhere: str = _ELSEWHERE) 
         errno.EROFS: f"the file system is read-only; {elsewhere}",
         errno.EACCES: elsewhere,
         errno.EPERM: elsewhere,
+        errno.EEXIST: elsewhere,  # a file where a folder is to be made
+        errno.ENOTDIR: elsewhere,
     }
     reason = error.strerror or str(error)
     written = error.filename2 or error.filename  # a failed copy has both files, the source first

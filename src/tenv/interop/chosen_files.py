@@ -129,23 +129,6 @@ def take_files(offers: Offers) -> LockFiles:
     return LockFiles(minors, part, min(left.values(), key=len, default={}), glibc)
 
 
-def unfit(offers: Offers, base: LockFiles) -> str:
-    """Return why the packages that a feature adds to a target can't be in its lock; empty if they can.
-
-    Args:
-        offers: The packages that it adds.
-        base: The files of the target.
-    """
-    added = take_files(offers)
-    if added.left:
-        return "; ".join(f"{name}: {reason}" for name, reason in sorted(added.left.items()))
-    if gone := [minor for minor in offers if minor not in added.minors]:
-        return f"not each of its packages has a file for Python {', '.join(gone)}"
-    if added.glibc and Version(added.glibc) > Version(base.glibc or str(DEFAULT_GLIBC)):
-        return f"its wheels need glibc {added.glibc}"
-    return ""
-
-
 def without_features(part: ForeignLock, names: Iterable[str]) -> ForeignLock:
     """Return a lock without the files that some features alone bring."""
     gone = set(names)

@@ -54,6 +54,7 @@ def render_draft(draft: Draft, origin: str, home: Path = Path()) -> str:
         *([f"channels  = {_list(draft.channels)}"] if draft.channels else []),
         *([f"python    = {quoted(draft.python)}"] if draft.python else []),
         *([f"sdists    = {_list(draft.sdists)}"] if draft.sdists else []),
+        *(f"{key} = {_list(lines)}" for key, lines in draft.bounds.items() if lines),
     ]
     requirements = {"cuda": draft.cuda, "glibc": draft.glibc}
     lines += _section("requirements", {name: quoted(value) for name, value in requirements.items() if value})

@@ -166,7 +166,7 @@ def read_environment(source: GivenFile) -> Imported:
             name, request, rest = _parsed(source, text, conda_request)
             where = selectors.where(item)
             if only and only not in where:
-                lost.append(f"`{item}`, which is for {only} alone (`--platform` adds it)")
+                notes.append(f"for {only} alone (`--platform` adds it): {item}")
             _add(conda, tuple(on for on in where if only in ("", on)), name, request, lost)
             lost += [f"of `{name}` tenv can't request {rest}"] if rest else []
         elif isinstance(item, dict) and item and all(isinstance(key, str) for key in item):
@@ -189,6 +189,7 @@ def read_environment(source: GivenFile) -> Imported:
         indexes=tuple(lines.indexes),
         environment=dict.fromkeys(platforms, _variables(source, data, lost)),
         sdists=tuple(dict.fromkeys(lines.sdists)),
+        bounds={"constraints": tuple(lines.constraints)},
     )
     if not channels and any(conda.values()):
         notes.append("the file names no channels: conda-forge is used, and conda takes the configured ones")

@@ -304,6 +304,7 @@ class Draft:
         indexes: The package indexes, best first.
         features: The requests to the package index of each feature, by feature, platform and name.
         sdists: The normalized names of packages that the file has as source archives alone.
+        bounds: The lines of `constraints` and of `overrides`, by that key.
     """
 
     platforms: tuple[str, ...]
@@ -318,6 +319,7 @@ class Draft:
     indexes: tuple[Index, ...] = ()
     features: Mapping[str, Mapping[str, Mapping[str, WheelRequest]]] = field(default_factory=dict)
     sdists: tuple[str, ...] = ()
+    bounds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,12 +465,9 @@ def load_yaml(source: GivenFile, error: type[TenvError]) -> dict[str, Any]:
     except ValueError as fault:
         raise error(f"{source.path}: unsupported YAML: {fault}") from fault
     if not isinstance(data, dict):
-        raise error(f"{source.path}: expected a mapping, got {_kind(data)}")
+        kind = "nothing" if data is None else f"a {type(data).__name__}"
+        raise error(f"{source.path}: expected a mapping, got {kind}")
     return data
-
-
-def _kind(data: object) -> str:
-    return "nothing" if data is None else f"a {type(data).__name__}"
 
 
 def quoted(text: str) -> str:

@@ -121,6 +121,8 @@ class PipLines:
         minors: The Python minors that there may be, if there is no one minor; empty for any.
         notes: Receives what a reader may want to know.
         sdists: The normalized names of the packages that are to be built from their source archives.
+        constraints: Bounds of packages that are not requested, as PEP 508 lines.
+        overrides: Lines in the place of the requirements of packages, as PEP 508 lines.
     """
 
     platforms: tuple[str, ...]
@@ -132,6 +134,8 @@ class PipLines:
     minors: tuple[str, ...] = ()
     notes: list[str] = field(default_factory=list)
     sdists: list[str] = field(default_factory=list)
+    constraints: list[str] = field(default_factory=list)
+    overrides: list[str] = field(default_factory=list)
     _bounds: dict[str, dict[str, WheelRequest]] = field(default_factory=dict)
     _unsure: set[str] = field(default_factory=set)
     _lines: dict[str, list[WheelLine]] = field(default_factory=dict)
@@ -182,6 +186,8 @@ class PipLines:
             self._source(request, self._where(request, "".join(markers), platforms), home)
             return
         found = wheel_request(words)
+        if bounds and found.request.version != Range("*"):
+            self.constraints.append(words)
         tables = self._bounds if bounds else self.tables
         self._lines.setdefault(found.name, []).append(found)
         for platform in self._where(found.name, found.marker, platforms):
@@ -219,16 +225,8 @@ class PipLines:
             table = self.tables.get(platform, {})
             for name in bounds.keys() & table.keys():
                 table[name] = with_version(table[name], bounds[name].version)
-        free = sorted(
-            {
-                name
-                for platform, bounds in self._bounds.items()
-                for name in bounds.keys() - self.tables.get(platform, {}).keys()
-            }
-        )
-        if free:
-            self.lost.append(f"bounds of packages that are not requested: {', '.join(free)}")
         named = {name for table in self.tables.values() for name in table}
+        self.constraints = [line for line in dict.fromkeys(self.constraints) if wheel_request(line).name not in named]
         apart: dict[str, list[str]] = {}
         for what, others in self._skipped:
             if what not in named:

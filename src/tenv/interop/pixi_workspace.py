@@ -32,6 +32,7 @@ _READ = (
     *("activation", "channels", "platforms", "pypi-dependencies", "pypi-options", "system-requirements", "target"),
 )
 _APART = "no-build-isolation"
+_OVERRIDES = "dependency-overrides"
 _NO_MEANING = (
     *("authors", "build-variants", "build-variants-files", "channels", "description", "documentation", "homepage"),
     *("license", "license-file", "name", "platforms", "preview", "pypi-options", "readme", "repository"),
@@ -155,6 +156,7 @@ class Workspace:
             wheels=wheels,
             environment=variables,
             indexes=_indexes([*parts, self.head], self.path, lost),
+            bounds={"overrides": _overrides([*parts, self.head], wheels)},
         )
 
     def _parts(self, environment: str) -> list[Mapping[str, Any]]:
@@ -368,9 +370,23 @@ def _indexes(parts: Iterable[Mapping[str, Any]], path: Path, lost: list[str]) ->
         given = {key: options[key] for key in ("index-url", "extra-index-urls", "find-links") if key in options}
         rows = read_indexes(Table({"pypi-options": given}, file=str(path)))
         found |= {index.key: replace(index, base=path.parent) for index in rows if index.key not in found}
-        more = {key: value for key, value in options.items() if key not in given and (key != _APART or value is True)}
+        read = (*given, _OVERRIDES)
+        more = {key: value for key, value in options.items() if key not in read and (key != _APART or value is True)}
         lost += [f"`pypi-options.{key}` = {value}" for key, value in more.items()]
     return tuple(found.values())
+
+
+def _overrides(parts: Iterable[Mapping[str, Any]], wheels: dict[str, dict[str, WheelRequest]]) -> tuple[str, ...]:
+    """Return the overrides as lines; the override of a requested package replaces its versions."""
+    tables = [table_of(table_of(part, "pypi-options"), _OVERRIDES) for part in parts]
+    found = [_wheel_line(name, row) for table in tables[::-1] for name, row in table.items()]
+    free = {wheel_request(text).name: text for text in found}
+    for name, text in list(free.items()):
+        for table in wheels.values():
+            if name in table:
+                table[name] = replace(table[name], version=wheel_request(text).request.version)
+                free.pop(name, None)
+    return tuple(free.values())
 
 
 def _compile(table: dict[str, WheelRequest], parts: Iterable[Mapping[str, Any]], lost: list[str]) -> None:

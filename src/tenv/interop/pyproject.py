@@ -25,6 +25,7 @@ from tenv.interop.requests import meet, minors_of_range, platforms_of, python_wi
 from tenv.interop.typed_values import flat, rows_of, strings_of, table_of, valid
 from tenv.interop.uv_tables import UvTables, indexes_of, losses_of, with_workspace
 from tenv.targets.manifest import WheelRequest
+from tenv.targets.wheel_origin import Index
 
 Features = dict[str, dict[str, dict[str, WheelRequest]]]
 """The requests of features, by name, platform and package."""
@@ -63,6 +64,10 @@ def bounded_python(text: str, notes: list[str]) -> str:
     bounded = f"{_OF_MAJORS.sub('', text)},<{_NEWEST}".lstrip(",")
     notes.append(f"`python` is set to {bounded}: the file names no newest Python, and a lock serves each one")
     return bounded
+
+
+def _name_in(line: str) -> str:
+    return normalize(re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0])
 
 
 def read_pyproject(source: GivenFile, *, locked: str = "", without: Collection[str] = ()) -> Imported:
@@ -194,26 +199,37 @@ class _Project:
         if self.data.get("build-system") and self._name:
             self.notes.append(f"{self._name} itself is no request: `tenv add --editable .` adds it")
         self.notes.append(f"{self.what} has no hashes, so no lock is written: `tenv lock` writes one")
-        used = {
-            request.index
-            for tables in (lines.tables, *features.values())
-            for table in tables.values()
-            for request in table.values()
-        }
-        unused = [str(index) for index in lines.indexes if index.explicit and index.name not in used]
-        if unused:
-            self.notes.append(f"no request names the indexes: {', '.join(unused)}")
+        indexes = self._used(lines, features)
         draft = Draft(
             platforms=platforms,
             python=self.python,
             wheels=lines.tables,
-            indexes=tuple(index for index in lines.indexes if not index.explicit or index.name in used),
+            indexes=indexes,
             features=features,
             sdists=tuple(map(normalize, strings_of(self._uv, "no-binary-package"))),
+            bounds=self._bounds_of(lines, features),
             description=" ".join(str(self._project.get("description", "")).split())[:200],
         )
         name = "-".join(filter(None, (self._name, chosen)))
         return Imported(name, draft, None, tuple(dict.fromkeys(self.lost)), tuple(dict.fromkeys(self.notes)))
+
+    def _used(self, lines: PipLines, features: Features) -> tuple[Index, ...]:
+        """Return the indexes without the explicit ones that no request names, which a note names."""
+        every = [*lines.tables.values(), *(table for tables in features.values() for table in tables.values())]
+        used = {request.index for table in every for request in table.values()}
+        unused = [str(index) for index in lines.indexes if index.explicit and index.name not in used]
+        if unused:
+            self.notes.append(f"no request names the indexes: {', '.join(unused)}")
+        return tuple(index for index in lines.indexes if not index.explicit or index.name in used)
+
+    def _bounds_of(self, lines: PipLines, features: Features) -> dict[str, tuple[str, ...]]:
+        """Return the constraints and overrides of packages that neither the target nor a feature requests."""
+        every = [*lines.tables.values(), *(table for tables in features.values() for table in tables.values())]
+        named = {name for table in every for name in table}
+        return {
+            key: tuple(line for line in dict.fromkeys(found) if _name_in(line) not in named)
+            for key, found in (("constraints", lines.constraints), ("overrides", lines.overrides))
+        }
 
     def _of_others(self) -> None:
         """Report the requests for conda packages, which conda-lock reads."""

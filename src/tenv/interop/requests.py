@@ -44,6 +44,7 @@ _CONDA_EXTRAS = re.compile(r"(?P<name>[\w.-]+)\[(?P<extras>[\w.,\s-]+)\](?P<rest
 """A conda package with extras as pip writes them; conda takes brackets for pairs of ``key=value`` and drops others."""
 _SWAPPED = re.compile(r"(?<![=<>!~])=>(?=[\d ])")
 """An operator that conda takes for ``>=``: it reads ``python=>3.11`` as ``>3.11*``."""
+_BOUNDS = ("constraints", "overrides")
 _DECIDING = ("python", "cuda-version")
 _COMPILER = re.compile(r"(gcc|gxx|clangxx)(_.*)?|compilers|(c|cxx)-compiler")
 
@@ -485,6 +486,7 @@ def left_out(
         lost.append(f"wheels: {count} are omitted")
     if not conda and (count := len({package.url for name in here for package in subject.lock.conda.get(name, ())})):
         lost.append(f"conda packages: {count} are omitted")
+    lost += [f"{key}: {', '.join(rows)}" for key in _BOUNDS if (rows := getattr(subject.manifest, key))]
     required = [name for name in ("cuda", "glibc") if name in subject.lock.requirements]
     if not host and required:
         lost.append(f"requirements on the host: {', '.join(required)}")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import takewhile
 
 from tenv.core.errors import FormatError, ManifestError
@@ -140,6 +141,7 @@ def _read(source: GivenFile) -> Imported:
     notes.append("requirements.txt has no files, so no lock is written: `tenv lock` writes one")
     sdists = tuple(dict.fromkeys(lines.sdists))
     draft = Draft(platforms, python=python, wheels=lines.tables, indexes=tuple(lines.indexes), sdists=sdists)
+    draft = replace(draft, bounds={"constraints": tuple(lines.constraints)})
     return Imported("", draft, None, tuple(dict.fromkeys(lost)), tuple(dict.fromkeys([*notes, *lines.notes])))
 
 

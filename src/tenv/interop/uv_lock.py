@@ -18,7 +18,7 @@ from tenv.core.names import normalize
 from tenv.core.toml_reader import read_toml
 from tenv.core.untrusted import place_fault, without_login
 from tenv.core.wheel_platforms import evaluated, marker_values
-from tenv.interop.chosen_files import LockFiles, Offer, Offered, take_files, unfit
+from tenv.interop.chosen_files import LockFiles, Offer, Offered, take_files
 from tenv.interop.interface import Format, GivenFile, Imported, read_source
 from tenv.interop.pip_lines import of_torch
 from tenv.interop.pyproject import bounded_python, python_of, read_project, read_pyproject
@@ -108,7 +108,7 @@ class _Lock:
             waiting += [(row, more) for row in rows if _holds(row, values, chosen) for more in ("", *_extras(row))]
 
     def asked(self, platform: str, minor: str, groups: Collection[str]) -> set[str]:
-        """Return the names of the packages that the project itself asks for, with those of some groups."""
+        """Return the names of the packages that the project itself and some of its groups ask for."""
         return {str(row["name"]) for row in self._asked(platform, minor, groups)}
 
     def added(
@@ -222,8 +222,9 @@ def _imported(source: GivenFile, data: Mapping[str, Any]) -> Imported:
     platforms = project().draft.platforms
     accepted = _accepted(data, platforms)
     lock, home = _Lock(data, root), source.path.parent
+    features = [*project(accepted).draft.features]
     asked = {
-        one: {(on, name) for on in platforms for name in lock.asked(on, one, [group])}
+        one: {(on, name) for on in platforms for each in (group, *features) for name in lock.asked(on, one, [each])}
         for one in minors_of_range(accepted)
     }
     every, accepted = alike(asked, accepted, notes)
@@ -233,21 +234,16 @@ def _imported(source: GivenFile, data: Mapping[str, Any]) -> Imported:
             for minor in every
         }
     )
-    minors = taken.minors
-    python = python_of(minors, accepted, notes)
-    found = project(python)
-    if minors:
-        taken, apart = _with_features(lock, taken, platforms, group, found.draft.features, home)
-        if taken.has_some:  # else the manifest alone is written, with all groups
-            lost += [
-                f"the group `{name}` ({reason}): `--environment {name}` takes it" for name, reason in apart.items()
-            ]
-            found = project(python, apart) if apart else found
+    apart: dict[str, str] = {}
+    if taken.minors:
+        taken, apart = _with_features(lock, taken, platforms, group, features, home)
+    python, minors = python_of(taken.minors, accepted, notes), taken.minors
+    found = project(python, apart if taken.has_some else ())  # without files, the manifest alone has all groups
+    if taken.has_some:
+        lost += [f"the group `{name}` ({reason}): `--environment {name}` takes it" for name, reason in apart.items()]
     draft = with_trees(with_glibc(found.draft, taken.glibc, notes), taken.part, home, notes)
     lost += found.lost
     notes += [line for line in found.notes if not line.startswith(("`python` is set to", "a uv.lock", "a pyproject"))]
-    if overridden := [str(row.get("name")) for row in (data.get("manifest") or {}).get("overrides") or []]:
-        notes.append(f"uv overrides the requirements for {', '.join(overridden)}: tenv locks as the packages require")
     part = None
     if minors and taken.has_some:
         part = taken.part
@@ -266,6 +262,7 @@ _TREES = {
     "virtual": "built from a folder",
 }
 _GROUPS = ("optional-dependencies", "dev-dependencies")
+_BOUNDS = ("constraint", "override")
 
 
 def _root(source: GivenFile, data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -288,7 +285,7 @@ def _require_group(source: GivenFile, root: Mapping[str, Any], group: str) -> No
 def _with_features(
     lock: _Lock, base: LockFiles, platforms: tuple[str, ...], group: str, names: Iterable[str], home: Path
 ) -> tuple[LockFiles, dict[str, str]]:
-    """Return the files of a target with those of its features, and the features that can't be in its lock.
+    """Return the files of a target and of its features, and the features that can't be in its lock.
 
     Args:
         lock: The lock.
@@ -306,9 +303,10 @@ def _with_features(
         rows = {on: [_offered(row, home) for row in lock.walk(on, minor, [group])] for on in platforms}
         offers[minor] = {on: {(row.name, row.version): row for row in here} for on, here in rows.items()}
     apart: dict[str, str] = {}
+    minors = base.minors
     for name in sorted(names):
         try:
-            found = lock.added(base.minors, platforms, group, name)
+            found = lock.added(minors, platforms, group, name)
         except (ValueError, KeyError) as error:
             apart[name] = f"the lock has no {error.args[0]}" if isinstance(error, KeyError) else str(error)
             continue
@@ -316,14 +314,17 @@ def _with_features(
             minor: {on: [_offered(row, home) for row in rows] for on, rows in here.items()}
             for minor, here in found.items()
         }
-        if reason := unfit(added, base):
-            apart[name] = reason
+        files = take_files(added)
+        if minors[-1] not in files.minors:
+            lacking = files.left or {"it": f"not each package has a file for Python {minors[-1]}"}
+            apart[name] = "; ".join(f"{package}: {reason}" for package, reason in sorted(lacking.items()))
             continue
+        minors = tuple(minor for minor in minors if minor in files.minors)
         cases = [(offers[minor][on], row) for minor, here in added.items() for on, rows in here.items() for row in rows]
         for table, row in cases:
             known = table.get((row.name, row.version), row)
             table[row.name, row.version] = replace(row, features=(*known.features, name))
-    every = {minor: {on: [*rows.values()] for on, rows in here.items()} for minor, here in offers.items()}
+    every = {minor: {on: [*rows.values()] for on, rows in offers[minor].items()} for minor in minors}
     return take_files(every), apart
 
 
@@ -336,7 +337,7 @@ def _project(
         source: The lock.
         data: Its content.
         root: The package of the project.
-        python: The range of Pythons; empty for that of the file.
+        python: The range of Pythons; empty for the range in the file.
         without: The groups that are left out.
     """
     path = source.path.with_name("pyproject.toml")
@@ -381,7 +382,9 @@ def _tables(data: Mapping[str, Any], root: Mapping[str, Any]) -> dict[str, Any]:
         "dependencies": lines["dependencies", ""],
         "optional-dependencies": tables.get("optional-dependencies", {}),
     }
+    bounds = data.get("manifest") or {}
     uv = {
+        **{f"{key}-dependencies": [_line(row, "", {}) for row in bounds.get(f"{key}s") or []] for key in _BOUNDS},
         "sources": sources,
         "index": [{"name": name, "url": url, "explicit": True} for url, name in names.items()],
         "conflicts": data.get("conflicts") or [],

@@ -31,6 +31,9 @@ _DEFAULTS = ("if-necessary-or-explicit", "first-index", "highest", "requires-pyt
 """The words that these have without a setting."""
 
 _BOUNDS = ("override-dependencies", "constraint-dependencies", "exclude-dependencies")
+_NEVER = "sys_platform == 'never'"
+"""The marker by which an override takes a package out, as projects of uv write it."""
+
 _READ = (
     *_WORDS,
     *_BOUNDS,
@@ -61,8 +64,10 @@ def losses_of(uv: Mapping[str, Any]) -> list[str]:
     """Return the settings that a manifest can't have, a sentence for each kind."""
     chosen = [f"`{key} = {uv[key]!r}`" for key in _WORDS if isinstance(uv.get(key), str) and uv[key] not in _DEFAULTS]
     chosen += [f"`{key}`{_of(uv, key)}" for key in ("exclude-newer-package", "dependency-metadata") if uv.get(key)]
-    left = [key for key, value in uv.items() if value and key not in _READ and not _NO_MEANING.fullmatch(key)]
-    others = [f"`{key}`{_of(uv, key)}" for key in left]
+    pip = {f"pip.{key}": value for key, value in table_of(uv, "pip").items() if key != "no-build-isolation"}
+    every = {key: value for key, value in uv.items() if key not in (*_READ, "pip")} | pip
+    left = [key for key, value in every.items() if value and not _NO_MEANING.fullmatch(key.removeprefix("pip."))]
+    others = [f"`{key}`{_of(every, key)}" for key in left]
     return [
         *([f"settings by which uv selects versions: {', '.join(chosen)}"] if chosen else []),
         *([f"settings of uv, which tenv does not read: {', '.join(others)}"] if others else []),
@@ -240,8 +245,12 @@ class UvTables:
         rows, free = dict[str, list[WheelLine]](), list[str]()
         for text in strings_of(self.uv, key):
             name = normalize(re.split(r"[^A-Za-z0-9._-]", text, maxsplit=1)[0])
-            if " @ " in text or not any(name in table for table in lines.tables.values()):
+            requested = any(name in table for table in lines.tables.values())
+            if " @ " in text:
                 free.append(name)
+            elif not requested:
+                kept = lines.constraints if key.startswith("constraint") else lines.overrides
+                kept.append(f"{text} ; {_NEVER}" if key.startswith("exclude") else text)
             else:
                 rows.setdefault(name, []).append(wheel_request(text))
         gone = set[str]()

@@ -13,7 +13,7 @@ from tenv.core.names import normalize
 from tenv.core.versions import Version
 from tenv.core.wheel_platforms import marker_values
 from tenv.locks.lock import Archive, CondaPackage, Lock, LockedTree, Wheel
-from tenv.locks.wheel_answers import LockedWheel, python_packages, reach
+from tenv.locks.wheel_answers import locked_wheels, python_packages, reach
 from tenv.targets.manifest import Manifest
 
 Files = Mapping[str, Mapping[str, tuple[Any, ...]]]
@@ -31,7 +31,11 @@ def divide(manifest: Manifest, files: Files) -> Files:
     conda, wheels, archives, trees = (files.get(key, {}) for key in ("conda", "wheels", "archives", "trees"))
     reached = {
         on: _reached(
-            (*wheels.get(on, ()), *trees.get(on, ())), _requests(manifest, on, "wheels"), on, conda.get(on, ())
+            (*wheels.get(on, ()), *trees.get(on, ())),
+            _requests(manifest, on, "wheels"),
+            on,
+            conda.get(on, ()),
+            manifest.overrides,
         )
         for on in {*wheels, *trees}
     }
@@ -101,12 +105,13 @@ def _reached(
     asked: Mapping[str, Mapping[str, Any]],
     platform: str,
     conda: tuple[CondaPackage, ...],
+    overrides: tuple[str, ...],
 ) -> dict[str, dict[str, Iterable[str]]]:
     """Return the names that the target and each feature bring, by Python minor and feature."""
     given = {normalize(name): version for name, version in python_packages(conda).items()}
     by_minor = {}
     for minor in {minor for file in files for minor in file.python}:
-        rows = {file.name: LockedWheel(file.version, file.requires) for file in files if minor in file.python}
+        rows = locked_wheels((file for file in files if minor in file.python), overrides)
         found = {name: reach(rows, requests, given, marker_values(platform, minor)) for name, requests in asked.items()}
         names: dict[str, Iterable[str]] = {name: reached.names for name, reached in found.items()}
         if not found[""].complete:  # in doubt, a file is the target's

@@ -15,7 +15,7 @@ from tenv.core.names import WheelFile, normalize
 from tenv.core.versions import fits, is_release
 from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags, marker_values
 from tenv.locks.lock import CondaPackage, Lock, LockedTree, Wheel
-from tenv.locks.wheel_requirement import names_torch, requirement_of, sole_extra, torch_of
+from tenv.locks.wheel_requirement import names_torch, overridden, requirement_of, sole_extra, torch_of
 from tenv.targets.manifest import Manifest, WheelRequest
 
 if TYPE_CHECKING:
@@ -143,13 +143,14 @@ def _faults_for(lock: Lock, manifest: Manifest, platform: str, minor: str) -> It
             and (request.must_compile or not _fits_torch(row, locked.get("torch"), platform, minor))
         ):
             yield f"{name} is locked as a wheel of an index, the manifest requests to compile it"
+    yield from _bound_faults(locked, manifest.constraints, marker_values(platform, minor))
     if any(name not in locked for name in manifest.wheels):
         return
     tags = accepted_tags(platform, minor, manifest.requirements.glibc or DEFAULT_GLIBC)
     yield from (fault for wheel in wheels if (fault := _tag_fault(wheel, tags, manifest, platform)))
     conda = lock.conda.get(platform, ())
     given = python_packages(conda)
-    rows, supplied = _rows(files), {**_named_by_purls(lock, platform), **given}
+    rows, supplied = locked_wheels(files, manifest.overrides), {**_named_by_purls(lock, platform), **given}
     if not any(package.depends for package in conda):  # of an explicit list: each of them may be a package of Python
         supplied |= {normalize(package.name): package.version for package in conda}
     yield from wheels_brought(rows, manifest.wheels, supplied, marker_values(platform, minor))
@@ -166,15 +167,29 @@ def _fits_torch(wheel: Wheel, torch: Wheel | LockedTree | None, platform: str, m
     return against.is_stable and names_torch(wheel.version, wheel.requires or (), values, against)
 
 
-def _rows(files: Iterable[Wheel | LockedTree]) -> dict[str, LockedWheel]:
-    return {file.name: LockedWheel(file.version, file.requires) for file in files}
+def _bound_faults(
+    locked: Mapping[str, Wheel | LockedTree], constraints: Iterable[str], values: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield the locked packages that constraints of the manifest exclude, one sentence each."""
+    for line in constraints:
+        bound = requirement_of(line)
+        if bound and bound.name in locked and bound.holds(values, ""):
+            version = locked[bound.name].version
+            if not fits(bound.specifier, version):
+                yield f"{bound.name} {version} is locked, the manifest has the constraint {line}"
+
+
+def locked_wheels(files: Iterable[Wheel | LockedTree], overrides: Iterable[str] = ()) -> dict[str, LockedWheel]:
+    """Return the versions and requirements of files by name, with the versions of overrides in the requirements."""
+    lines = tuple(overrides)
+    return {file.name: LockedWheel(file.version, overridden(file.requires, lines)) for file in files}
 
 
 def unrequired_wheels(lock: Lock, manifest: Manifest, platform: str) -> frozenset[str]:
     """Return the wheels of a platform that no request brings, by name; none where requirements are unknown."""
     found: set[str] = set()
     for minor in served_minors(lock, manifest, platform):
-        rows = _rows((*lock.wheels_for(platform, minor), *lock.trees_for(platform, minor)))
+        rows = locked_wheels((*lock.wheels_for(platform, minor), *lock.trees_for(platform, minor)), manifest.overrides)
         reached = reach(rows, manifest.wheels, {}, marker_values(platform, minor))
         found |= rows.keys() - reached.names if reached.complete else set()
     return frozenset(found)
@@ -184,7 +199,7 @@ def required_by_wheels(lock: Lock, manifest: Manifest, platform: str) -> frozens
     """Return the conda packages of a platform that its wheels require, by name."""
     found: set[str] = set()
     for minor in served_minors(lock, manifest, platform) if manifest.wheels else ():
-        rows = _rows((*lock.wheels_for(platform, minor), *lock.trees_for(platform, minor)))
+        rows = locked_wheels((*lock.wheels_for(platform, minor), *lock.trees_for(platform, minor)), manifest.overrides)
         found |= reach(rows, manifest.wheels, {}, marker_values(platform, minor)).names
     return frozenset(package.name for package in lock.conda.get(platform, ()) if normalize(package.name) in found)
 

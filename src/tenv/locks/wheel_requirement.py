@@ -120,6 +120,34 @@ class Torch:
         return self.version.partition("+")[0]
 
 
+def overridden(requires: tuple[str, ...] | None, overrides: Iterable[str]) -> tuple[str, ...] | None:
+    """Return the requirements of a wheel with the versions of overrides, where the markers of both hold.
+
+    Args:
+        requires: The requirements; None if unknown.
+        overrides: The lines that replace requirements, as in uv: https://docs.astral.sh/uv/concepts/resolution/.
+    """
+    from packaging.requirements import Requirement  # late: 34 ms
+
+    instead: dict[str, list[Requirement]] = {}
+    for line in overrides:
+        instead.setdefault(normalize(Requirement(line).name), []).append(Requirement(line))
+    if not instead or requires is None:
+        return requires
+    found = list[str]()
+    for text in requires:
+        row = requirement_of(text)
+        if row is None or row.name not in instead:
+            found.append(text)
+            continue
+        marker = str(Requirement(text).marker or "")
+        extras = f"[{','.join(row.extras)}]" if row.extras else ""
+        for one in instead[row.name]:
+            both = " and ".join(f"({part})" for part in (marker, str(one.marker or "")) if part)
+            found.append(f"{row.name}{extras}{one.specifier}" + (f" ; {both}" if both else ""))
+    return tuple(found)
+
+
 def torch_of(version: str, requires: Iterable[str], platform: str, python: str) -> Torch:
     """Return the torch of a wheel by its version and its requirements, for a platform and a Python minor."""
     from tenv.targets.torch_cuda import torch_cuda  # late: only for packages that are compiled against a torch

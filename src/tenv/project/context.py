@@ -13,7 +13,7 @@ from tenv.core.errors import TenvError, UnknownTargetError, UsageError
 from tenv.core.truth_words import is_set
 from tenv.core.versions import Version
 from tenv.sources.access import Access
-from tenv.targets.search import SearchPath, Target, find_places, settings_folder
+from tenv.targets.search import Origin, SearchPath, Target, find_places, settings_folder
 
 if TYPE_CHECKING:
     from tenv.environment.marks import Registry
@@ -58,9 +58,10 @@ class Context(Access):
 
     def facts(self) -> "Facts":
         """Return the tables with the user's rows; raises FactsError for a file of the user that is not valid."""
-        from tenv.project.user_facts import user_facts
+        from tenv.facts.tables import default_overrides, load_facts  # late: few commands judge
 
-        return user_facts(self)
+        folder = next(place.folder for place in self.places.places if place.origin is Origin.USER)
+        return load_facts(default_overrides(self.environ, folder))
 
     def find_target(self, name: str | None) -> Target:
         """Return a target by its name; None means the default target."""

@@ -214,7 +214,7 @@ class Source(Protocol):
     section: SourceSection
     """Its row in `tenv.targets.sections`."""
 
-    def check(self, manifest: Manifest) -> None:  # noqa: ARG002
+    def check(self, manifest: Manifest) -> None:
         """Check the requests before any source selects files.
 
         Raises:
@@ -235,7 +235,7 @@ class Source(Protocol):
         """Return why a lock does not satisfy a manifest on a platform, one sentence each."""
         raise NotImplementedError
 
-    def files(self, lock: Lock, platform: str, minor: str) -> Sequence[LockedFile]:  # noqa: ARG002
+    def files(self, lock: Lock, platform: str, minor: str) -> Sequence[LockedFile]:
         """Return the files of an environment with a Python minor; `minor` is empty without Python."""
         return lock.files(self.section.key, platform)
 
@@ -251,11 +251,11 @@ class Source(Protocol):
         """Return the work of this source for an environment."""
         raise NotImplementedError
 
-    def drifts(self, environment: Environment, *, deep: bool) -> "Sequence[Drift]":  # noqa: ARG002
+    def drifts(self, environment: Environment, *, deep: bool) -> "Sequence[Drift]":
         """Return the changed files outside the prefix that an environment uses."""
         return ()
 
-    def contents(self, access: Access, lock: Lock, environment: Environment, state: State) -> Iterable[Expected]:  # noqa: ARG002
+    def contents(self, access: Access, lock: Lock, environment: Environment, state: State) -> Iterable[Expected]:
         """Yield the content of the locked files, as an environment of this host has it; fetches them again."""
         return ()
 
@@ -263,11 +263,11 @@ class Source(Protocol):
         """Yield the damaged files in this source's store; reads every byte."""
         return ()
 
-    def caches(self, access: Access) -> Iterator[SourceCache]:  # noqa: ARG002
+    def caches(self, access: Access) -> Iterator[SourceCache]:
         """Yield the cache folders of this source."""
         yield from ()
 
-    def carried(self, lock: Lock, platform: str, minor: str) -> Iterator[CarriedFile]:  # noqa: ARG002
+    def carried(self, lock: Lock, platform: str, minor: str) -> Iterator[CarriedFile]:
         """Yield the files of a platform that a bundle carries, and a mirror offers.
 
         Args:
@@ -281,12 +281,7 @@ class Source(Protocol):
         yield from ()
 
     def collect(
-        self,
-        access: Access,  # noqa: ARG002
-        store: "Store",  # noqa: ARG002
-        lock: Lock,  # noqa: ARG002
-        manifest: Manifest,  # noqa: ARG002
-        platforms: Mapping[str, str],  # noqa: ARG002
+        self, access: Access, store: "Store", lock: Lock, manifest: Manifest, platforms: Mapping[str, str]
     ) -> Mapping[str, str]:
         """Fetch the files that `carried` yields into a store.
 
@@ -305,7 +300,7 @@ class Source(Protocol):
         """
         return {}
 
-    def shown(self, file: LockedFile | None, prefix: Path) -> dict[str, Any]:  # noqa: ARG002
+    def shown(self, file: LockedFile | None, prefix: Path) -> dict[str, Any]:
         """Return the values that `tenv show` prints for a request.
 
         Args:

@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
-from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -244,10 +243,20 @@ class Manifest:
     """The package indexes, best first."""
     sdists: tuple[str, ...] = ()
     """Packages that may be built from their source archives although only others require them."""
+    constraints: tuple[str, ...] = ()
+    """Bounds of packages that only others require, as PEP 508 lines."""
+    overrides: tuple[str, ...] = ()
+    """Lines that replace the requirements of packages, as PEP 508 lines."""
     wheelhouse: str = ""
     """The folder with wheels that are compiled against its torch; empty for none."""
     beside: str = ""
     """The environment whose torch the toolkit is for, as `tenv.targets.torch_beside` reads it; empty for none."""
+
+    @property
+    def bounds(self) -> dict[str, list[str]]:
+        """The constraints and the overrides as settings of uv."""
+        rows = {"constraint-dependencies": self.constraints, "override-dependencies": self.overrides}
+        return {key: list(lines) for key, lines in rows.items() if lines}
 
     @property
     def builds(self) -> frozenset[str]:
@@ -311,7 +320,7 @@ class Manifest:
             },
             **({"feature": self._asked_of_features(platform)} if self.features else {}),
             **({"index": [index.asked() for index in here.indexes]} if here.indexes else {}),
-            **({"sdists": sorted(here.sdists)} if here.sdists else {}),
+            **{key: sorted(getattr(here, key)) for key in ("sdists", "constraints", "overrides") if getattr(here, key)},
         }
 
     def _asked_of_features(self, platform: str) -> dict[str, Any]:
@@ -429,20 +438,24 @@ def lay(above: Manifest, own: Manifest, *, adds: bool = False) -> Manifest:
         indexes=laid(above.indexes, own.indexes, adds=adds),
         wheelhouse=own.wheelhouse or above.wheelhouse,
         beside=own.beside or above.beside,
-        sdists=tuple(dict.fromkeys((*above.sdists, *own.sdists))),
+        sdists=_both(above.sdists, own.sdists),
+        constraints=_both(above.constraints, own.constraints),
+        overrides=_both(above.overrides, own.overrides),
     )
+
+
+def _both(above: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*above, *own)))
 
 
 def _laid_wheels(
     above: Mapping[str, WheelRequest], own: Mapping[str, WheelRequest], *, adds: bool
 ) -> dict[str, WheelRequest]:
-    """Return both requests; those of a feature (`adds`) may add extras to one of the target's."""
-    both = {name: (above[name], request) for name, request in own.items() if adds and name in above}
-    joined = {
-        name: replace(request, extras=tuple(sorted({*before.extras, *request.extras})))
-        for name, (before, request) in both.items()
-    }
-    return {**above, **own, **joined}
+    """Return all requests; a feature (`adds`) may add extras to a package of the target."""
+    found = {**above, **own}
+    for name in own.keys() & above.keys() if adds else ():
+        found[name] = replace(own[name], extras=tuple(sorted({*above[name].extras, *own[name].extras})))
+    return found
 
 
 def _lay_requirements(above: Requirements, own: Requirements) -> Requirements:
@@ -456,31 +469,10 @@ def _kept(above: Manifest, own: Manifest, key: str) -> Mapping[str, Any]:
     return {name: request for name, request in wanted.items() if name not in dropped} if dropped else wanted
 
 
-class ToolkitKind(Enum):
-    """The source of a target's CUDA toolkit or ROCm; for a target without both, of the libraries that a build uses."""
-
-    CONDA = "conda"
-    ARCHIVES = "archives"
-    WHEELS = "wheels"
-    SYSTEM = "system"
-
-
 def request_for_torch(manifest: Manifest) -> WheelRequest | CondaRequest | None:
     """Return the request for torch, as a wheel or as a conda package; None for none."""
     conda = (manifest.dependencies[name] for name in CONDA_TORCHES if name in manifest.dependencies)
     return manifest.wheels.get("torch") or next(conda, None)
-
-
-def toolkit_kind(manifest: Manifest) -> ToolkitKind:
-    """Return the source of a target's toolkit, which is the same on all of its platforms."""
-    views = [manifest, *(manifest.on(platform) for platform in manifest.platforms)]
-    if any({"cuda-toolkit", "rocm"} & {*view.system} for view in views):
-        return ToolkitKind.SYSTEM
-    if any("cuda" in (name, request.product) for view in views for name, request in view.archives.items()):
-        return ToolkitKind.ARCHIVES
-    if any(view.dependencies for view in views):
-        return ToolkitKind.CONDA
-    return ToolkitKind.WHEELS if any(view.wheels for view in views) else ToolkitKind.SYSTEM
 
 
 @cache  # several rules ask it of each host

@@ -50,6 +50,34 @@ def _adds(known: object, request: object, *, new: bool) -> bool:
     return new and known == request
 
 
+def bound_line(table: Table, key: str, line: str) -> str:
+    """Return a line of `constraints` or `overrides`: a name, versions and a marker.
+
+    An override may have no versions: a marker that never holds takes the package out.
+
+    Raises:
+        ManifestError: It is another line.
+    """
+    from packaging.requirements import InvalidRequirement, Requirement  # late: 34 ms, only for these keys
+
+    try:
+        found = Requirement(line)
+    except InvalidRequirement as error:
+        raise table.fail(key, f"`{line}`: {str(error).splitlines()[0]}") from error
+    if found.url or found.extras or not (found.specifier or (key == "overrides" and found.marker)):
+        raise table.fail(key, f"`{line}` is no name with versions", hint='`"numpy<2"` is an example')
+    return str(found)
+
+
+def check_bounds(manifest: Manifest, table: Table) -> None:
+    """Refuse a bound of a package that the manifest requests: its versions stand at the request."""
+    for key in ("constraints", "overrides"):
+        for line in getattr(manifest, key):
+            name = normalize(re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0])
+            if name in manifest.wheels:
+                raise table.fail(key, f"`{name}` is requested by [pypi-dependencies], whose versions count")
+
+
 def _requests(manifest: Manifest) -> list[tuple[str, str, object]]:
     return [
         (section.key, name, request) for section in SECTIONS for name, request in manifest.wanted(section.key).items()

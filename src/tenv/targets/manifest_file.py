@@ -39,7 +39,14 @@ from tenv.targets.manifest import (
     request_for_torch,
     with_features,
 )
-from tenv.targets.manifest_checks import check_features, check_indexes, check_single_supplier, read_compiled
+from tenv.targets.manifest_checks import (
+    bound_line,
+    check_bounds,
+    check_features,
+    check_indexes,
+    check_single_supplier,
+    read_compiled,
+)
 from tenv.targets.manifest_keys import (
     ACTIVATION,
     ARCHIVE,
@@ -90,6 +97,7 @@ def read_manifest(
     _check_whole(manifest, whole, table)
     for platform in manifest.platforms:
         check_features(manifest, platform, table)
+        check_bounds(whole.on(platform), table)
         check_single_supplier(whole.on(platform), platform, table)
         check_names(manifest.on(platform).environment)
     return manifest
@@ -132,6 +140,8 @@ def _read_one(name: str, table: Table) -> Manifest:
         pytorch=table.parsed("pytorch", Range, None),
         python=table.parsed("python", Range, None),
         sdists=tuple(normalize(_sdist(table, key)) for key in table.strings("sdists")),
+        constraints=tuple(bound_line(table, "constraints", line) for line in table.strings("constraints")),
+        overrides=tuple(bound_line(table, "overrides", line) for line in table.strings("overrides")),
         requirements=requirements,
         beside=beside,
         wheelhouse=_read_folder(table, "wheelhouse"),

@@ -19,6 +19,7 @@ from tenv.targets.variable_requests import VARIABLE_PATTERN
 from tenv.targets.wheel_origin import INDEX_FORMATS
 
 BUILD_PATTERN = r"[A-Za-z0-9_.+*]+"
+REQUIREMENT_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]*\s*[<>=!~;].*"
 """A build string of a conda package, or a pattern of one."""
 
 CACHES = ("auto", "ccache", "sccache", "off")
@@ -342,6 +343,20 @@ MANIFEST = (
         "Packages that may be built from their source archives, which runs their code, though only others require them",
         (Form.TEXTS,),
         NAME_PATTERN,
+    ),
+    Key(
+        "constraints",
+        "Bounds of packages that only others require",
+        (Form.TEXTS,),
+        REQUIREMENT_PATTERN,
+        example="urllib3<3",
+    ),
+    Key(
+        "overrides",
+        "Versions that count in the place of those that packages require",
+        (Form.TEXTS,),
+        REQUIREMENT_PATTERN,
+        example="protobuf>=6",
     ),
     Key("requirements", "Requirements on the host", _TABLE, keys=REQUIREMENTS),
     *_SECTIONS,

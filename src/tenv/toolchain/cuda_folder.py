@@ -17,9 +17,16 @@ from pathlib import Path
 from tenv.core.files import relative_link, storage_errors, write_atomic
 from tenv.core.prefix import files_in, prune
 from tenv.toolchain import driver_stub as elf
-from tenv.toolchain import package_layouts as layouts
-from tenv.toolchain.discover import TOOLKIT, Toolchain, discover
-from tenv.toolchain.package_layouts import FOLDERS, holds_part
+from tenv.toolchain.discover import (
+    FOLDERS,
+    TOOLKIT,
+    Toolchain,
+    conda_components,
+    discover,
+    holds_part,
+    split_toolkit,
+    wheel_components,
+)
 
 _OF_LIBRARIES = ("include", "lib")
 """The folders of a part outside the prefix that are linked: programs of another environment are never run."""
@@ -50,7 +57,7 @@ def assemble(prefix: Path, platform: str, parts: Sequence[Path], keep: Collectio
     root = prefix / TOOLKIT
     with storage_errors(f"can't create the CUDA toolkit folder {root}"):
         _clear(root, [prefix / name for name in keep])
-        split = layouts.split_toolkit(prefix)
+        split = split_toolkit(prefix)
         sources = [split, *sources] if split else sources
         wanted = any((source / "include" / "cuda_runtime_api.h").is_file() for source in sources)
         if wanted and platform in _MACHINES:
@@ -203,9 +210,9 @@ def _write_versions(root: Path, found: Toolchain) -> None:
     rows: dict[str, Mapping[str, str]] = {}
     if found.cuda_version:
         rows["cuda"] = {"name": "CUDA SDK", "version": found.cuda_version.text}
-    wheels = layouts.wheel_components(found.site_packages)
+    wheels = wheel_components(found.site_packages)
     packages = {name.removeprefix("nvidia-"): version for name, version in wheels.items()}
-    for name, version in {**packages, **layouts.conda_components(found.prefix)}.items():
+    for name, version in {**packages, **conda_components(found.prefix)}.items():
         if name.startswith("cuda-") and name not in ("cuda-toolkit", "cuda-version"):
             key = name.replace("-", "_").replace("cuda_runtime", "cuda_cudart")
             rows[key] = {"name": f"CUDA {name.removeprefix('cuda-').upper()}", "version": version}

@@ -29,7 +29,6 @@ from tenv.host.machine import current_platform
 from tenv.host.places import Places
 from tenv.host.report import HostReport
 from tenv.project.context import Context
-from tenv.project.user_facts import user_facts
 
 _ARCH_LIST = "TORCH_CUDA_ARCH_LIST"
 _NAMED = 5
@@ -144,8 +143,9 @@ def audit(context: Context, request: AuditRequest) -> Audit:
         refuse_host_options(request.host)
     tree = open_tree(request.path)
     note = find_note(tree)
-    facts = user_facts(context)
-    torch = named_torch(request.torch, facts, current_platform()) if request.torch else None
+    facts = context.facts()
+    own = context.places.environments()
+    torch = named_torch(request.torch, facts, current_platform(), own) if request.torch else None
     around = _environs(context, request, tree, note, torch)
     libraries = inspect(tree, torch=torch is not None)
     if not libraries and not tree.fault and tree.kind is AuditedKind.FOLDER:
@@ -193,7 +193,7 @@ def _hint(folder: Path) -> str:
 
 def _answer(needs: Needs, host: HostReport, context: Context, *, unsure: bool) -> HostAnswer:
     """Return the answer for a host; a yes is unknown where a file can't be read or a library is missing here."""
-    found = host_findings(needs, host, user_facts(context))
+    found = host_findings(needs, host, context.facts())
     run = runs(found)
     return HostAnswer(None if run and unsure else run, tuple(found))
 

@@ -12,7 +12,6 @@ from tenv.locks.difference import Difference, compare
 from tenv.locks.lock import Lock
 from tenv.locks.lock_file import parse_lock, read_lock, read_lock_bytes
 from tenv.project.context import Context
-from tenv.project.user_facts import user_facts
 
 _HEAD = "HEAD"
 
@@ -57,7 +56,7 @@ def diff(
 
 def difference_of(context: Context, old: Lock, new: Lock, platforms: Sequence[str] = ()) -> Difference:
     """Compare two locks with the tables of the user."""
-    return compare(old, new, user_facts(context), platforms)
+    return compare(old, new, context.facts(), platforms)
 
 
 def _check_platforms(old: Lock, new: Lock, platforms: Sequence[str]) -> None:

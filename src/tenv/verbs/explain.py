@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Collection
-from dataclasses import asdict
 from pathlib import Path
 
 import tenv
@@ -23,10 +22,6 @@ class Page:
     """Its title."""
     text: str
     """The whole page, in Markdown."""
-
-    def to_json(self) -> dict[str, str]:
-        """Return the page as JSON values."""
-        return asdict(self)
 
 
 def codes() -> tuple[str, ...]:

@@ -15,7 +15,6 @@ from tenv.core.errors import UsageError
 from tenv.core.file_content import given_pieces
 from tenv.host.pasted.clean_text import encoding
 from tenv.project.context import Context
-from tenv.project.user_facts import user_facts
 
 _MOST = 1 << 32
 """Maximum bytes of a log; the log of a whole build of PyTorch has some 100 MB."""
@@ -67,7 +66,7 @@ def explain_log(context: Context, name: str) -> ExplainedLog:
         UsageError: The file can't be read.
     """
     shown = "standard input" if name == "-" else name
-    table = user_facts(context).build_failures
+    table = context.facts().build_failures
     try:
         pieces = iter(lambda: sys.stdin.buffer.read(1 << 20), b"") if name == "-" else given_pieces(Path(name), _MOST)
         return ExplainedLog(shown, diagnose(_lines(pieces), table), len(table.failures))

@@ -26,7 +26,7 @@ from tenv.core.files import write_atomic
 from tenv.core.names import channel_of, channel_urls, channel_word, is_channel
 from tenv.interop.chosen_files import without_features
 from tenv.interop.drafts import against_torch, render_draft, with_cuda, without_doubles, without_logins
-from tenv.interop.formats import ONLY_WRITTEN, find_format, recognize
+from tenv.interop.formats import ONLY_WRITTEN, find_format, importable, recognize
 from tenv.interop.interface import Draft, ForeignLock, Format, Imported, read_source
 from tenv.interop.pixi import lock_text
 from tenv.interop.requests import asked_wheels, top_level
@@ -109,6 +109,10 @@ def import_file(context: Context, request: ImportRequest, *, user: bool = False)
     """
     if unknown := [name for name in request.platforms if name not in PLATFORMS]:
         raise UsageError(f"unknown platform `{unknown[0]}`", hint=f"known platforms: {', '.join(PLATFORMS)}")
+    if request.file.is_dir():
+        files = [shlex.quote(str(request.file / name)) for name in importable(request.file)[:3]]
+        hint = " or ".join(f"`tenv import {file}`" for file in files) or "an import reads one file"
+        raise FormatError(f"{request.file}: is a folder", hint=hint)
     source = read_source(request.file, request.environment, request.platforms)
     chosen = find_format(request.format, ONLY_WRITTEN) if request.format else recognize(source)
     if chosen.read is None:

@@ -144,9 +144,8 @@ def _for_pytorch(context: Context, parent: str, pytorch: str) -> str:
     """
     from tenv.checks.before_create import Surroundings, unfit_pythons  # late: only with that option
     from tenv.checks.pytorch_source import find_source
-    from tenv.project.user_facts import user_facts
 
-    facts, target = user_facts(context), context.places.find(parent)
+    facts, target = context.facts(), context.places.find(parent)
     source, manifest = find_source(pytorch, facts), target.manifest
     if source is None or (manifest.pytorch and str(source.release) not in manifest.pytorch):
         revision = source.version.value if source else pytorch

@@ -3,6 +3,7 @@
 `TENV_LOCKED` and `TENV_FROZEN` forbid it to every command.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -67,7 +68,9 @@ def keep_project(context: Context) -> None:
         context.progress.say(f"{project / PROJECT_FILE} written: the checkout is a project now")
 
 
-def require_place(context: Context, target: Target, command: str, home: LockHome) -> None:
+def require_place(
+    context: Context, target: Target, command: str, home: LockHome, is_kept: Callable[[], bool] = lambda: False
+) -> None:
     """Raise an error before a lock is written where the user may not expect it, unless they say where.
 
     Args:
@@ -75,23 +78,24 @@ def require_place(context: Context, target: Target, command: str, home: LockHome
         target: The target, whose lock is about to be written.
         command: The command that the user typed, such as ``tenv update``.
         home: The place that the user names.
+        is_kept: Returns whether the lock in use satisfies its manifest, so that none is written.
 
     Raises:
         UsageError: The user names no place, and the lock would replace a built-in one outside projects, or change the
             project around a PyTorch checkout.
     """
-    if home is not LockHome.NEAREST:
+    beside = target.lock_home == target.file.parent.parent / "locks" / f"{target.name}.lock"
+    leaves = context.places.checkout is not None and target.home_origin is Origin.PROJECT and not beside
+    built_in = target.origin is Origin.BUILT_IN and target.home_origin is Origin.USER
+    if home is not LockHome.NEAREST or not (leaves or built_in) or is_kept():
         return
     ways = f"`{command} --user {target.name}` does that"
-    beside = target.lock_home == target.file.parent.parent / "locks" / f"{target.name}.lock"
-    if context.places.checkout is not None and target.home_origin is Origin.PROJECT and not beside:
+    if leaves:
         raise UsageError(
             f"{context.places.checkout} is a PyTorch checkout without manifests: the lock of {target.name} would be "
             f"written to {target.lock_home}, and count in the whole project",
             hint=f"`{command} --project {target.name}` does that; with `--user` it counts outside projects",
         )
-    if target.origin is not Origin.BUILT_IN or target.home_origin is not Origin.USER:
-        return
     here = f"`{command} --project {target.name}` writes it here" if context.places.checkout else ""
     raise UsageError(
         f"there is no project here, and {target.name} is built-in: its lock would be written to {target.lock_home}, "

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import TenvError, UsageError
@@ -50,11 +49,6 @@ class PackageRow:
     """The size of its file in the lock, in bytes; None if unknown."""
     features: tuple[str, ...] = ()
     """The features of the target that bring it; empty for a part of the target itself."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the package as JSON values."""
-        values = {name: getattr(self, name) for name in self.__slots__}
-        return values | {"requires": list(self.requires), "features": list(self.features)}
 
 
 @dataclass(frozen=True, slots=True)

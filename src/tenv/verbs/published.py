@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import NetworkError, UsageError
@@ -47,10 +47,6 @@ class Published:
     """The platforms of the target that it serves with every Python of the target."""
     fits: bool
     """Whether it serves all of them and the target accepts this version."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return {**{name: getattr(self, name) for name in self.__slots__}, "platforms": list(self.platforms)}
 
 
 def search_package(context: Context, name: str, target: Target | None, channels: Sequence[str] = ()) -> list[Published]:
@@ -218,11 +214,6 @@ class Outdated:
     """Its versions in a lock of today, which `tenv update` writes; empty where it would not be in it."""
     newest: str | None
     """The newest published version; None if unknown."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        values = {name: getattr(self, name) for name in self.__slots__}
-        return {**values, "locked": [*self.locked], "allowed": [*self.allowed]}
 
 
 def find_outdated(context: Context, target: Target) -> list[Outdated]:

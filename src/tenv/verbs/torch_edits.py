@@ -17,7 +17,8 @@ from tenv.facts.torch_headers import TorchMinor
 from tenv.locks.lock import Wheel
 from tenv.project.context import Context
 from tenv.sources.wheels.urls import requirements_at
-from tenv.targets.manifest import Manifest, ToolkitKind, WheelRequest, toolkit_kind
+from tenv.targets.manifest import Manifest, WheelRequest
+from tenv.targets.toolkit_kind import ToolkitKind, toolkit_kind
 from tenv.targets.torch_cuda import torch_cuda
 
 _TORCH = "torch"

@@ -44,8 +44,7 @@ from tenv.builds.logged_run import look_up, run_logged
 from tenv.core import process
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBrokenError, LockStaleError
-from tenv.core.files import digest, exclusive, first_free, remove_tree, storage_errors, write_atomic
-from tenv.core.names import WheelFile
+from tenv.core.files import exclusive, first_free, remove_tree, storage_errors, write_atomic
 from tenv.core.prefix import MARKER
 from tenv.core.wheel_platforms import marker_values
 from tenv.environment.state import Environment, Status
@@ -58,7 +57,6 @@ from tenv.install.creation import CreateRequest, Creation, LockMode
 from tenv.locks.lock import LockedTree, Wheel
 from tenv.locks.wheel_answers import python_packages
 from tenv.locks.wheel_requirement import requirement_of
-from tenv.project.user_facts import user_facts
 from tenv.sources.archives.answers import kind_of
 from tenv.sources.archives.unpack import unpack
 from tenv.sources.interface import owned_by_lock
@@ -81,7 +79,7 @@ from tenv.sources.wheels.sdist_builds import (
     wants_network,
     wheel_in,
 )
-from tenv.sources.wheels.tree_builds import differences, requirements_in
+from tenv.sources.wheels.tree_builds import built_wheel, differences, requirements_in
 from tenv.targets.manifest import WheelRequest, with_features
 from tenv.toolchain.discover import python_program, site_packages
 from tenv.verbs.wheelhouse import from_wheelhouse, given_variables, into_wheelhouse
@@ -327,7 +325,7 @@ class _Build:
             units=self._units,
         )
         if ran.status:
-            table = user_facts(self._job.context).build_failures
+            table = self._job.context.facts().build_failures
             finding = look_up(ran, "TE961", self._name, self._log, table, of=self._row.name)
             own = "its build " if finding.subject == self._name else ""  # the message about a known cause is a sentence
             why, hint = f"{own}{finding.message}", finding.fix
@@ -335,15 +333,10 @@ class _Build:
                 why, hint = f"its build downloads, which has no digest; log: {self._log}", hint_of_failure(output)
             raise EnvironmentBrokenError(f"{self._name} can't be compiled{self._so}: {why}", hint=hint)
         built = wheel_in(out, self._row, self._so)
-        _require_as_locked(self._job, self._row, self._wheel(built))
+        _require_as_locked(self._job, self._row, built_wheel(built, self._row))
         self._audit(built)
         self._try(built)
         return keep_built(built, self._place, self._row)
-
-    def _wheel(self, built: Path) -> Wheel:
-        file = WheelFile.parse(built.name)
-        version = file.version if file else self._row.version
-        return Wheel(self._row.name, version, built.name, digest(built), None, self._row.python, path=str(built))
 
     def _variables(self) -> dict[str, str]:
         """Return the variables of the build: the activation, the switches of the package, and its limits."""
@@ -482,7 +475,7 @@ class _Build:
         Raises:
             EnvironmentBrokenError: A library of it can't be loaded.
         """
-        wheel = self._wheel(built)
+        wheel = built_wheel(built, self._row)
         self._job.uv.install(self._python, [wheel], [wheel.name], self._job.context.progress)
         code = "import torch\n" + "".join(f"import {name}\n" for name in modules_of(built))
         words = [sys.executable, "-I", sandbox.__file__, "", str(self._python), "-c", code]

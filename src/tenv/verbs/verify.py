@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,7 @@ class Verified:
             "target": self.target,
             "prefix": str(self.prefix),
             "integrity": {**faults, "extra": list(self.extra), "packages": list(self.faults.owners)},
-            "machine": [drift.to_json() for drift in self.machine],
+            "machine": [asdict(drift) for drift in self.machine],
             "store": None
             if self.store is None
             else [{"file": str(damage.path), "reason": damage.reason} for damage in self.store],

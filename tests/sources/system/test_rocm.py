@@ -10,7 +10,7 @@ from tenv.core.versions import Range, Version
 from tenv.host.interface import Fact
 from tenv.host.machine import BuildResources
 from tenv.sources.system.fingerprint import take_fingerprint
-from tenv.sources.system.host_rocm import find_rocm
+from tenv.sources.system.gpu_toolkits import find_rocm
 from tenv.sources.system.interface import Lack, Tool, ToolRequest
 from tenv.sources.system.taken import fit
 from tenv.targets.manifest import Manifest

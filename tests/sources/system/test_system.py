@@ -8,7 +8,7 @@ import pytest
 from tenv.core.errors import HostError, ManifestError
 from tenv.core.versions import Range
 from tenv.sources.system.interface import Tool
-from tenv.sources.system.mpi import parse_version
+from tenv.sources.system.shared_libraries import parse_version
 from tenv.sources.system.take import KINDS, take
 from tenv.targets.manifest import DEBUG_PYTHON, Manifest
 from tenv.targets.manifest_file import read_manifest

@@ -10,9 +10,10 @@ from tenv.core.errors import HostReportError
 from tenv.core.versions import Version
 from tenv.host.interface import Fact, Missing, OriginKind, ReasonKind, fact_to_json
 from tenv.host.nvidia import pci_address
-from tenv.host.pasted.amd_tools import AMD_SMI, COLLECTED_AMD, ROCM_SMI, ROCMINFO
 from tenv.host.pasted.clean_text import lines
 from tenv.host.pasted.drivers import (
+    AMD_SMI,
+    COLLECTED_AMD,
     DEVICE_QUERY,
     INXI,
     LSHW,
@@ -20,6 +21,8 @@ from tenv.host.pasted.drivers import (
     MODINFO,
     MODULE_LINE,
     PNP_DEVICES,
+    ROCM_SMI,
+    ROCMINFO,
     SMI_LIST,
     SMI_QUERY,
     SMI_ROWS,

@@ -96,10 +96,10 @@ def _extract(archive: Any, sinks: "dict[str, Sink | None]") -> dict[str, bytes]:
             self._size += len(s)
             return len(s)
 
-        def read(self, size: int | None = None) -> bytes:  # noqa: ARG002
+        def read(self, size: int | None = None) -> bytes:
             return b""
 
-        def seek(self, offset: int, whence: int = 0) -> int:  # noqa: ARG002
+        def seek(self, offset: int, whence: int = 0) -> int:
             return 0
 
         def flush(self) -> None:

@@ -139,7 +139,7 @@ class ArchiveSource(Source):
 
         return default_store().damages()
 
-    def caches(self, access: Access) -> Iterator[SourceCache]:  # noqa: ARG002
+    def caches(self, access: Access) -> Iterator[SourceCache]:
         """Yield the store, and the leftovers of bundles."""
         from tenv.sources.archives.store import (
             bundles_folder,
@@ -151,24 +151,19 @@ class ArchiveSource(Source):
         yield SourceCache("archives", store.folder, store.clear)
         yield SourceCache("parts of bundles", bundles, clear_bundles, leftover=True)
 
-    def contents(self, access: Access, lock: Lock, environment: Environment, state: State) -> Iterator[Expected]:  # noqa: ARG002
+    def contents(self, access: Access, lock: Lock, environment: Environment, state: State) -> Iterator[Expected]:
         """Yield the files of archives, unpacked anew from downloads with the digests of the lock."""
         from tenv.sources.archives.gathering import archive_contents  # late: only for `tenv verify --deep`
 
         return archive_contents(access, lock.archives.get(state.platform, ()))
 
-    def carried(self, lock: Lock, platform: str, minor: str) -> Iterator[CarriedFile]:  # noqa: ARG002
+    def carried(self, lock: Lock, platform: str, minor: str) -> Iterator[CarriedFile]:
         """Yield the archives of a platform."""
         for row in lock.archives.get(platform, ()):
             yield CarriedFile(_KEY, file_at(row.url) or row.name, row.sha256, row.size, (platform,), row.url)
 
     def collect(
-        self,
-        access: Access,
-        store: "Store",
-        lock: Lock,
-        manifest: Manifest,  # noqa: ARG002
-        platforms: Mapping[str, str],
+        self, access: Access, store: "Store", lock: Lock, manifest: Manifest, platforms: Mapping[str, str]
     ) -> Mapping[str, str]:
         """Fetch the archives of some platforms."""
         from tenv.sources.archives.download import RemoteFile  # late: as below

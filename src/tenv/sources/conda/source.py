@@ -63,8 +63,8 @@ class CondaPackages(Records):
                 paths |= {*map(os.path.normpath, listed(record, "files"))}
         return found
 
-    def named(self, packages: Iterable[str]) -> Iterator[str]:  # noqa: ARG002 (rattler reads all records)
-        """Yield the names in both lists of every record in the prefix."""
+    def named(self, packages: Iterable[str]) -> Iterator[str]:
+        """Yield the names in both lists of every record in the prefix, since rattler reads all records."""
         known = self.notes()
         yield from self.files(known)
         for note in (note for notes in known.values() for note in notes):
@@ -207,7 +207,7 @@ class CondaSource(Source):
 
         return conda_contents(access, lock, state.platform, environment.prefix)
 
-    def carried(self, lock: Lock, platform: str, minor: str) -> Iterator[CarriedFile]:  # noqa: ARG002
+    def carried(self, lock: Lock, platform: str, minor: str) -> Iterator[CarriedFile]:
         """Yield the packages of a platform.
 
         Raises:
@@ -219,12 +219,7 @@ class CondaSource(Source):
             yield CarriedFile(_KEY, row.file, row.sha256, row.size, (platform,), row.url)
 
     def collect(
-        self,
-        access: Access,
-        store: "Store",
-        lock: Lock,
-        manifest: Manifest,  # noqa: ARG002
-        platforms: Mapping[str, str],
+        self, access: Access, store: "Store", lock: Lock, manifest: Manifest, platforms: Mapping[str, str]
     ) -> Mapping[str, str]:
         """Fetch the packages of some platforms."""
         from tenv.sources.conda.staging import collect_packages  # late: loads rattler
@@ -232,7 +227,7 @@ class CondaSource(Source):
         collect_packages(lock, platforms, access.network(), access.progress, store)
         return {}
 
-    def caches(self, access: Access) -> Iterator[SourceCache]:  # noqa: ARG002
+    def caches(self, access: Access) -> Iterator[SourceCache]:
         """Yield rattler's caches of packages and of package lists, and the partial downloads."""
         from tenv.rattler_api.cache import (  # late: only for `tenv clean`
             cache_folder,

@@ -83,10 +83,6 @@ class Drift:
     hidden: bool = False
     """Whether its size and times are unchanged, so only its content shows the change."""
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the change as JSON values."""
-        return asdict(self)
-
 
 def take_fingerprint(tool: Tool) -> Fingerprint:
     """Read the files of a tool and return its fingerprint."""

@@ -1,10 +1,12 @@
-"""Resolves cuDNN, cuSPARSELt, NCCL and MKL from the system, by a versioned header and a library."""
+"""Resolves libraries from the system: cuDNN, cuSPARSELt, NCCL and MKL by a versioned header, MPI by its wrappers."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from tenv.core.dataclass import dataclass
 from tenv.core.versions import Version
+from tenv.host.interface import Missing
 from tenv.host.places import Places, environment_of
 from tenv.sources.system.interface import Lack, Tool, ToolRequest, macros, named_folders, patterns
 
@@ -132,3 +134,80 @@ def _library_folders(folder: Path, places: Places) -> list[Path]:
     machine = places.machine
     names = ("lib64", "lib", f"lib/{machine}-linux-gnu", "lib/intel64", f"targets/{machine}-linux/lib", "lib/x64")
     return [folder / name for name in names if (folder / name).is_dir()]
+
+
+_MPI_VARIABLES = ("MPI_HOME", "MPI_ROOT", "OPENMPI_ROOT", "MPICH_ROOT", "EBROOTOPENMPI", "EBROOTMPICH", "I_MPI_ROOT")
+_MPI_FOLDERS = (
+    "opt/openmpi*",
+    "opt/mpich*",
+    "usr/lib64/openmpi",
+    "usr/lib64/mpich",
+    "opt/intel/oneapi/mpi/*",
+    "usr/local",
+)
+_MPI_PROGRAMS = ("bin/mpicc*", "bin/mpicxx*", "bin/mpirun*", "bin/mpiexec*", "bin/opal_wrapper", "bin/orterun")
+_MPI_LIBRARIES = tuple(f"{folder}/libmpi.so.*" for folder in ("lib", "lib64", "lib/release", "lib/*-linux-gnu"))
+_MPI_SAID = re.compile(
+    r"\(Open MPI\) (?P<open>\d[\d.]*\d)"
+    r"|^[ \t]*Version:\s+(?P<mpich>\d[\d.]*\d)"
+    r"|MPI Library.*Version (?P<intel>\d[\d.]*\d)",
+    re.MULTILINE,
+)
+
+
+def parse_version(text: str) -> Version | None:
+    """Return the version in the output of ``mpirun --version`` of Open MPI, MPICH or Intel MPI."""
+    match = _MPI_SAID.search(text)
+    return Version(match[match.lastgroup or 0]) if match else None
+
+
+def find_mpi(wanted: ToolRequest) -> Tool | Lack:
+    """Return a matching MPI, searched in variables, the present environment, PATH and default folders."""
+    refused = []
+    for way, root in _mpi_roots(wanted):
+        found = _inspect_mpi(wanted, way, root)
+        if isinstance(found, Tool):
+            return found
+        if found:
+            refused.append(found)
+    looked = ", ".join([*_MPI_VARIABLES, "mpicc on PATH", *(f"/{path}" for path in _MPI_FOLDERS)])
+    install = "apt install libopenmpi-dev openmpi-bin (Debian, Ubuntu) or dnf install openmpi-devel"
+    return wanted.lack(refused, looked, install)
+
+
+def _mpi_roots(wanted: ToolRequest) -> Iterator[tuple[str, Path]]:
+    places = wanted.places
+    yield from named_folders(places, _MPI_VARIABLES, ())
+    if wanted.kept:
+        yield "in use already", Path(wanted.kept)
+    for folder in places.folders():
+        if (folder / "mpicc").is_file():
+            yield "mpicc on PATH", folder.parent
+    yield from named_folders(places, (), _MPI_FOLDERS)
+
+
+def _inspect_mpi(wanted: ToolRequest, way: str, root: Path) -> Tool | str:
+    """Return the MPI in a folder, or why it does not match; empty for a default folder without MPI."""
+    if environment_of(root):
+        return f"{root}: belongs to an environment of tenv"
+    if not (root / "bin" / "mpicc").is_file():
+        return f"{root} ({way}): has no bin/mpicc" if way in _MPI_VARIABLES else ""
+    runner = next((path for name in ("mpirun", "mpiexec") if (path := root / "bin" / name).is_file()), None)
+    if runner is None:
+        return f"{root}: has no bin/mpirun"
+    done = wanted.places.run(str(runner), "--version", LC_ALL="C")
+    version = None if isinstance(done, Missing) else parse_version(done.stdout + done.stderr)
+    if version is None:
+        reason = done.reason if isinstance(done, Missing) else f"`{runner} --version` prints no version"
+        return f"{root}: {reason}"
+    if version not in wanted.accepted:
+        return f"{root}: {version} is not {wanted.accepted}"
+    programs = patterns(root, *_MPI_PROGRAMS)
+    return wanted.tool(
+        root,
+        version,
+        way,
+        roles={"home": str(root), "mpicc": str(root / "bin" / "mpicc")},
+        files=(*programs, *patterns(root, "include/mpi.h"), *patterns(root, *_MPI_LIBRARIES)),
+        watched=(root / "bin" / "mpicc",),
+    )

@@ -4,13 +4,11 @@ from collections.abc import Callable, Mapping
 
 from tenv.core.errors import HostError
 from tenv.host.places import Places
-from tenv.sources.system.cuda import find_toolkit
 from tenv.sources.system.debugging import find_debug_python, find_gdb
+from tenv.sources.system.gpu_toolkits import find_rocm, find_toolkit
 from tenv.sources.system.host_compilers import find_gcc, find_msvc
-from tenv.sources.system.host_rocm import find_rocm
 from tenv.sources.system.interface import Kind, Lack, Tool, ToolRequest
-from tenv.sources.system.mpi import find_mpi
-from tenv.sources.system.shared_libraries import LIBRARIES, find_library
+from tenv.sources.system.shared_libraries import LIBRARIES, find_library, find_mpi
 from tenv.targets.manifest import DEBUG_PYTHON, Manifest
 
 KINDS: Mapping[str, Kind] = {

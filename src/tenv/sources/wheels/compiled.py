@@ -26,7 +26,7 @@ from tenv.sources.wheels.choose import choose_wheel, uv_platforms
 from tenv.sources.wheels.index_requests import IndexedRequests, as_asked, indexes_in_use
 from tenv.sources.wheels.project_metadata import ProjectMetadata, noted_requirements, parse_core_metadata
 from tenv.sources.wheels.sdist_builds import NOTED, asked_by_build, member
-from tenv.sources.wheels.sdists import fetched, is_static
+from tenv.sources.wheels.sdists import fetched, is_static, pins_of_build
 from tenv.sources.wheels.tree_builds import requirement_faults
 from tenv.sources.wheels.urls import requirements_at
 from tenv.targets.manifest import Manifest, WheelRequest
@@ -256,13 +256,7 @@ class CompiledSdists:
         values = marker_values(platform, minor)
         needs = needs_of_build(asked_by_build(known.raw, archive.file, values), facts)
         asked = {name: request for name, request in needs.items() if name not in there and name != "torch"}
-        if not asked:
-            return ()
-        requirements = problem.manifest.on(platform).requirements
-        backend = Manifest(f"the build of {archive.file}", archive.file, wheels=asked, requirements=requirements)
-        newest = problem.limits.exclude_newer
-        rows = problem.access.uv().resolve(backend, platform, minor, (), None, there, newest)
-        return tuple(sorted(f"{name}=={row.version} sha256:{row.sha256}" for name, (row, _) in rows.items()))
+        return pins_of_build(problem, asked, archive.file, platform, minor, there)
 
 
 def _without_torch(requires: tuple[str, ...]) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from tenv.sources.archives.store import default_store
 from tenv.sources.interface import Problem
 from tenv.sources.wheels.project_metadata import noted_requirements, parse_core_metadata
 from tenv.sources.wheels.sdist_builds import NOTED, asked_by_build, build_sdist, member, stored_sdist
-from tenv.targets.manifest import Manifest
+from tenv.targets.manifest import Manifest, WheelRequest
 
 Choices = list[dict[str, tuple[Wheel, str]]]
 
@@ -63,6 +63,23 @@ def fetched(problem: Problem, archive: Wheel, url: str) -> bytes:
     problem.access.progress.step(f"reading {archive.file}")
     file = RemoteFile(archive.file, url, archive.sha256, archive.size)
     return stored_sdist(problem.access, problem.access.uv(), file).read_bytes()
+
+
+def pins_of_build(
+    problem: Problem,
+    asked: Mapping[str, WheelRequest],
+    file: str,
+    platform: str,
+    minor: str,
+    there: Mapping[str, str] | None = None,
+) -> tuple[str, ...]:
+    """Return the wheels that a build needs beside the packages that are there, as a row locks them."""
+    if not asked:
+        return ()
+    requirements, newest = problem.manifest.on(platform).requirements, problem.limits.exclude_newer
+    backend = Manifest(f"the build of {file}", file, wheels=asked, requirements=requirements)
+    rows = problem.access.uv().resolve(backend, platform, minor, (), None, there, newest)
+    return tuple(sorted(f"{name}=={row.version} sha256:{row.sha256}" for name, (row, _) in rows.items()))
 
 
 class _Reader:
@@ -121,11 +138,7 @@ class _Reader:
     def _pins(self, raw: bytes, file: str, platform: str, minor: str) -> tuple[str, ...]:
         """Return the wheels that the build backend of an archive needs on a platform."""
         asked = asked_by_build(raw, file, marker_values(platform, minor))
-        manifest = self._problem.manifest.on(platform)
-        backend = Manifest(f"the build of {file}", file, wheels=asked, requirements=manifest.requirements)
-        newest = self._problem.limits.exclude_newer
-        rows = self._problem.access.uv().resolve(backend, platform, minor, (), None, None, newest) if asked else {}
-        return tuple(sorted(f"{name}=={row.version} sha256:{row.sha256}" for name, (row, _) in rows.items()))
+        return pins_of_build(self._problem, asked, file, platform, minor)
 
     def _metadata(self, row: LockedTree, raw: bytes) -> tuple[str, ...]:
         """Return the requirements of an archive: its own, the old lock's, or those of the wheel that it becomes.

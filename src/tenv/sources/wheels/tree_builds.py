@@ -54,9 +54,7 @@ def build_tree(
         folder, editable = request.folder, request.editable
         built = Backend(uv, python, folder, where, access.environ).wheel(out, editable=editable)
         wheel_in(out, row, so)
-        file = WheelFile.parse(built.name)
-        version = file.version if file else row.version
-        return Wheel(row.name, version, built.name, digest(built), None, row.python, path=str(built))
+        return built_wheel(built, row)
     variables = build_variables(access.environ)
     inputs = [request.git, request.subdirectory, row.commit]
     place = built_folder() / key_of_build(inputs, python, variables)
@@ -69,6 +67,13 @@ def build_tree(
     ):
         Backend(uv, python, tree, where, access.environ).wheel(out, network=False)
         return keep_built(wheel_in(out, row, so), place, row)
+
+
+def built_wheel(built: Path, row: LockedTree) -> Wheel:
+    """Return the wheel that a build wrote, which is not kept yet."""
+    file = WheelFile.parse(built.name)
+    version = file.version if file else row.version
+    return Wheel(row.name, version, built.name, digest(built), None, row.python, path=str(built))
 
 
 def note_origin(there: Wheels, row: LockedTree, request: TreeRequest) -> None:

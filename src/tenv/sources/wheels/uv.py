@@ -211,7 +211,7 @@ class Uv(ManagedPythons):
                 chosen.write_text(preferences(pins))
             words = ("--format", "pylock.toml", "--output-file", str(chosen), "--constraints", str(limits), *day)
             bare = [Wheel("torch", torch, "", "", None, ())] if is_release(torch) else []
-            known = known_metadata([*bare, *(row for row in sdists if row.name in built)])
+            known = known_metadata([*bare, *(row for row in sdists if row.name in built)]) | manifest.bounds
             done = self.compile(platform, asked, python, words, variables, built, known)
             if done.status and bare and self._lacks(f"torch=={torch}", platform, python, variables):
                 limits.write_text("".join(f"{line}\n" for line in constraints if not line.startswith("torch==")))

@@ -5,15 +5,8 @@ from typing import Any
 from tenv.core.errors import UsageError
 from tenv.core.toml_reader import nearest
 from tenv.facts.table_files import LAYOUTS, Data, Row
-from tenv.facts.tables import Facts, default_overrides, load_facts
+from tenv.facts.tables import Facts
 from tenv.project.context import Context
-from tenv.targets.search import Origin
-
-
-def user_facts(context: Context) -> Facts:
-    """Return the tables with the user's rows; raises FactsError for a file of the user that is not valid."""
-    folder = next(place.folder for place in context.places.places if place.origin is Origin.USER)
-    return load_facts(default_overrides(context.environ, folder))
 
 
 def list_tables(context: Context) -> list[dict[str, Any]]:
@@ -22,7 +15,7 @@ def list_tables(context: Context) -> list[dict[str, Any]]:
     Raises:
         FactsError: A file of the user is not valid.
     """
-    facts = user_facts(context)
+    facts = context.facts()
     return [_summary(_data(facts, name)) for name in LAYOUTS]
 
 
@@ -40,7 +33,7 @@ def show_table(context: Context, name: str) -> dict[str, Any]:
     if name not in LAYOUTS:
         hint = nearest(name, LAYOUTS) or f"the tables are {', '.join(LAYOUTS)}"
         raise UsageError(f"there is no table `{name}`", hint=hint)
-    data = _data(user_facts(context), name)
+    data = _data(context.facts(), name)
     sections = {section: [_plain(row) for row in rows] for section, rows in data.sections.items()}
     return {**_summary(data), "sections": sections}
 
