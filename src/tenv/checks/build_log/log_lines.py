@@ -33,6 +33,8 @@ _PREFIXES = re.compile(
 _PIP = re.compile(r"^(?: {1,6}(?=\S)|\u2502 ?|\s*[\u2570\u251c]\u2500[>\u25b6]\s*|\s*\u00d7\s*)")
 _BYTES = re.compile(r"b(['\"]).*\1")
 """A line that a script of Python printed as bytes."""
+_FOLDED = re.compile(r"^\S+:\d+:\d+:(?: (?:fatal )?error:)?$")
+"""What clang prints of an error on a line of its own where the terminal is narrow."""
 _MOST_PREFIXES = 4
 _LONGEST = 1000
 """How many characters of a line are read. Command lines are longer, but their tails hold no errors."""
@@ -116,12 +118,20 @@ class LogLine:
 
 
 def clean(lines: Iterable[str]) -> Iterator[LogLine]:
-    """Yield the lines of a log as the program printed them."""
+    """Yield the lines of a log as the program printed them, those that clang folded at the place of an error as one."""
+    folded: LogLine | None = None
     for number, line in enumerate(lines, start=1):
         text = line.rstrip("\r\n")
         if "\r" in text:  # earlier text on the line was overwritten
             text = text.rpartition("\r")[2]
-        yield LogLine(number, _plain(text[:_LONGEST]))
+        read = LogLine(number, _plain(text[:_LONGEST]))
+        if folded:
+            read = LogLine(folded.number, f"{folded.text} {read.text.strip()}")
+        folded = read if folded is None and _FOLDED.search(read.text) else None
+        if folded is None:
+            yield read
+    if folded:
+        yield folded
 
 
 def readable(symbol: str) -> str:
