@@ -55,6 +55,7 @@ def bounded_python(text: str, notes: list[str]) -> str:
     """Return a range of Pythons that ends and begins with a minor, since a lock has wheels for each minor of it."""
     text = text.replace(" ", "") or f">={DEFAULT_MINORS[0]}"
     text = re.sub(r"(>=\d+\.\d+)\.\d+", r"\1", text if "," in text else text.removeprefix("=="))
+    text = re.sub(r"^(?:~=|===?)?(\d+\.\d+)\.\d+$", r"\1.*", text)
     try:
         open_ = "3.29.0" in Range(text)
     except ValueError:
