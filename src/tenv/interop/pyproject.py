@@ -236,7 +236,9 @@ class _Project:
         """Report the requests for conda packages, which conda-lock reads."""
         table = table_of(table_of(table_of(self.data, "tool"), "conda-lock"), "dependencies")
         if rows := [name for name in table if name != "python"]:
-            self.lost.append(f"[tool.conda-lock.dependencies], which tenv does not read: {', '.join(rows)}")
+            there = self.source.path.with_name("conda-lock.yml").is_file()
+            way = " (`tenv import conda-lock.yml` reads its lock)" if there else ""
+            self.lost.append(f"[tool.conda-lock.dependencies], which tenv does not read: {', '.join(rows)}{way}")
 
     def _empty(self) -> ManifestError:
         hint = ""

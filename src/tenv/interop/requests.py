@@ -422,14 +422,6 @@ def sdists_of(part: ForeignLock) -> tuple[str, ...]:
     return tuple(sorted({tree.name for trees in part.trees.values() for tree in trees if tree.file}))
 
 
-def with_glibc(draft: Draft, needed: str, notes: list[str]) -> Draft:
-    """Return a draft whose hosts have the C library that the wheels of a lock need; empty for the default one."""
-    if not needed or (draft.glibc and Version(draft.glibc) >= Version(needed)):
-        return draft
-    notes.append(f"`requirements.glibc` is set to {needed}, which a wheel of the file needs")
-    return replace(draft, glibc=needed)
-
-
 def with_trees(draft: Draft, part: ForeignLock, home: Path, notes: list[str]) -> Draft:
     """Return a draft that requests the source trees of a lock, and permits the build of its source archives."""
     every = {"": draft.wheels, **draft.features}
@@ -459,7 +451,13 @@ def not_known(subject: Subject) -> list[str]:
 
 
 def left_out(
-    subject: Subject, *, variables: bool = False, wheels: bool = True, conda: bool = True, host: bool = False
+    subject: Subject,
+    *,
+    variables: bool = False,
+    wheels: bool = True,
+    conda: bool = True,
+    host: bool = False,
+    kept: Collection[str] = (),
 ) -> list[str]:
     """Return the losses of a target in formats of package managers, one sentence each.
 
@@ -469,6 +467,7 @@ def left_out(
         wheels: Whether the format holds wheels.
         conda: Whether the format holds conda packages.
         host: Whether the format holds the requirements on the host.
+        kept: The lines of `constraints` and `overrides` that it holds.
     """
     lost = []
     here = {platform: subject.manifest.on(platform) for platform in subject.platforms}
@@ -486,7 +485,8 @@ def left_out(
         lost.append(f"wheels: {count} are omitted")
     if not conda and (count := len({package.url for name in here for package in subject.lock.conda.get(name, ())})):
         lost.append(f"conda packages: {count} are omitted")
-    lost += [f"{key}: {', '.join(rows)}" for key in _BOUNDS if (rows := getattr(subject.manifest, key))]
+    bounds = {key: [line for line in getattr(subject.manifest, key) if line not in kept] for key in _BOUNDS}
+    lost += [f"{key}: {', '.join(lines)}" for key, lines in bounds.items() if lines]
     required = [name for name in ("cuda", "glibc") if name in subject.lock.requirements]
     if not host and required:
         lost.append(f"requirements on the host: {', '.join(required)}")
