@@ -180,6 +180,12 @@ def test_lines_of_one_python_alone_narrow_it_to_that_python() -> None:
     assert "tenv can't express its marker" not in said
 
 
+def test_a_package_that_the_newest_python_lacks_stays_requested() -> None:
+    found, said = imported("requirements.txt", 'torch==2.9.0; python_version < "3.14"\nsix\n')
+    assert (found["python"], found["pypi-dependencies"]["torch"]) == (">=3.11,<3.14", "2.9.0")
+    assert "`python` is set to >=3.11,<3.14: the requests of torch differ by Python" in said
+
+
 def test_lines_that_differ_by_python_narrow_it() -> None:
     text = 'numpy==2.3.0; python_version >= "3.12"\nnumpy==1.26.4; python_version < "3.12"\nsix\n'
     found, said = imported("requirements.txt", text)

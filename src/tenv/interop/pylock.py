@@ -18,15 +18,13 @@ from tenv.interop.chosen_files import Offered, take_files, with_glibc
 from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject, text_of
 from tenv.interop.pip_lines import are_pip_lines, of_torch, project_name, repository_of
 from tenv.interop.pyproject import bounded_python, python_of
+from tenv.interop.python_ranges import alike, minors_of_range, python_within
 from tenv.interop.requests import (
     PLATFORM_MARKERS,
     add_wheel,
-    alike,
     holds,
     left_out,
-    minors_of_range,
     platforms_of,
-    python_within,
     sdist_at,
     with_trees,
 )

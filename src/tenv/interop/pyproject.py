@@ -16,12 +16,15 @@ from tenv.core.names import normalize
 from tenv.core.toml_reader import read_toml
 from tenv.core.versions import Range
 from tenv.interop.build_tools import with_build_tools
-from tenv.interop.drafts import DEFAULT_MINORS
 from tenv.interop.interface import Draft, Format, GivenFile, Imported
 from tenv.interop.pip_lines import PipLines
 from tenv.interop.pixi_workspace import read_workspace
 from tenv.interop.poetry import with_poetry
-from tenv.interop.requests import meet, minors_of_range, platforms_of, python_within, range_of
+from tenv.interop.python_ranges import DEFAULT_MINORS, minors_of_range, python_within, range_of
+from tenv.interop.requests import (
+    meet,
+    platforms_of,
+)
 from tenv.interop.typed_values import flat, rows_of, strings_of, table_of, valid
 from tenv.interop.uv_tables import UvTables, indexes_of, losses_of, with_workspace
 from tenv.targets.manifest import WheelRequest

@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,7 +18,7 @@ from tenv.core.names import (
     is_sha256,
     normalize,
 )
-from tenv.core.versions import CondaRange, Range, Version, same_release
+from tenv.core.versions import CondaRange, Range, same_release
 from tenv.core.wheel_platforms import evaluated, marker_values
 from tenv.interop.interface import Draft, ForeignLock, Subject
 from tenv.locks.lock import LockedTree, Wheel
@@ -227,65 +226,6 @@ def holds(marker: "Marker | None", platform: str, minor: str, minors: Sequence[s
         for one in ((minor,) if minor or not _OF_PYTHON.search(text) else minors)
     }
     return answers.pop() if len(answers) == 1 else None
-
-
-def minors_of_range(text: str) -> tuple[str, ...]:
-    """Return the Python minors of a range."""
-    accepted = Range(text or "*")
-    return tuple(minor for number in range(6, 20) if f"{(minor := f'3.{number}')}.0" in accepted)
-
-
-def python_within(python: str, markers: "list[Marker]", platforms: Iterable[str]) -> str:
-    """Return the newest Pythons of a range for which one of some markers may hold; the range itself without markers.
-
-    Args:
-        python: The range.
-        markers: The markers of the environments that a file is for.
-        platforms: The platforms.
-    """
-    minors, cases = minors_of_range(python), [(marker, on) for on in platforms for marker in markers]
-    kept = newest_run(one for one in minors if any(holds(marker, on, one) is not False for marker, on in cases))
-    return python if not kept or kept == minors else range_of(kept)
-
-
-def range_of(minors: Sequence[str]) -> str:
-    """Return the range of some Python minors in a row, lowest first."""
-    return f">={minors[0]},<3.{int(minors[-1].partition('.')[2]) + 1}"
-
-
-def newest_run(minors: Iterable[str]) -> tuple[str, ...]:
-    """Return the newest minors without a gap between them, which a range can have."""
-    found: list[str] = []
-    for minor in sorted(minors, key=Version, reverse=True):
-        if not found or int(found[-1].partition(".")[2]) == int(minor.partition(".")[2]) + 1:
-            found.append(minor)
-    return tuple(reversed(found))
-
-
-def alike(
-    asked: Mapping[str, Collection[tuple[str, str]]], accepted: str, notes: list[str]
-) -> tuple[tuple[str, ...], str]:
-    """Return the most Pythons in a row with the same requests, since a manifest has one set of requests for all.
-
-    Of several such rows, the newest is taken; Pythons without requests count last.
-
-    Args:
-        asked: The platforms and names of the requests of each minor, oldest first.
-        accepted: The range of all these Pythons.
-        notes: Receives a note if there are fewer of them.
-
-    Returns:
-        The minors, and their range.
-    """
-    rows = [tuple(row) for _, row in groupby(reversed(list(asked)), lambda minor: frozenset(asked[minor]))]
-    minors = max(rows, key=lambda row: (bool(asked[row[0]]), len(row)), default=())[::-1]
-    if len(minors) == len(asked):
-        return minors, accepted
-    names = {name for other in asked.values() for _, name in set(asked[minors[0]]) ^ set(other)}
-    found, same = range_of(minors), len({frozenset(other) for other in asked.values() if other}) == 1
-    why = "the file is for these alone" if same else f"other Pythons have other requests ({', '.join(sorted(names))})"
-    notes.append(f"`python` is set to {found}: {why}")
-    return minors, found
 
 
 def platforms_of(markers: "list[Marker]") -> tuple[str, ...]:

@@ -22,10 +22,8 @@ from tenv.interop.chosen_files import LockFiles, Offer, Offered, take_files, wit
 from tenv.interop.interface import Format, GivenFile, Imported, read_source
 from tenv.interop.pip_lines import of_torch
 from tenv.interop.pyproject import bounded_python, python_of, read_project, read_pyproject
+from tenv.interop.python_ranges import alike, minors_of_range, python_within
 from tenv.interop.requests import (
-    alike,
-    minors_of_range,
-    python_within,
     sdist_at,
     with_trees,
 )
