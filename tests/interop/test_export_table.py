@@ -38,6 +38,8 @@ HEAD = f"""
 platforms = ["linux-64"]
 channels = ["conda-forge"]
 pytorch = ">=2.9,<2.12"
+constraints = ["bounded<9"]
+overrides = ["replaced>=2"]
 [requirements]
 cuda = "12.8"
 glibc = "2.28"
@@ -108,6 +110,8 @@ PARTS = (
     Part("a git repository", "trees", (GIT,), f"tree, which {BUILT}"),
     Part("a folder", "trees", ("/folder",), f"folder, which {BUILT}"),
     Part("a source archive", "trees", ("vision",), f"vision, which {BUILT}"),
+    Part("constraints", "whole", ("bounded<9",), "constraints: "),
+    Part("overrides", "whole", ("replaced>=2", 'replaced = ">=2"'), "overrides: "),
     Part("archives", "whole", ("packed-1.0.tar.gz",), r"\[archives\]"),
     Part("parts of the system", "whole", ("cuda-toolkit",), r"\[system\]"),
     Part("variables", "whole", ("PLAIN",), "PLAIN"),

@@ -11,6 +11,7 @@ from tenv.core.names import conda_address
 from tenv.interop.pip_lines import are_pip_lines
 from tenv.interop.poetry import pep440
 from tests.interop.records import CONDA_LOCK
+from tests.support.each import each
 from tests.support.fakes import Index, make_wheel
 from tests.support.projects import call
 
@@ -162,6 +163,27 @@ five = ["torch==2.8.0"]
     found, said = imported("pyproject.toml", text, "--environment", "four")
     assert found["pypi-dependencies"]["torch"] == "2.7.0"
     assert "three, two: they exclude each other by lib" in said
+
+
+@each("asked, python", [("==3.12.8", "3.12.*"), ("~=3.12.3", "3.12.*"), (">=3.12.3,<3.14", ">=3.12,<3.14")])
+def test_a_patch_of_python_stands_for_its_minor(asked: str, python: str) -> None:
+    found, _ = imported(
+        "pyproject.toml", f'[project]\nname = "it"\nrequires-python = "{asked}"\ndependencies = ["a"]\n'
+    )
+    assert found["python"] == python
+
+
+def test_lines_of_one_python_alone_narrow_it_to_that_python() -> None:
+    line = "{}==1.0; python_full_version == '3.12.*' and implementation_name == 'cpython'\n"
+    found, said = imported("requirements.txt", "".join(map(line.format, ("one", "two"))))
+    assert (found["python"], found["pypi-dependencies"]) == (">=3.12,<3.13", {"one": "1.0", "two": "1.0"})
+    assert "tenv can't express its marker" not in said
+
+
+def test_a_package_that_the_newest_python_lacks_stays_requested() -> None:
+    found, said = imported("requirements.txt", 'torch==2.9.0; python_version < "3.14"\nsix\n')
+    assert (found["python"], found["pypi-dependencies"]["torch"]) == (">=3.11,<3.14", "2.9.0")
+    assert "`python` is set to >=3.11,<3.14: the requests of torch differ by Python" in said
 
 
 def test_lines_that_differ_by_python_narrow_it() -> None:

@@ -1,5 +1,6 @@
 """A uv.lock as uv itself writes it, whose extras exclude each other, or whose requests differ by Python."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -120,6 +121,54 @@ def test_requests_of_some_pythons_alone_narrow_the_pythons_of_a_lock(
                 manifest = tomli.loads((empty_project / "manifests" / "made.toml").read_text())
                 assert (manifest["python"], set(manifest["pypi-dependencies"])) == (python, names)
                 assert call("lock", "made", "--check").status == 0, group
+
+
+GROUPS = f"""\
+[project]
+name = "grouped"
+version = "0.1"
+requires-python = "=={HERE}.*"
+dependencies = ["base"]
+[project.optional-dependencies]
+fast = ["base[speed]", "more"]
+rare = ["gone"]
+[dependency-groups]
+dev = ["tool", "deep"]
+"""
+
+
+def test_groups_are_features_with_the_files_that_each_adds(
+    empty_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, requires in (
+        ("base", ("low", "speedy; extra == 'speed'")),
+        ("more", ("low",)),
+        ("tool", ("deep",)),
+        *((name, ()) for name in ("low", "speedy", "deep", "gone")),
+    ):
+        make_wheel(empty_project / "rest", name, "1.0", requires=requires)
+    with Index(empty_project / "rest") as index:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
+        (empty_project / "pyproject.toml").write_text(GROUPS)
+        subprocess.run([find_uv_bin(), "lock", "-q", "--python", sys.executable], cwd=empty_project, check=True)
+        text = (empty_project / "uv.lock").read_text()
+        gone = next(line for line in text.splitlines() if "gone-1.0" in line)
+        (empty_project / "uv.lock").write_text(text.replace(gone, re.sub(', hash = "[^"]*"', "", gone)))
+        for beside in (True, False):  # without a pyproject.toml, the lock itself notes the groups
+            if not beside:
+                (empty_project / "pyproject.toml").unlink()
+            ended = call("import", "uv.lock", "--name", "made", "--force")
+            assert ended.status == 0, ended.err
+            assert "the group `rare` (gone: no sha256 of its wheels): `--environment rare` takes it" in ended.err
+            rows = {row.name: row.features for row in read_lock(Path("locks/made.lock"), "made").wheels["linux-64"]}
+            own = {"base": (), "low": ()}
+            assert rows == {**own, "speedy": ("fast",), "more": ("fast",), "tool": ("dev",), "deep": ("dev",)}
+            made = tomli.loads(Path("manifests/made.toml").read_text())
+            assert made["feature"]["fast"]["pypi-dependencies"]["base"] == {"version": "*", "extras": ["speed"]}
+            assert call("lock", "made", "--check").status == 0
+            assert call("lock", "made").status == 0
+            again = {row.name: row.features for row in read_lock(Path("locks/made.lock"), "made").wheels["linux-64"]}
+            assert {**again, "gone": ()} == {**rows, "gone": ()}
 
 
 def test_packages_of_some_pythons_alone_narrow_the_pythons_of_a_pylock(

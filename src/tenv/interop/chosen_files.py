@@ -7,8 +7,11 @@ from tenv.core.dataclass import dataclass
 from tenv.core.names import WheelFile
 from tenv.core.versions import Version
 from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags, glibc_of
-from tenv.interop.interface import ForeignLock
-from tenv.interop.requests import newest_run, wheel_at
+from tenv.interop.interface import Draft, ForeignLock
+from tenv.interop.python_ranges import newest_run
+from tenv.interop.requests import (
+    wheel_at,
+)
 from tenv.locks.lock import LockedTree, Wheel
 
 _NEWEST_GLIBC = Version("2.99")
@@ -121,6 +124,14 @@ def take_files(offers: Offers) -> LockFiles:
     needed = [one for rows in wheels.values() for row in rows if (one := glibc_of(row.file)) and one > DEFAULT_GLIBC]
     glibc = str(max(needed)) if needed else ""
     return LockFiles(minors, part, min(left.values(), key=len, default={}), glibc)
+
+
+def with_glibc(draft: Draft, needed: str, notes: list[str]) -> Draft:
+    """Return a draft whose hosts have the C library that the wheels of a lock need; empty for the default one."""
+    if not needed or (draft.glibc and Version(draft.glibc) >= Version(needed)):
+        return draft
+    notes.append(f"`requirements.glibc` is set to {needed}, which a wheel of the file needs")
+    return replace(draft, glibc=needed)
 
 
 def without_features(part: ForeignLock, names: Iterable[str]) -> ForeignLock:

@@ -34,8 +34,6 @@ _TORCHES = tuple(name for name in CONDA_TORCHES if name != "libtorch")
 
 _APART = {"isolation": "false"}
 _DEFAULT_PYTHON = ">=3.11,<3.15"
-DEFAULT_MINORS = ("3.11", "3.12", "3.13", "3.14")
-"""The Pythons of a target whose file names none."""
 
 
 def render_draft(draft: Draft, origin: str, home: Path = Path()) -> str:

@@ -16,8 +16,14 @@ from tenv.core.file_content import in_utf8
 from tenv.core.names import WheelFile, file_at, is_wheel, normalize
 from tenv.core.toml_reader import read_toml
 from tenv.core.untrusted import login_fault, without_login
-from tenv.core.versions import Range, Version
-from tenv.interop.requests import WheelLine, add_wheel, holds, range_of, wheel_request
+from tenv.core.versions import Range
+from tenv.interop.python_ranges import best_run, range_of
+from tenv.interop.requests import (
+    WheelLine,
+    add_wheel,
+    holds,
+    wheel_request,
+)
 from tenv.interop.typed_values import few
 from tenv.targets.manifest import PLATFORMS, WheelRequest
 from tenv.targets.tree_request import TreeRequest, git_line
@@ -192,7 +198,7 @@ class PipLines:
             add_wheel(table, found.name, found.request, self.lost, together=certain)
 
     def narrowed(self, notes: list[str], *, oldest: bool = False) -> str:
-        """Return the range of the newest Pythons for which all lines ask for the same.
+        """Return the range of the Pythons of `best_run` for which all lines ask for the same.
 
         Args:
             notes: Receives a note about the range.
@@ -204,10 +210,10 @@ class PipLines:
         cases = [(name, row.marker, on) for name, rows in self._lines.items() for row in rows for on in self.platforms]
         differ = [case for case in cases if case[1] and holds(case[1], case[2], "", self.minors) is None]
         plain = len(differ) < sum(holds(marker, on, "", self.minors) is not False for _, marker, on in cases)
-        answers = {one: [holds(marker, on, one) for _, marker, on in differ] for one in self.minors}
-        every = [one for one in self.minors if plain or any(answers[one])] or [*self.minors]
-        first, *others = every if oldest else every[::-1]
-        kept = sorted([first, *takewhile(lambda minor: answers[minor] == answers[first], others)], key=Version)
+        answers = {one: tuple(holds(marker, on, one) for _, marker, on in differ) for one in self.minors}
+        some = [one for one in self.minors if plain or any(answers[one])]
+        first = [*takewhile(lambda minor: answers[minor] == answers[self.minors[0]], self.minors)]
+        kept = first if oldest else best_run(answers, some)
         if self.minor or len(kept) == len(self.minors):
             return ""
         found = range_of(kept)

@@ -35,6 +35,7 @@ from tenv.interop.pixi_text import (
     host_faults,
     index_faults,
     places_of,
+    plain_overrides,
     render_workspace,
     virtual_of,
     workspace_indexes,
@@ -129,7 +130,7 @@ def _key(row: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _export(subject: Subject) -> Exported:
-    lost = left_out(subject, variables=True, host=True)
+    lost = left_out(subject, variables=True, host=True, kept=plain_overrides(subject.manifest))
     lost += [f"{key}" for keys in compiled_packages(subject).values() for key in keys]
     options = _own(subject)["environments"].get(subject.lock.target, {}).get("options", {})
     files = {"pixi.toml": render_workspace(subject, channel_words(subject), virtual_packages, options).encode()}

@@ -159,6 +159,11 @@ def compiled_packages(subject: Subject) -> dict[str, list[str]]:
     return dict(sorted(found.items()))
 
 
+def plain_overrides(manifest: Manifest) -> list[str]:
+    """Return the overrides that pixi's ``dependency-overrides`` hold, which have no markers."""
+    return [line for line in manifest.overrides if ";" not in line]
+
+
 def _pypi_options(subject: Subject, options: Mapping[str, Any]) -> list[str]:
     rows, (indexes, links) = {}, workspace_indexes(subject)
     if indexes:
@@ -169,6 +174,9 @@ def _pypi_options(subject: Subject, options: Mapping[str, Any]) -> list[str]:
         rows["find-links"] = f"[{', '.join(f'{{ url = {quoted(link)} }}' for link in links)}]"
     if compiled := compiled_packages(subject):
         rows["no-build-isolation"] = f"[{', '.join(map(quoted, compiled))}]"
+    if plain := plain_overrides(subject.manifest):
+        pairs = (re.fullmatch(r"([A-Za-z0-9._-]+)\s*(.*)", line) for line in plain)
+        rows["dependency-overrides"] = f"{{ {', '.join(f'{one[1]} = {quoted(one[2])}' for one in pairs if one)} }}"
     if mode := options.get("pypi-prerelease-mode"):
         rows["prerelease-mode"] = quoted(str(mode))
     return _section("pypi-options", rows)

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import tomli
 
@@ -13,21 +14,18 @@ from tenv.core.names import WheelFile, file_at
 from tenv.core.untrusted import place_fault
 from tenv.core.versions import Range
 from tenv.core.wheel_platforms import evaluated, marker_values
-from tenv.interop.chosen_files import Offered, take_files
+from tenv.interop.chosen_files import Offered, take_files, with_glibc
 from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject, text_of
 from tenv.interop.pip_lines import are_pip_lines, of_torch, project_name, repository_of
 from tenv.interop.pyproject import bounded_python, python_of
+from tenv.interop.python_ranges import alike, minors_of_range, python_within
 from tenv.interop.requests import (
     PLATFORM_MARKERS,
     add_wheel,
-    alike,
     holds,
     left_out,
-    minors_of_range,
     platforms_of,
-    python_within,
     sdist_at,
-    with_glibc,
     with_trees,
 )
 from tenv.interop.requirements import built_rows, marker_of, minors_of, releases
@@ -154,6 +152,7 @@ def _read(source: GivenFile) -> Imported:
     needed = {str(row["name"]) for package in pylock.packages for row in package.dependencies or []}
     if not needed:
         notes.append("the file has no requests: all its packages are requested")
+    notes += _without_index(pylock.packages)
     packages = [package for package in pylock.packages if not _is_own(package)]
     if own := [str(package.name) for package in pylock.packages if _is_own(package)]:
         notes.append(f"{', '.join(own)} itself is no request: `tenv add --editable .` adds it")
@@ -202,6 +201,14 @@ def _asked(
     if left := sorted(other - used):
         notes.append(f"for other Pythons than the target's: {', '.join(left)}")
     return found
+
+
+def _without_index(packages: "Sequence[Package]") -> list[str]:
+    """Return a note about the hosts of files whose index the lock does not name, or nothing."""
+    urls = [wheel.url or "" for package in packages if not package.index for wheel in package.wheels or ()]
+    hosts = sorted({host for url in urls if (host := urlsplit(url).hostname)})
+    words = f"no index is named: the indexes in use serve the files of {', '.join(hosts)}, by their sha256"
+    return [words] if hosts else []
 
 
 def _is_own(package: "Package") -> bool:

@@ -16,12 +16,15 @@ from tenv.core.names import normalize
 from tenv.core.toml_reader import read_toml
 from tenv.core.versions import Range
 from tenv.interop.build_tools import with_build_tools
-from tenv.interop.drafts import DEFAULT_MINORS
 from tenv.interop.interface import Draft, Format, GivenFile, Imported
 from tenv.interop.pip_lines import PipLines
 from tenv.interop.pixi_workspace import read_workspace
 from tenv.interop.poetry import with_poetry
-from tenv.interop.requests import meet, minors_of_range, platforms_of, python_within, range_of
+from tenv.interop.python_ranges import DEFAULT_MINORS, minors_of_range, python_within, range_of
+from tenv.interop.requests import (
+    meet,
+    platforms_of,
+)
 from tenv.interop.typed_values import flat, rows_of, strings_of, table_of, valid
 from tenv.interop.uv_tables import UvTables, indexes_of, losses_of, with_workspace
 from tenv.targets.manifest import WheelRequest
@@ -55,6 +58,7 @@ def bounded_python(text: str, notes: list[str]) -> str:
     """Return a range of Pythons that ends and begins with a minor, since a lock has wheels for each minor of it."""
     text = text.replace(" ", "") or f">={DEFAULT_MINORS[0]}"
     text = re.sub(r"(>=\d+\.\d+)\.\d+", r"\1", text if "," in text else text.removeprefix("=="))
+    text = re.sub(r"^(?:~=|===?)?(\d+\.\d+)\.\d+$", r"\1.*", text)
     try:
         open_ = "3.29.0" in Range(text)
     except ValueError:
@@ -232,7 +236,9 @@ class _Project:
         """Report the requests for conda packages, which conda-lock reads."""
         table = table_of(table_of(table_of(self.data, "tool"), "conda-lock"), "dependencies")
         if rows := [name for name in table if name != "python"]:
-            self.lost.append(f"[tool.conda-lock.dependencies], which tenv does not read: {', '.join(rows)}")
+            there = self.source.path.with_name("conda-lock.yml").is_file()
+            way = " (`tenv import conda-lock.yml` reads its lock)" if there else ""
+            self.lost.append(f"[tool.conda-lock.dependencies], which tenv does not read: {', '.join(rows)}{way}")
 
     def _empty(self) -> ManifestError:
         hint = ""

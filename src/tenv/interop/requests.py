@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,7 +18,7 @@ from tenv.core.names import (
     is_sha256,
     normalize,
 )
-from tenv.core.versions import CondaRange, Range, Version, same_release
+from tenv.core.versions import CondaRange, Range, same_release
 from tenv.core.wheel_platforms import evaluated, marker_values
 from tenv.interop.interface import Draft, ForeignLock, Subject
 from tenv.locks.lock import LockedTree, Wheel
@@ -226,65 +225,6 @@ def holds(marker: "Marker | None", platform: str, minor: str, minors: Sequence[s
     return answers.pop() if len(answers) == 1 else None
 
 
-def minors_of_range(text: str) -> tuple[str, ...]:
-    """Return the Python minors of a range."""
-    accepted = Range(text or "*")
-    return tuple(minor for number in range(6, 20) if f"{(minor := f'3.{number}')}.0" in accepted)
-
-
-def python_within(python: str, markers: "list[Marker]", platforms: Iterable[str]) -> str:
-    """Return the newest Pythons of a range for which one of some markers may hold; the range itself without markers.
-
-    Args:
-        python: The range.
-        markers: The markers of the environments that a file is for.
-        platforms: The platforms.
-    """
-    minors, cases = minors_of_range(python), [(marker, on) for on in platforms for marker in markers]
-    kept = newest_run(one for one in minors if any(holds(marker, on, one) is not False for marker, on in cases))
-    return python if not kept or kept == minors else range_of(kept)
-
-
-def range_of(minors: Sequence[str]) -> str:
-    """Return the range of some Python minors in a row, lowest first."""
-    return f">={minors[0]},<3.{int(minors[-1].partition('.')[2]) + 1}"
-
-
-def newest_run(minors: Iterable[str]) -> tuple[str, ...]:
-    """Return the newest minors without a gap between them, which a range can have."""
-    found: list[str] = []
-    for minor in sorted(minors, key=Version, reverse=True):
-        if not found or int(found[-1].partition(".")[2]) == int(minor.partition(".")[2]) + 1:
-            found.append(minor)
-    return tuple(reversed(found))
-
-
-def alike(
-    asked: Mapping[str, Collection[tuple[str, str]]], accepted: str, notes: list[str]
-) -> tuple[tuple[str, ...], str]:
-    """Return the most Pythons in a row with the same requests, since a manifest has one set of requests for all.
-
-    Of several such rows, the newest is taken; Pythons without requests count last.
-
-    Args:
-        asked: The platforms and names of the requests of each minor, oldest first.
-        accepted: The range of all these Pythons.
-        notes: Receives a note if there are fewer of them.
-
-    Returns:
-        The minors, and their range.
-    """
-    rows = [tuple(row) for _, row in groupby(reversed(list(asked)), lambda minor: frozenset(asked[minor]))]
-    minors = max(rows, key=lambda row: (bool(asked[row[0]]), len(row)), default=())[::-1]
-    if len(minors) == len(asked):
-        return minors, accepted
-    names = {name for other in asked.values() for _, name in set(asked[minors[0]]) ^ set(other)}
-    found, same = range_of(minors), len({frozenset(other) for other in asked.values() if other}) == 1
-    why = "the file is for these alone" if same else f"other Pythons have other requests ({', '.join(sorted(names))})"
-    notes.append(f"`python` is set to {found}: {why}")
-    return minors, found
-
-
 def platforms_of(markers: "list[Marker]") -> tuple[str, ...]:
     """Return the platforms on which one of some markers may hold."""
     return tuple(name for name in PLATFORMS if any(holds(marker, name, "") is not False for marker in markers))
@@ -419,14 +359,6 @@ def sdists_of(part: ForeignLock) -> tuple[str, ...]:
     return tuple(sorted({tree.name for trees in part.trees.values() for tree in trees if tree.file}))
 
 
-def with_glibc(draft: Draft, needed: str, notes: list[str]) -> Draft:
-    """Return a draft whose hosts have the C library that the wheels of a lock need; empty for the default one."""
-    if not needed or (draft.glibc and Version(draft.glibc) >= Version(needed)):
-        return draft
-    notes.append(f"`requirements.glibc` is set to {needed}, which a wheel of the file needs")
-    return replace(draft, glibc=needed)
-
-
 def with_trees(draft: Draft, part: ForeignLock, home: Path, notes: list[str]) -> Draft:
     """Return a draft that requests the source trees of a lock, and permits the build of its source archives."""
     every = {"": draft.wheels, **draft.features}
@@ -456,7 +388,13 @@ def not_known(subject: Subject) -> list[str]:
 
 
 def left_out(
-    subject: Subject, *, variables: bool = False, wheels: bool = True, conda: bool = True, host: bool = False
+    subject: Subject,
+    *,
+    variables: bool = False,
+    wheels: bool = True,
+    conda: bool = True,
+    host: bool = False,
+    kept: Collection[str] = (),
 ) -> list[str]:
     """Return the losses of a target in formats of package managers, one sentence each.
 
@@ -466,6 +404,7 @@ def left_out(
         wheels: Whether the format holds wheels.
         conda: Whether the format holds conda packages.
         host: Whether the format holds the requirements on the host.
+        kept: The lines of `constraints` and `overrides` that it holds.
     """
     lost = []
     here = {platform: subject.manifest.on(platform) for platform in subject.platforms}
@@ -483,7 +422,8 @@ def left_out(
         lost.append(f"wheels: {count} are omitted")
     if not conda and (count := len({package.url for name in here for package in subject.lock.conda.get(name, ())})):
         lost.append(f"conda packages: {count} are omitted")
-    lost += [f"{key}: {', '.join(rows)}" for key in _BOUNDS if (rows := getattr(subject.manifest, key))]
+    bounds = {key: [line for line in getattr(subject.manifest, key) if line not in kept] for key in _BOUNDS}
+    lost += [f"{key}: {', '.join(lines)}" for key, lines in bounds.items() if lines]
     required = [name for name in ("cuda", "glibc") if name in subject.lock.requirements]
     if not host and required:
         lost.append(f"requirements on the host: {', '.join(required)}")

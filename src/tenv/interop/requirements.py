@@ -7,10 +7,13 @@ from itertools import takewhile
 
 from tenv.core.errors import FormatError, ManifestError
 from tenv.core.versions import Version
-from tenv.interop.drafts import DEFAULT_MINORS
 from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject, text_of
 from tenv.interop.pip_lines import PipLines, are_names, are_pip_lines
-from tenv.interop.requests import PLATFORM_MARKERS, left_out, minors_of_range
+from tenv.interop.python_ranges import DEFAULT_MINORS, minors_of_range
+from tenv.interop.requests import (
+    PLATFORM_MARKERS,
+    left_out,
+)
 from tenv.locks.lock import LockedTree, Wheel
 
 _COMPILED = re.compile(

@@ -18,16 +18,13 @@ from tenv.core.names import normalize
 from tenv.core.toml_reader import read_toml
 from tenv.core.untrusted import place_fault, without_login
 from tenv.core.wheel_platforms import evaluated, marker_values
-from tenv.interop.chosen_files import LockFiles, Offer, Offered, take_files
+from tenv.interop.chosen_files import LockFiles, Offer, Offered, take_files, with_glibc
 from tenv.interop.interface import Format, GivenFile, Imported, read_source
 from tenv.interop.pip_lines import of_torch
 from tenv.interop.pyproject import bounded_python, python_of, read_project, read_pyproject
+from tenv.interop.python_ranges import alike, minors_of_range, python_within
 from tenv.interop.requests import (
-    alike,
-    minors_of_range,
-    python_within,
     sdist_at,
-    with_glibc,
     with_trees,
 )
 from tenv.locks.lock import LockedTree

@@ -18,7 +18,7 @@ from tenv.core.versions import Range
 from tenv.host.machine import current_platform
 from tenv.install import standalone
 from tenv.interop.container_recipe import constraints, own_wheel
-from tenv.interop.drafts import DEFAULT_MINORS
+from tenv.interop.python_ranges import DEFAULT_MINORS
 from tenv.locks.lock import Wheel
 from tenv.sources.archives.download import Fetcher, RemoteFile
 from tenv.sources.archives.gathering import fetch_files
