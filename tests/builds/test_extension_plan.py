@@ -30,7 +30,7 @@ from tenv.builds.extension_steps import extension_tasks
 from tenv.core.versions import Version
 from tenv.core.wheel_platforms import marker_values
 from tenv.facts.tables import load_facts
-from tenv.host.installed_torch import InstalledTorch
+from tenv.host.installed_torch import InstalledTorch, TorchKind
 from tenv.host.interface import Fact
 from tenv.host.torch_files import TorchPlace
 from tenv.locks.lock import LockedTree
@@ -409,3 +409,18 @@ def test_other_requirements_than_the_row_has_are_known_before_the_compile(tmp_pa
     assert not [*differences(row, ["Torch", "tomli; python_version < '3'"], "ext", VALUES, in_manifest=True)]
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'it'\n")  # whose requirements are others
     assert recorded(Path(sys.executable), environ, tmp_path)["requires"] is None
+
+
+def test_cuda_that_a_torch_for_cpus_lacks_is_named_with_the_nvcc_that_asks_for_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    found = {"error": "OSError: CUDA_HOME environment variable is not set. Please set it to your CUDA install root."}
+    torch = replace(TORCH, kind=Fact(TorchKind.CPU, "test"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (reason,) = refusals(found, ASKED, None, torch, FACTS.cuda_gpu_arch)
+    assert reason[1] == "the torch of the target has no CUDA: `tenv init NAME --torch` makes a target with one"
+    (tmp_path / "nvcc").touch(0o755)
+    (reason,) = refusals(found, ASKED, None, torch, FACTS.cuda_gpu_arch)
+    assert reason[1].endswith(f"; without {tmp_path}/nvcc on PATH it may build for CPUs")
+    (reason,) = refusals(found, ASKED, None, TORCH, FACTS.cuda_gpu_arch)
+    assert reason[1] == ""

@@ -19,7 +19,7 @@ from tenv.core.untrusted import whole_number
 from tenv.core.versions import Version
 from tenv.facts.cuda_gpu_arch import GpuArch, GpuArchTable, asked_codes, unserved
 from tenv.facts.torch_packages import UNIT_GIB, TorchPackage
-from tenv.host.installed_torch import InstalledTorch
+from tenv.host.installed_torch import InstalledTorch, TorchKind
 from tenv.host.interface import Fact, Missing
 from tenv.host.machine import BuildResources, sees_gpu
 from tenv.locks.wheel_requirement import requirement_of
@@ -35,6 +35,7 @@ _NO_GPU = re.compile(
     r"cuda is not available|no (?:cuda )?gpu|cuda_is_available|cuda driver|no nvidia driver|cpu version is not",
     re.IGNORECASE,
 )
+_TOOLKIT = re.compile(r"CUDA_HOME|CUDA_PATH|\bnvcc\b")
 _MODULE = re.compile(r"No module named '([\w.]+)'")
 _ARCH = re.compile(r"(\d+)\.(\d)")
 _CODE = re.compile(r"(?<![a-z])(sm|compute)_(\d{2,3})([af]?)")
@@ -92,7 +93,7 @@ def refusals(
         brings = "setuptools" if package == "distutils" else package  # which Python 3.12 dropped
         yield f"its setup.py imports {package}, which the target lacks", f'`{brings} = "*"` in the manifest brings it'
     if error:
-        yield f"its setup.py fails: {error}", ""
+        yield f"its setup.py fails: {error}", _without_cuda(error, torch)
     for package in record.get("absent", []):
         why = f"its version or files come from {package} of its setup_requires, which the target lacks"
         yield why, f'`{package.replace("_", "-")} = "*"` in the manifest brings it'
@@ -106,6 +107,17 @@ def refusals(
     if torch and (headers := record.get("gone", [])):
         hint = f"a git revision may do without: `{asked.name} = {{ git = …, isolation = false }}`"
         yield f"{headers[0]}, which torch {torch.label} does not have", hint
+
+
+def _without_cuda(error: str, torch: InstalledTorch | None) -> str:
+    """Return the edit for a ``setup.py`` that asks for CUDA beside a torch without; an nvcc on PATH makes many ask."""
+    if torch is None or not isinstance(torch.kind, Fact) or torch.kind.value != TorchKind.CPU:
+        return ""
+    if not _TOOLKIT.search(error):
+        return ""
+    nvcc = process.find("nvcc")
+    beside = f"; without {nvcc} on PATH it may build for CPUs" if nvcc else ""
+    return f"the torch of the target has no CUDA: `tenv init NAME --torch` makes a target with one{beside}"
 
 
 def refuse(found: Sequence[Reason]) -> None:

@@ -305,7 +305,7 @@ class _WheelSearch:
                 return f"{what} of {name} for {self.case.platform}, only a source archive", self._permit(name)
             return f"{what} of {name} for {self.case.platform}", _or_remove(name, index) if name in wheels else ""
         version = rows[name][0].version
-        edit = _edit(name, request, self._serving(name, wheels) or version) if name in wheels else ""
+        edit = _edit(name, request, self._serving(name, wheels, rows)) if name in wheels else ""
         if name in self._archives:
             message = f"{name} {request.version} has no wheel, only a source archive"
             edit = ", or ".join(filter(None, (self._permit(name), edit)))
@@ -313,20 +313,36 @@ class _WheelSearch:
             message = f"no release of {name} is {request.version}"
         return f"{message}; the newest with a wheel is {version}", edit
 
-    def _serving(self, name: str, wheels: Mapping[str, WheelRequest]) -> str:
-        """Return the version of a request to try: one for all Pythons and platforms, else for these; empty for none."""
-        anew = {**wheels, name: replace(wheels[name], version=_ANY.version)}
-        if not (rows := self.rows(anew)):
+    def _serving(self, name: str, wheels: Mapping[str, WheelRequest], rows: Rows | None = None) -> str:
+        """Return the version of a request to try: one for all Pythons and platforms, else for these; empty for none.
+
+        Args:
+            name: The package.
+            wheels: All requests.
+            rows: The solution with any version of it; None to search for that.
+        """
+        from packaging.version import Version as Release  # late: only here
+
+        if rows is None:
+            rows = self.rows({**wheels, name: replace(wheels[name], version=_ANY.version)})
+        if not rows:
             return ""
         minors = self.case.manifest.python_minors() or (self.case.python,)
-        others = [self.rows(anew, python=minor) for minor in minors]
-        found = {row[name][0].version for row in (rows, *others) if row}
-        for version in sorted(found, key=Version):  # the oldest Python takes the oldest, which most often serves all
+        cases = [(platform, minor) for platform in self.case.platforms for minor in minors]
+
+        def alone(version: str, platform: str, minor: str) -> Rows:
+            request = replace(wheels[name], version=Range(version))
+            return self.rows({name: request}, platform=platform, python=minor, given={})
+
+        newest = rows[name][0].version
+        if all(alone(newest, *case) for case in cases):
+            return newest
+        found = {row[name][0].version for minor in minors if (row := alone("*", self.case.platform, minor))}
+        for version in sorted(found - {newest}, key=Release):  # the oldest serves all, mostly
             exact = {**wheels, name: replace(wheels[name], version=Range(version))}
-            cases = ((platform, minor) for platform in self.case.platforms for minor in minors)
-            if all(self.rows(exact, platform=platform, python=minor) for platform, minor in cases):
+            if all(alone(version, *case) for case in cases) and self.rows(exact):
                 return version
-        return rows[name][0].version
+        return newest
 
     def beside(self) -> Found | None:
         """Find a conda package that a wheel's requirement excludes."""
