@@ -18,7 +18,7 @@ def answer(host: str, driver: str, gpu: str, pytorch: str) -> dict[str, str]:
     options = HostOptions(host_report=f"{host}.json", assume_driver=driver, assume_gpu=gpu)
     context = Context(offline=True)
     choice = choose(context, look_around(context, pytorch, options), pytest.fail)
-    said = [line.removeprefix("auto: ").removeprefix("not ") for line in choice.lines()]
+    said = [line.removeprefix("auto: ").removeprefix("not ") for line in choice.lines() if ", since " in line]
     names = [line.partition(",")[0] for line in said]
     assert len({*names}) == len(names)
     return dict(line.split(", since ", 1) for line in said)

@@ -29,7 +29,8 @@ from tenv.interop.drafts import against_torch, render_draft, with_cuda, without_
 from tenv.interop.formats import ONLY_WRITTEN, find_format, importable, recognize
 from tenv.interop.interface import Draft, ForeignLock, Format, Imported, read_source
 from tenv.interop.pixi import lock_text
-from tenv.interop.requests import asked_wheels, range_of, top_level
+from tenv.interop.python_ranges import range_of
+from tenv.interop.requests import asked_wheels, top_level
 from tenv.interop.typed_values import few
 from tenv.locks.lock import Lock, LockedTree, Wheel, from_manifest
 from tenv.locks.lock_file import read_lock, render_lock
