@@ -190,3 +190,38 @@ def test_packages_of_some_pythons_alone_narrow_the_pythons_of_a_pylock(
             manifest = tomli.loads((empty_project / "manifests" / "made.toml").read_text())
             assert (manifest["python"], set(manifest["pypi-dependencies"])) == (python, names)
             assert call("lock", "made", "--check").status == 0
+
+
+SEPARATE = f"""\
+[project]
+name = "groups"
+version = "0.1"
+requires-python = "=={HERE}.*"
+dependencies = ["base"]
+[dependency-groups]
+dev = ["high"]
+lint = ["low"]
+docs = ["part"]
+"""
+
+
+def test_each_group_of_a_lock_can_be_created_without_the_others(
+    empty_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, requires in (("base", ()), ("low", ()), ("high", ("low",)), ("part", ())):
+        make_wheel(empty_project / "rest", name, "1.0", requires=requires)
+    with Index(empty_project / "rest") as index:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
+        (empty_project / "pyproject.toml").write_text(SEPARATE)
+        subprocess.run([find_uv_bin(), "lock", "-q", "--python", sys.executable], cwd=empty_project, check=True)
+        assert call("import", "uv.lock", "--name", "made", "--platform", "linux-64").status == 0
+        for groups, names in {
+            "": {"base"},
+            "dev": {"base", "high", "low"},  # low, which lint asks for, is required as well
+            "lint": {"base", "low"},
+            "docs,lint": {"base", "low", "part"},
+        }.items():
+            chosen = ["--with", groups] if groups else []
+            ended = call("create", "made", "--locked", "--dry-run", "--json", *chosen)
+            assert ended.status == 0, (groups, ended.err)
+            assert {row["name"] for row in ended.data["files"]} == names, groups

@@ -8,10 +8,9 @@ from tenv.checks.rules.toolkit import check_lock
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import LockCorruptError, LockMissingError, LockStaleError, TenvError
 from tenv.locks.lock import Lock
-from tenv.locks.lock_features import features_of, take
+from tenv.locks.lock_features import features_of, part
 from tenv.locks.lock_file import parse_lock, read_lock
 from tenv.sources.interface import differences
-from tenv.targets.manifest import with_features
 from tenv.targets.search import Target
 
 
@@ -108,7 +107,7 @@ def judge_lock(
     broken = tuple(f"{row.subject} {row.message} ({row.code})" for row in errors)
     manifest, there = target.manifest, features_of(lock)
     if features is not None:
-        lock, manifest = take(lock, features), with_features(manifest, features)
+        lock, manifest = part(lock, manifest, features)
     unsuited = differences(lock, manifest)
     # A feature whose requests the target answers too has no file of its own.
     lacking = tuple(name for name in features or () if name not in there) if unsuited else ()

@@ -170,12 +170,7 @@ class _Project:
 
     def imported(self, *, locked: str, without: Collection[str]) -> Imported:
         """Return the requests: the groups and extras as features, those of `--environment` in the target itself."""
-        extras = self._extras()
-        groups = dict(extras)
-        for name, rows in self._groups().items():
-            own = [line for row in rows for line in self._expanded(row, extras)]
-            groups[name] = list(dict.fromkeys([*groups.get(name, []), *own]))
-        groups = {name: rows for name, rows in groups.items() if name not in without}
+        groups = {name: rows for name, rows in self._groups_and_extras().items() if name not in without}
         chosen = self.source.environment
         if chosen and chosen not in groups:
             hint = f"its groups and extras: {', '.join(groups) or 'none'}"
@@ -231,6 +226,15 @@ class _Project:
             key: tuple(line for line in dict.fromkeys(found) if _name_in(line) not in named)
             for key, found in (("constraints", lines.constraints), ("overrides", lines.overrides))
         }
+
+    def _groups_and_extras(self) -> dict[str, list[str]]:
+        """Return the lines of each; a group and an extra of one name are one."""
+        extras = self._extras()
+        found = dict(extras)
+        for name, rows in self._groups().items():
+            own = [line for row in rows for line in self._expanded(row, extras)]
+            found[name] = list(dict.fromkeys([*found.get(name, []), *own]))
+        return found
 
     def _of_others(self) -> None:
         """Report the requests for conda packages, which conda-lock reads."""

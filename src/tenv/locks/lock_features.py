@@ -14,7 +14,9 @@ from tenv.core.versions import Version
 from tenv.core.wheel_platforms import marker_values
 from tenv.locks.lock import Archive, CondaPackage, Lock, LockedTree, Wheel
 from tenv.locks.wheel_answers import locked_wheels, python_packages, reach
-from tenv.targets.manifest import Manifest
+from tenv.targets.manifest import Manifest, with_features
+
+_WHEELS = "pypi-dependencies"
 
 Files = Mapping[str, Mapping[str, tuple[Any, ...]]]
 
@@ -232,3 +234,17 @@ def take(lock: Lock, names: Iterable[str] = ()) -> Lock:
         trees=taken(lock.trees),
         left_out=lock.left_out | left,
     )
+
+
+def part(lock: Lock, manifest: Manifest, names: Iterable[str] = ()) -> tuple[Lock, Manifest]:
+    """Return a lock and a manifest of the target and some of its features alone.
+
+    The lock keeps the requests that it was made for, but for those of the other features.
+    """
+    whole, chosen = with_features(manifest), with_features(manifest, names)
+    requests = {}
+    for platform, sections in lock.requests.items():
+        others = whole.on(platform).wheels.keys() - chosen.on(platform).wheels.keys()
+        wheels = {name: row for name, row in sections.get(_WHEELS, {}).items() if name not in others}
+        requests[platform] = {**sections, _WHEELS: wheels}
+    return replace(take(lock, names), requests=requests), chosen

@@ -14,7 +14,7 @@ from tenv.core.files import write_atomic
 from tenv.core.names import normalize
 from tenv.core.toml_reader import nearest
 from tenv.locks.lock import Lock, from_manifest
-from tenv.locks.lock_features import divide, take
+from tenv.locks.lock_features import divide, part
 from tenv.locks.lock_file import parse_lock, read_lock, render_lock
 from tenv.project.context import Context, without_beside
 from tenv.sources.access import Access
@@ -267,13 +267,13 @@ def _check_parts(lock: Lock, manifest: Manifest) -> None:
     Raises:
         NoSolutionError: It does.
     """
-    if lacking := differences(take(lock), with_features(manifest, ())):
+    if lacking := differences(*part(lock, manifest)):
         raise NoSolutionError(
             f"{manifest.name} can't be made without its features: {lacking[0]}",
             hint="ask for it in the section of the target itself, not below [feature.…]",
         )
     for name in manifest.features if len(manifest.features) > 1 else ():
-        if lacking := differences(take(lock, [name]), with_features(manifest, [name])):
+        if lacking := differences(*part(lock, manifest, [name])):
             raise NoSolutionError(
                 f"{manifest.name} can't be made with the feature `{name}` alone: {lacking[0]}",
                 hint=f"ask for it in [feature.{name}.…] too, or in the section of the target itself",
