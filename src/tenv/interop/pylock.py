@@ -30,7 +30,7 @@ from tenv.interop.requests import (
 )
 from tenv.interop.requirements import built_rows, marker_of, minors_of, releases
 from tenv.locks.lock import LockedTree, Wheel
-from tenv.targets.manifest import WheelRequest
+from tenv.targets.manifest import PLATFORMS, WheelRequest
 from tenv.targets.tree_request import TreeRequest, commit_fault, git_fault
 from tenv.targets.wheel_origin import FileRequest, Index
 
@@ -198,6 +198,11 @@ def _asked(
     other = {
         str(row.name) for row, _ in rows if row.marker and any(holds(row.marker, on, "") is None for on in platforms)
     }
+    apart: dict[str, set[str]] = {}
+    for row in (row for row, _ in rows if row.marker and str(row.name) not in used | other):
+        if on := [name for name in PLATFORMS if name not in platforms and holds(row.marker, name, "", minors)]:
+            apart.setdefault(", ".join(on), set()).add(str(row.name))
+    notes += [f"for {on} alone (`--platform` adds it): {', '.join(sorted(names))}" for on, names in apart.items()]
     if left := sorted(other - used):
         notes.append(f"for other Pythons than the target's: {', '.join(left)}")
     return found
