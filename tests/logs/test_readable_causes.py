@@ -3,7 +3,7 @@
 import pytest
 
 from tenv.checks.build_log.diagnose import diagnose
-from tenv.checks.build_log.log_lines import LogLine, readable
+from tenv.checks.build_log.log_lines import LogLine, clean, readable
 from tenv.facts.tables import load_facts
 
 
@@ -88,3 +88,22 @@ def test_errors_before_the_mark_of_ninja_count_where_none_follow() -> None:
     assert diagnose([*log[:4], "a.cpp:1:2: error: expected ';'", log[4]], load_facts().build_failures).error == LogLine(
         5, "a.cpp:1:2: error: expected ';'"
     )
+
+
+def test_an_error_that_is_folded_behind_its_place_is_one_line_and_the_others_keep_their_numbers() -> None:
+    log = [
+        "/src/wind.hip:9:3:",
+        "    error: no reel",
+        "/src/wind.hip:12:3: error:",
+        "   no spool",
+        "",
+        "/src/a.hip:1:2:",
+    ]
+    assert [(line.number, line.text) for line in clean(log)] == [
+        (1, "/src/wind.hip:9:3: error: no reel"),
+        (2, ""),
+        (3, "/src/wind.hip:12:3: error: no spool"),
+        (4, ""),
+        (5, ""),
+        (6, "/src/a.hip:1:2:"),
+    ]

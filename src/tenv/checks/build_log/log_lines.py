@@ -118,7 +118,10 @@ class LogLine:
 
 
 def clean(lines: Iterable[str]) -> Iterator[LogLine]:
-    """Yield the lines of a log as the program printed them, those that clang folded at the place of an error as one."""
+    """Yield the lines of a log as the program printed them.
+
+    Of an error that clang folded behind its place, the first line has the whole and the second one nothing.
+    """
     folded: LogLine | None = None
     for number, line in enumerate(lines, start=1):
         text = line.rstrip("\r\n")
@@ -126,8 +129,9 @@ def clean(lines: Iterable[str]) -> Iterator[LogLine]:
             text = text.rpartition("\r")[2]
         read = LogLine(number, _plain(text[:_LONGEST]))
         if folded:
-            read = LogLine(folded.number, f"{folded.text} {read.text.strip()}")
-        folded = read if folded is None and _FOLDED.search(read.text) else None
+            yield LogLine(folded.number, f"{folded.text} {read.text.strip()}")
+            read = LogLine(number, "")
+        folded = read if _FOLDED.search(read.text) else None
         if folded is None:
             yield read
     if folded:
