@@ -362,7 +362,7 @@ class _Build:
 
     @contextlib.contextmanager
     def _source(self) -> Iterator[Path]:
-        """Yield the folder of the sources; that of an archive stays until it is compiled."""
+        """Yield the folder of the sources; an archive's stays until it is compiled."""
         row, context = self._row, self._job.context
         folder = self._work / "source"
         if row.file:
