@@ -29,8 +29,8 @@ _CODE = "    "
 def explain(voice: Voice, *, code: str | None, log: str) -> Result:  # noqa: ARG001
     """Print the page of the rule CODE, such as TE103: its meaning, an example, the fix and the sources.
 
-    With FILE or --log, print the first failed step in the log of a build, its first error, the cause and the fix; `-` is
-    standard input. The status is 0 with or without a cause.
+    With FILE or --log, print the first failed step in the log of a build, its first error, the cause and the fix; `-`
+    is standard input. The status is 0 with or without a cause.
     """
     if (code is None) is not bool(log):
         raise click.UsageError("expected either a CODE or the FILE of a log")
