@@ -101,6 +101,7 @@ WRITTEN = {
 }
 """The schema of the data of commands whose recorded output is an error."""
 FORMS = {
+    "config": [{"type": "object", "additionalProperties": {"type": "object", "required": ["value", "origin"]}}],
     "create": [keys(("target",), **{"for": OBJECT, "changed": {"type": "boolean"}})],
     "facts": [
         keys(
@@ -124,6 +125,7 @@ OPEN = (
     ("list", "torch"),
     ("show", "asked"),
     ("targets", "lock_origin"),
+    ("update", "difference"),
     ("show", "lock_origin"),
     ("show", "packages", "size"),
 )

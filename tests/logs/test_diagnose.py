@@ -374,9 +374,10 @@ def test_the_command_names_step_error_and_cause() -> None:
 
 @pytest.mark.parametrize("raw", [b"all fine\n", b"", b"\xff\xfe\x00", "fein\n".encode("utf-16")])
 def test_standard_input_may_be_the_log(raw: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(raw)))
-    ended = call("explain", "--log", "-")
-    assert (ended.status, ended.out) == (0, "standard input: no build is recognized in it\n")
+    for words in (("--log", "-"), ("-",)):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(raw)))
+        ended = call("explain", *words)
+        assert (ended.status, ended.out) == (0, "standard input: no build is recognized in it\n")
 
 
 @each("log", sorted((HERE / "good").glob("*.log")))

@@ -25,19 +25,19 @@ _CODE = "    "
 
 @command("explain", short_help="Explain a finding, or why a build failed.")
 @click.argument("code", required=False, metavar="[CODE|FILE]")
-@click.option("--log", default="", callback=not_empty, metavar="FILE", help="The log of a build; `-` for stdin.")
+@click.option("--log", default="", callback=not_empty, metavar="FILE", help="The log of a build.")
 def explain(voice: Voice, *, code: str | None, log: str) -> Result:  # noqa: ARG001
     """Print the page of the rule CODE, such as TE103: its meaning, an example, the fix and the sources.
 
-    With FILE or --log, print the first failed step in the log of a build, its first error, the cause and the fix. The
-    status is 0 with or without a cause.
+    With FILE or --log, print the first failed step in the log of a build, its first error, the cause and the fix; `-`
+    is standard input. The status is 0 with or without a cause.
     """
     if (code is None) is not bool(log):
         raise click.UsageError("expected either a CODE or the FILE of a log")
     from tenv.verbs.explain import codes
     from tenv.verbs.explain import explain as find
 
-    if code is None or (code.upper() not in codes() and Path(code).is_file()):
+    if code in (None, "-") or (code.upper() not in codes() and Path(code).is_file()):
         return _log(code or log)
 
     page = find(code)

@@ -177,7 +177,7 @@ def _of_folder(context: Context, environment: Environment) -> SearchPath:
 
 
 def _is_elsewhere(context: Context, places: SearchPath) -> bool:
-    """Return whether the search path of an environment is that of another project or checkout."""
+    """Return whether the search path of an environment belongs to another project or checkout."""
     return places is not context.places and places.environments() != places.data / "envs"
 
 

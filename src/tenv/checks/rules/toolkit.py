@@ -346,7 +346,7 @@ def _other_conda_torch(platform: str, packages: tuple[CondaPackage, ...], cuda: 
 
 
 def waits_for_torch(case: Case) -> Iterator[Finding]:
-    """Yield a finding for a target whose CUDA is that of a torch that is not locked yet."""
+    """Yield a finding for a target whose CUDA comes from a torch that is not locked yet."""
     if not case.manifest.requirements.waits:
         return
     if case.manifest.beside:
