@@ -116,6 +116,7 @@ OPEN = (
     ("bundle", "target"),
     *((command, "machines", "driver") for command in ("check", "check-driver")),
     ("config", "value"),
+    ("create", "files", "size"),
     ("create", "lock_origin"),
     ("create", "manifest_origin"),
     ("diff", "changed", "platforms"),
