@@ -67,9 +67,12 @@ def test_all_of_a_pixi_lock_can_be_held(tmp_path: Path) -> None:
 
 
 def test_of_a_conda_lock_only_other_platforms_are_not_held(tmp_path: Path) -> None:
-    trip = conda_lock_trip(write_conda_lock(tmp_path))
+    file = write_conda_lock(tmp_path)
+    trip = conda_lock_trip(file)
     assert not trip.left
     assert trip.lost == ["skipped platforms: osx-64"]
+    ended = call("import", str(file), "--name", "again")
+    assert "note: the packages of the categories dev come with the rest" in ended.err
 
 
 def test_a_source_archive_that_no_index_has_leaves_the_manifest(

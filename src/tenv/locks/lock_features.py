@@ -245,6 +245,8 @@ def part(lock: Lock, manifest: Manifest, names: Iterable[str] = ()) -> tuple[Loc
     requests = {}
     for platform, sections in lock.requests.items():
         others = whole.on(platform).wheels.keys() - chosen.on(platform).wheels.keys()
-        wheels = {name: row for name, row in sections.get(_WHEELS, {}).items() if name not in others}
-        requests[platform] = {**sections, _WHEELS: wheels}
+        requests[platform] = {
+            key: {name: row for name, row in rows.items() if key != _WHEELS or name not in others}
+            for key, rows in sections.items()
+        }
     return replace(take(lock, names), requests=requests), chosen
