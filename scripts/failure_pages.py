@@ -11,8 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from tenv.facts.build_failures import BuildFailure, filled  # noqa: E402 (after the path is set)
-from tenv.facts.tables import load_facts  # noqa: E402
+from tenv.facts.tables import load_facts  # noqa: E402 (after the path is set)
 
 HEAD = "## Causes\n"
 PAGES = ROOT / "docs" / "rules"
@@ -21,14 +20,7 @@ PAGES = ROOT / "docs" / "rules"
 def causes(code: str) -> str:
     """Return the list of causes of a code, as its page has it."""
     rows = [one for row in load_facts().build_failures.failures if row.code == code for one in row.every]
-    return HEAD + "\n" + "\n".join(map(_cause, rows))
-
-
-def _cause(failure: BuildFailure) -> str:
-    doubt = "" if failure.basis.confirmed else " Not confirmed."
-    ways = "".join(f"- {way}\n" for way in failure.remedies)
-    title = filled(failure.title, {})
-    return filled(f"### {failure.name}\n{title[0].upper()}{title[1:]}. {failure.cause}{doubt}\n\n{ways}", {})
+    return HEAD + "\n" + "\n".join(f"### {row.name}\n{row.described()}" for row in rows)
 
 
 def written(page: str, code: str) -> str:

@@ -21,6 +21,16 @@ def test_every_page_can_be_read(page: Path) -> None:
     assert data == {"code": page.stem, "title": text.splitlines()[0].removeprefix(f"# {page.stem}: "), "text": text}
 
 
+def test_the_name_of_a_cause_is_explained(tmp_path: Path) -> None:
+    log = tmp_path / "build.log"
+    log.write_text("a.cpp:1:10: fatal error: cuda_runtime.h: No such file or directory\n")
+    cause = call("explain", str(log), "--json").data["cause"]
+    ended = call("explain", cause["name"], "--json")
+    assert (ended.data["code"], ended.data["title"]) == (cause["code"], cause["name"])
+    assert cause["source"] in ended.data["text"]
+    assert call("explain", "out-of-memory").out.startswith("# TE701: out-of-memory\n\nThe machine ran out of memory")
+
+
 def test_an_unknown_code_is_an_error_of_usage() -> None:
     ended = call("explain", "TE1O4")
     assert (ended.status, ended.out) == (2, "")

@@ -29,18 +29,21 @@ _CODE = "    "
 def explain(voice: Voice, *, code: str | None, log: str) -> Result:  # noqa: ARG001
     """Print the page of the rule CODE, such as TE103: its meaning, an example, the fix and the sources.
 
+    CODE may be the name of a cause that the log of a build led to, such as out-of-memory.
+
     With FILE or --log, print the first failed step in the log of a build, its first error, the cause and the fix; `-`
     is standard input. The status is 0 with or without a cause.
     """
     if (code is None) is not bool(log):
         raise click.UsageError("expected either a CODE or the FILE of a log")
+    from tenv.project.context import Context
     from tenv.verbs.explain import codes
     from tenv.verbs.explain import explain as find
 
     if code in (None, "-") or (code.upper() not in codes() and Path(code).is_file()):
         return _log(code or log)
 
-    page = find(code)
+    page = find(Context(), code)
     width = terminal_width(sys.stdout)
     return Result(asdict(page), text=page.text if width is None else lambda: _print_page(page.text, width))
 

@@ -115,6 +115,13 @@ class BuildFailure:
             return self
         return replace(self, name=case.name, title=case.title, cause=case.cause, remedies=case.remedies, cases=())
 
+    def described(self) -> str:
+        """Return the title, the cause and the fixes in Markdown, without the values that a log fills in."""
+        doubt = "" if self.basis.confirmed else " Not confirmed."
+        ways = "".join(f"- {way}\n" for way in self.remedies)
+        title = filled(self.title, {})
+        return filled(f"{title[0].upper()}{title[1:]}. {self.cause}{doubt}\n\n{ways}", {})
+
 
 @dataclass(frozen=True, slots=True)
 class NamedPart:

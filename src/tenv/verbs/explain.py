@@ -1,4 +1,4 @@
-"""Find the page of a rule."""
+"""Find the page of a rule, or the row about one cause of failed builds."""
 
 import os
 from collections.abc import Collection
@@ -7,6 +7,7 @@ from pathlib import Path
 import tenv
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import TenvError, UsageError
+from tenv.project.context import Context
 
 _MOST_NEAR = 3
 """Codes that a hint names at most; more of them say nothing."""
@@ -14,12 +15,12 @@ _MOST_NEAR = 3
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The page of a rule."""
+    """The page of a rule, or of a cause of failed builds."""
 
     code: str
     """The rule's code."""
     title: str
-    """Its title."""
+    """Its title; the name of a cause."""
     text: str
     """The whole page, in Markdown."""
 
@@ -29,9 +30,13 @@ def codes() -> tuple[str, ...]:
     return tuple(sorted(page.stem for page in _folder().glob("TE*.md")))
 
 
-def explain(code: str) -> Page:
-    """Return the page of a rule; raises UsageError for an unknown code."""
+def explain(context: Context, code: str) -> Page:
+    """Return the page of a rule, or of a cause that `explain_log` names; raises UsageError for an unknown word."""
     if code.upper() not in (known := codes()):
+        rows = (one for row in context.facts().build_failures.failures for one in row.every)
+        if cause := next((one for one in rows if one.name == code), None):
+            text = f"# {cause.code}: {cause.name}\n\n{cause.described()}\nSource: {cause.basis.source}\n"
+            return Page(cause.code, cause.name, text)
         raise _unknown(code, known)
     text = (_folder() / f"{code.upper()}.md").read_text(encoding="utf-8")
     title = text.splitlines()[0].removeprefix("#").strip().removeprefix(f"{code.upper()}:").strip()
