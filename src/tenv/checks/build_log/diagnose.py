@@ -150,7 +150,7 @@ class Cause:
             code=self.failure.code,
             severity=Severity.WARNING if self.failure.kind is FailureKind.WARNING else Severity.ERROR,
             subject=self.failure.name,
-            message=f"{self.title}. {self.reason}{note}{doubt}",
+            message=f"{self.title.rstrip('.')}. {self.reason}{note}{doubt}",
             evidence=f"line {self.line.number}: {self.line.text.strip()}",
             source=self.failure.basis.source,
             fix="; or ".join(map(str, self.remedies)),

@@ -83,6 +83,8 @@ _LINKER = re.compile(
     r"|(?:unable to find library |library not found: )(?:-l)?(?P<library>\S+))$"
 )
 """What lld and mold print for what GNU ld calls an undefined reference and a library that it cannot find."""
+_UNQUOTED = re.compile(r"undefined reference to ?(?=[\w~][^`']*'$)")
+"""GNU ld's words where Markdown took the backtick that opens a name."""
 _FOREIGN = (
     "Datei oder",
     "Aucun fichier",
@@ -165,6 +167,8 @@ def _plain(text: str) -> str:
         text = _in_english(text)
     if ": undefined symbol: " in text or "library" in text:
         text = _LINKER.sub(_like_ld, text)
+    if "undefined reference to" in text:
+        text = _UNQUOTED.sub("undefined reference to `", text)
     text = _unframed(text).rstrip()
     inner = _PIP.sub("", text[2:-1].rstrip() if _BYTES.fullmatch(text) else text, count=1)
     return _unframed(inner)
