@@ -167,11 +167,10 @@ def _plain(text: str) -> str:
         text = _in_english(text)
     if ": undefined symbol: " in text or "library" in text:
         text = _LINKER.sub(_like_ld, text)
-    if "undefined reference to" in text:
-        text = _UNQUOTED.sub("undefined reference to `", text)
     text = _unframed(text).rstrip()
     inner = _PIP.sub("", text[2:-1].rstrip() if _BYTES.fullmatch(text) else text, count=1)
-    return _unframed(inner)
+    inner = _unframed(inner)
+    return _UNQUOTED.sub("undefined reference to `", inner) if "undefined reference to" in inner else inner
 
 
 def _unframed(text: str) -> str:
