@@ -114,12 +114,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def shown(folder: Path) -> dict[str, tuple[int, int, int]]:
-    """Return the rights, the size and the time of the last change of every file and folder below a folder."""
+def shown(folder: Path) -> dict[str, tuple[int, int, int, int]]:
+    """Return the inode, the rights, the size and the time of the last write of every file and folder below a folder.
+
+    The time of the inode's last change is no proof: an environment elsewhere that links the same files of the cache
+    changes it.
+    """
     found = {}
     for path in (folder, *folder.rglob("*")):
         info = path.lstat()
-        found[str(path)] = (info.st_mode, info.st_size, info.st_ctime_ns)
+        found[str(path)] = (info.st_ino, info.st_mode, info.st_size, info.st_mtime_ns)
     return found
 
 
