@@ -179,6 +179,7 @@ def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     """An empty folder of the user's, with nothing beside it; one in which a test leaves nothing serves the next too."""
     if once := _once(request):
         folder = once.user / "home"
+        shutil.rmtree(once.user, ignore_errors=True)  # a program that a test killed may have written after its end
     else:
         folder = _homes.pop() if _homes else Path(tempfile.mkdtemp(dir=tmp_path_factory.getbasetemp())) / "home"
     folder.mkdir(parents=True, exist_ok=True)
