@@ -9,9 +9,7 @@ from tenv.core.versions import Version
 from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags, glibc_of
 from tenv.interop.interface import Draft, ForeignLock
 from tenv.interop.python_ranges import newest_run
-from tenv.interop.requests import (
-    wheel_at,
-)
+from tenv.interop.requests import wheel_at
 from tenv.locks.lock import LockedTree, Wheel
 
 _NEWEST_GLIBC = Version("2.99")
