@@ -46,6 +46,7 @@ from tenv.targets import manifest_file
 from tenv.targets.manifest import Manifest
 from tenv.toolchain import smoke_tests
 from tenv.verbs import audit as audited
+from tests.support.bytecode import forget_bytecode
 from tests.support.channels import Channels
 from tests.support.fakes import MINORS, Index, make_native, make_wheel, noise
 from tests.support.made_once import MadeOnce
@@ -180,6 +181,7 @@ def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     if once := _once(request):
         folder = once.user / "home"
         shutil.rmtree(once.user, ignore_errors=True)  # a program that a test killed may have written after its end
+        forget_bytecode(once.project)
     else:
         folder = _homes.pop() if _homes else Path(tempfile.mkdtemp(dir=tmp_path_factory.getbasetemp())) / "home"
     folder.mkdir(parents=True, exist_ok=True)
