@@ -23,6 +23,7 @@ _PREFIXES = re.compile(
     r"|(?:[\w.-]+ +)?\| (?=\S)"  # docker compose
     r"|\s*(?:[\w.+-]+)?(?<!>)> (?=\s*\S)"  # nix
     r"|\d+>(?=\S)"  # MSBuild
+    r"|\s*>> \d+ {4}"  # spack's summary of the errors
     r"|- (?:DEBUG|INFO|WARNING|ERROR) - "  # Python's logging, behind the time
     r"|\[[A-Za-z][\w.+-]+(?: (?:configure|build|install))?\] (?=\S| {2})"  # TheRock's parts
     r"|\((?:\w+ )?pid=\d+(?:, ip=[\d.]+)?\) (?:[A-Z]+ \d\d-\d\d \d\d:\d\d:\d\d \[[^\]]*\](?:\s|$))?"  # Ray, vLLM
@@ -79,7 +80,7 @@ _LIBRARY = re.compile(
 )
 """What GNU ld prints in other languages for a library that it does not find."""
 _LINKER = re.compile(
-    r"(?P<who>(?:ld|lld|mold)[\w.-]*: (?:error|fatal): )(?:undefined symbol: (?P<symbol>.+)"
+    r"(?P<who>(?:ld|lld|mold)[\w.-]*: (?:error|fatal): )(?:undefined symbol: (?P<symbol>.+?)\s*"
     r"|(?:unable to find library |library not found: )(?:-l)?(?P<library>\S+))$"
 )
 """What lld and mold print for what GNU ld calls an undefined reference and a library that it cannot find."""
