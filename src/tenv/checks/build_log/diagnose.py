@@ -85,7 +85,8 @@ _FRAME = re.compile(
     r"subprocess-exited-with-error|^error: builder for |^note: This error originates|^error: command "
     r"|^subprocess\.CalledProcessError|^error: (metadata-generation-failed|legacy-install-failure|failed-wheel-build)"
     r"|^g?make(\[\d+\])?: \*\*\* \[|ninja: build stopped"
-    r"|^(error: )?(The build backend returned an error|Failed to (download and )?build )|^\d+ errors? found in build log",
+    r"|^(error: )?(The build backend returned an error|Failed to (download and )?build )"
+    r"|^\d+ errors? found in build log",
     re.IGNORECASE,
 )
 """Lines that frame an error but are not errors themselves."""
