@@ -273,8 +273,8 @@ def at_own_place(
         return request
     place = words.index("--feature")
     if asked:
-        rows = (view.wheels.get(name) for view in (manifest, *map(manifest.on, manifest.platforms)))
-        row = next(filter(None, rows), None) if key == "wheels" else None
+        every = (manifest, *map(manifest.on, manifest.platforms))
+        row = next((view.wheels[name] for view in every if name in view.wheels), None) if key == "wheels" else None
         if row and {*request.extras} - {*row.extras} and request.version in ("", "*", str(row.version)):
             return replace(request, version=str(row.version))
         line = f"`{shlex.join([*words[:place], *words[place + 2 :]])}` changes it for both"
