@@ -6,11 +6,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
-
 from tests.support.each import each
 from tests.support.projects import SOURCE, Project, call
-from tests.support.rarely import first_fast
 
 HEAVY = {
     "rattler",
@@ -114,22 +111,6 @@ def test_version_loads_nothing_of_tenv_but_its_entry(tmp_path: Path) -> None:
         "tenv.core",
         "tenv.core.source_commit",
     }
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux alone")
-@pytest.mark.parametrize("words", first_fast([["targets"], ["--version"], ["--help"]]))
-def test_what_cannot_be_written_is_told(project: Project, words: list[str]) -> None:
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "tenv", *words],
-            cwd=project.folder,
-            env={**os.environ, "PYTHONPATH": str(SOURCE)},
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
-    assert (done.returncode, done.stderr) == (8, "error[storage]: standard output: No space left on device\n")
 
 
 def test_a_process_ends_with_the_status_and_all_that_was_said(project: Project) -> None:

@@ -29,9 +29,10 @@ def _print_version() -> bool:
     from tenv.core.source_commit import source_commit
 
     commit = source_commit()
+    text = f"tenv {__version__} ({commit[:12]})\n" if commit else f"tenv {__version__}\n"
     try:
-        print(f"tenv {__version__} ({commit[:12]})" if commit else f"tenv {__version__}", flush=True)  # noqa: T201
-    except (OSError, ValueError):  # the latter: the stream is closed
+        os.write(1, text.encode())  # `sys.stdout` would keep what it can't write, and is None where it is closed
+    except OSError:
         return False
     return True
 

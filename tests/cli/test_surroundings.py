@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.projects import SOURCE
+from tests.support.rarely import pairs_fast
 
 
 def run(*words: str, code: str = "", **variables: str) -> "subprocess.CompletedProcess[bytes]":
@@ -145,3 +147,47 @@ def test_a_signal_in_a_callback_that_drops_it_ends_the_command_all_the_same(numb
     )
     done = run(code=code)
     assert (done.stdout, done.stderr) == (status + b"\n", b"")
+
+
+OUTPUTS = {
+    "closed": (">&-", "Bad file descriptor"),
+    "full": (">/dev/full", "No space left on device"),
+    "unread": ("| exit 0", ""),
+}
+PRINTED = ["targets", "--version", "--help", "targets --json", "--version --json", "show --help", "completion bash"]
+FAILED = ["show nothing", "show nothing --json", "activate nothing", "-C nothing targets --json", "nothing"]
+
+
+def at(output: str, words: str, unbuffered: str = "") -> tuple[int, str]:
+    """Run a command of the shell with one of `OUTPUTS`; return its status and its messages."""
+    line = f"{shlex.quote(sys.executable)} -m tenv {words} {OUTPUTS[output][0]}; exit ${{PIPESTATUS[0]}}"
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONUNBUFFERED": unbuffered}
+    done = subprocess.run(["bash", "-c", line], env=environment, stderr=subprocess.PIPE, text=True, check=False)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux alone")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(("output", "words"), pairs_fast(OUTPUTS, PRINTED))
+def test_what_cannot_be_written_is_an_error(output: str, words: str, unbuffered: str) -> None:
+    reason = OUTPUTS[output][1]
+    # A reader that goes has all that it wants.
+    told = (8, f"error[storage]: standard output: {reason}\n") if reason else (0, "")
+    assert at(output, words, unbuffered) == told
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux alone")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(("output", "words"), pairs_fast(OUTPUTS, FAILED))
+def test_an_error_keeps_its_status_where_the_output_cannot_be_written(output: str, words: str, unbuffered: str) -> None:
+    status, said = at(output, words, unbuffered)
+    assert (status, said.count("error[")) == (2, 1), said
+    assert "nothing" in said
+
+
+def test_a_closed_input_is_empty() -> None:
+    line = f"{shlex.quote(sys.executable)} -m tenv explain - <&-"
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    done = subprocess.run(["bash", "-c", line], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "standard input: no build is recognized in it\n"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tenv.sources.wheels.installed import Wheels
+from tests.support.each import each
 from tests.support.fakes import MINORS, Fault, change_byte, make_wheel, unpack
 from tests.support.projects import HERE, Project, call, snapshot
 from tests.support.rarely import first_fast
@@ -235,6 +236,8 @@ def test_a_folder_that_holds_something_else_is_left_alone(locked: Project, tmp_p
     path.write_text("mine")
     err = locked.fails(8, "foreign-folder", "create", "tiny", "--prefix", str(tmp_path / "mine"))
     assert f"{tmp_path / 'mine'} is not an environment of tenv and holds files (such as {file.split('/', 1)[0]})" in err
+    for more in ("--dry-run", "--anew"):
+        assert err == locked.fails(8, "foreign-folder", "create", "tiny", "--prefix", str(tmp_path / "mine"), more)
     assert [path.read_text()] == [path.read_text() for path in (tmp_path / "mine").rglob("*") if path.is_file()]
 
 
@@ -242,6 +245,41 @@ def test_a_file_is_no_place_for_an_environment(locked: Project, tmp_path: Path) 
     (tmp_path / "mine").write_text("mine")
     locked.fails(8, "foreign-folder", "create", "tiny", "--prefix", str(tmp_path / "mine"))
     assert (tmp_path / "mine").read_text() == "mine"
+
+
+@pytest.mark.parametrize("place", ["sub", "lib/deep/sub", "tenv-meta/sub", "link"])
+def test_an_environment_in_another_one_is_refused(created: Project, tmp_path: Path, place: str) -> None:
+    prefix = created.prefix / place
+    if place == "link":  # of the user, to a folder of the environment
+        (tmp_path / "link").symlink_to(created.prefix)
+        prefix = tmp_path / "link" / "sub"
+    before = snapshot(created.prefix)
+    for more in ([], ["--anew"], ["--dry-run"]):
+        said = created.fails(8, "foreign-folder", "create", "tiny", "--prefix", str(prefix), *more)
+        assert f"lies in another environment ({created.prefix})" in said
+    assert snapshot(created.prefix) == before
+
+
+def test_an_environment_around_another_one_is_refused(locked: Project, tmp_path: Path) -> None:
+    around, inner = tmp_path / "around", str(tmp_path / "around" / "inner")
+    locked.ok("create", "tiny", "--prefix", inner)
+    for more in ([], ["--anew"], ["--dry-run"]):
+        said = locked.fails(8, "foreign-folder", "create", "tiny", "--prefix", str(around), *more)
+        assert f"{around} is not an environment of tenv and holds files (such as " in said
+    locked.ok("verify", "tiny", "--prefix", inner)
+
+
+@each("what, place", [("your home folder", "~"), ("tenv's environments", ".tenv"), ("tenv's data", "data")])
+def test_a_folder_that_is_to_hold_more_is_refused(
+    what: str, place: str, locked: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    (tmp_path / "home").mkdir()
+    prefix = {"data": str(tmp_path / "data"), ".tenv": str(locked.folder / ".tenv")}.get(place, place)
+    for more in ([], ["--dry-run"]):
+        assert what in locked.fails(8, "foreign-folder", "create", "tiny", "--prefix", prefix, *more)
+    assert [*(tmp_path / "home").iterdir()] == []
 
 
 def test_a_wheel_whose_name_writes_its_version_in_another_way(project: Project) -> None:

@@ -86,3 +86,12 @@ def test_the_page_of_messages_has_every_error() -> None:
 def test_the_pages_travel_in_the_wheel() -> None:
     build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
     assert build["force-include"]["docs/rules"] == "tenv/builtin/rules"
+
+
+def test_the_reading_of_a_large_log_is_shown(tmp_path: Path) -> None:
+    small, large = tmp_path / "small.log", tmp_path / "large.log"
+    small.write_text("[1/2] Building CXX object a.o\n")
+    large.write_text(small.read_text() * 50_000)
+    assert call("explain", str(small)).err == ""
+    assert call("explain", str(large)).err == f"reading {large} …\n"
+    assert call("explain", str(large), "--quiet").err == ""

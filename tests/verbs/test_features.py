@@ -180,6 +180,21 @@ def test_a_feature_that_does_more_than_add_is_refused(tmp_path: Path, text: str,
     assert message in f"{error.value.message} {error.value.hint}"
 
 
+@pytest.mark.parametrize("asked", ["1.0", "*", ">=1,<9"])
+def test_add_writes_an_extra_of_a_package_of_the_target_into_a_feature(asked: str, project: Project) -> None:
+    make_wheel(project.index.folder, "theta", "1.0", extras={"more": ["delta"]})
+    make_wheel(project.index.folder, "delta", "1.0")
+    project.ask_for(f'theta = "{asked}"')
+    project.ok("add", "tiny", "--feature", "x", "theta[more]")
+    line = f'[feature.x.pypi-dependencies]\ntheta = {{version = "{asked}", extras = ["more"]}}\n'
+    assert line in project.manifest.read_text()
+    project.ok("create", "tiny", "--with", "x")
+    assert (project.site() / "delta.py").is_file()
+    before = project.manifest.read_bytes()
+    assert "tiny itself asks" in project.fails(2, "usage", "add", "tiny", "--feature", "x", "theta[more]==2")
+    assert project.manifest.read_bytes() == before
+
+
 def test_features_add_extras_to_a_package_of_the_target(tmp_path: Path) -> None:
     (tmp_path / "t.toml").write_text(
         'platforms = ["linux-64"]\npython = "3.11.*"\n[pypi-dependencies]\na = { version = "*", extras = ["own"] }\n'

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tenv.sources.wheels import uv_program
 from tests.support.fakes import Index, make_wheel
 from tests.support.projects import HERE, Project, call
 from tests.support.rarely import first_fast
@@ -114,6 +115,46 @@ def test_a_mirror_is_the_users_own_index_of_that_name(
         asked.ok("create", "tiny")
     assert asked.lock.read_bytes() == raw
     assert torch.asked == []
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_mirror_of_the_settings_is_asked_for_an_index(
+    whole: bool, asked: Project, torch: Index, tmp_path: Path
+) -> None:
+    if not whole:  # an index that all requests may come from
+        asked.edit("explicit = true", "explicit = false")
+        (torch.folder / "alpha-99.0-py3-none-any.whl").unlink()
+    asked.ok("lock", "tiny")
+    raw = asked.lock.read_bytes()
+    asked.lock.unlink()
+    shutil.copytree(torch.folder, tmp_path / "mirror")
+    torch.asked.clear()
+    with Index(tmp_path / "mirror") as mirror:
+        mirror.login = "me:secret"
+        url = mirror.url.replace("://", "://me:secret@")
+        server, copy = (torch.url.removesuffix("/simple"), url.removesuffix("/simple")) if whole else (torch.url, url)
+        call("config", f"mirrors.{server}/", copy)
+        asked.ok("lock", "tiny")
+        asked.ok("create", "tiny")
+        assert BUILD in asked.ok("search", "torch", "tiny").out
+    assert asked.lock.read_bytes() == raw
+    assert torch.asked == []
+
+
+def test_a_mirror_of_the_settings_is_asked_for_the_default_index(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    default = uv_program._default_index()
+    monkeypatch.delenv("UV_DEFAULT_INDEX")
+    project.index.login = "me:secret"
+    call("config", f"mirrors.{default}", project.index.url.replace("://", "://me:secret@"))
+    project.ok("lock", "tiny")
+    project.ok("create", "tiny")
+    assert call("info", "--json").data["index"] == project.index.url
+    for one in ("UV_DEFAULT_INDEX", "UV_INDEX_URL"):  # the default index by its name
+        monkeypatch.setenv(one, f"{default}/")
+        project.lock.unlink()
+        project.ok("lock", "tiny")
 
 
 @pytest.mark.parametrize("flat", [False, True], ids=["simple", "flat"])

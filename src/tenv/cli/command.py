@@ -120,13 +120,8 @@ def run(name: str, voice: Voice, function: Callable[[Voice], Result]) -> Exit:
 
         process.end_all()  # no command waits for them after this
         return voice.fail(name, CancelledError("interrupted", hint="run the same command again to continue"))
-    except BrokenPipeError:  # from a command that prints while it works
-        hush()
-        return Exit.DONE
     except OSError as error:
-        if error.filename is None:  # standard output; a fault of a file leaves it in order
-            hush()
-        return voice.fail(name, unusable(error))
+        return unusable(name, voice, error)
     except click.ClickException:
         raise
     except Exception as error:  # noqa: BLE001 (a bug is reported as an error, not as a traceback)
@@ -136,10 +131,9 @@ def run(name: str, voice: Voice, function: Callable[[Voice], Result]) -> Exit:
 def _finish(name: str, voice: Voice, result: Result) -> Exit:
     try:
         status = voice.finish(name, result)
-        if sys.stdout is not None:  # None where the caller closed it
-            sys.stdout.flush()
+        sys.stdout.flush()
     except BrokenPipeError:  # the reader has closed the pipe; the status stays
-        hush()
+        _hush()
         return result.status
     return status
 
@@ -153,12 +147,19 @@ def _bug(name: str, voice: Voice, error: Exception) -> Exit:
     return voice.fail(name, BugError(f"{type(error).__name__}: {error}", hint=hint))
 
 
-def unusable(error: OSError) -> StorageError:
-    """Return the error for a system call that failed on a file or on standard output."""
-    return StorageError(f"{error.filename or 'standard output'}: {error.strerror or error}")
+def unusable(name: str, voice: Voice, error: OSError) -> Exit:
+    """Return the status of a command whose system call failed on a file or on standard output.
+
+    A reader that closes the pipe has all that it wants: that is no error.
+    """
+    if error.filename is None:  # standard output; a fault of a file leaves it in order
+        _hush()
+    if isinstance(error, BrokenPipeError):
+        return Exit.DONE
+    return voice.fail(name, StorageError(f"{error.filename or 'standard output'}: {error.strerror or error}"))
 
 
-def hush() -> None:
+def _hush() -> None:
     """Discard the rest of standard output, so that the exit of the process raises no error."""
     sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 (kept open until the end)
 

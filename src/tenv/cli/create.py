@@ -89,7 +89,7 @@ class GivenBundle:
             write = "" if dry_run else ", write its manifest and its lock to your folder, and create it"
             return click.confirm(f"Trust it{write}?", err=True)
 
-        on_terminal = sys.stdin is not None and sys.stdin.isatty() and is_terminal(sys.stderr)
+        on_terminal = is_terminal(sys.stdin) and is_terminal(sys.stderr)
         trust = Trust(self.lock_digest, self.bundle_digest, ask if on_terminal else None)
         return opened(context, BundleRequest(self.place, target, python, features, trust, dry_run, prefix, anew))
 

@@ -13,6 +13,7 @@ import click
 from tenv.cli.command import command, not_empty
 from tenv.cli.fold import fold_beside, fold_line, terminal_width
 from tenv.cli.output import Result, Voice, out, paint, print_findings, print_table
+from tenv.cli.progress_bar import Terminal
 
 if TYPE_CHECKING:
     from tenv.verbs.explain_log import ExplainedLog
@@ -26,7 +27,7 @@ _CODE = "    "
 @command("explain", short_help="Explain a finding, or why a build failed.")
 @click.argument("code", required=False, metavar="[CODE|FILE]")
 @click.option("--log", default="", callback=not_empty, metavar="FILE", help="The log of a build.")
-def explain(voice: Voice, *, code: str | None, log: str) -> Result:  # noqa: ARG001
+def explain(voice: Voice, *, code: str | None, log: str) -> Result:
     """Print the page of the rule CODE, such as TE103: its meaning, an example, the fix and the sources.
 
     CODE may be the name of a cause that the log of a build led to, such as out-of-memory.
@@ -41,7 +42,7 @@ def explain(voice: Voice, *, code: str | None, log: str) -> Result:  # noqa: ARG
     from tenv.verbs.explain import explain as find
 
     if code in (None, "-") or (code.upper() not in codes() and Path(code).is_file()):
-        return _log(code or log)
+        return _log(voice, code or log)
 
     page = find(Context(), code)
     width = terminal_width(sys.stdout)
@@ -54,11 +55,12 @@ def _print_page(text: str, width: int) -> None:
         out(line)
 
 
-def _log(name: str) -> Result:
+def _log(voice: Voice, name: str) -> Result:
     from tenv.project.context import Context
     from tenv.verbs.explain_log import explain_log
 
-    found = explain_log(Context(), name)
+    with Terminal(voice) as progress:
+        found = explain_log(Context(progress=progress), name)
 
     def show() -> None:
         for line in _lines(found):

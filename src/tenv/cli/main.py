@@ -97,9 +97,9 @@ def main() -> None:
     # Reference counting frees the objects of a command; cycle collection costs a short command a sixth of its time.
     gc.set_threshold(_COLLECT_AFTER)
     arguments = sys.argv[1:]
-    from tenv.cli.surroundings import ended_by_signals, endure_texts  # late: so that Ctrl-C meanwhile is one, too
+    from tenv.cli.surroundings import ended_by_signals, prepare_streams  # late: so that Ctrl-C meanwhile is one, too
 
-    endure_texts()
+    prepare_streams()
     with ended_by_signals():
         _main(arguments)
 
@@ -107,7 +107,7 @@ def main() -> None:
 def _main(arguments: list[str]) -> None:
     import click  # late: as above
 
-    from tenv.cli.command import hush, leave, unusable
+    from tenv.cli.command import leave, unusable
     from tenv.cli.output import Voice, tell
     from tenv.core.errors import CancelledError, UsageError
 
@@ -124,7 +124,10 @@ def _main(arguments: list[str]) -> None:
     if not name and sys.argv[0].endswith("__main__.py") and not {"-V", "--version"} & {*arguments}:
         _name_other()
     try:
-        _program(whole=whole).main(arguments, prog_name="tenv", standalone_mode=False)
+        with _program(whole=whole).make_context("tenv", arguments) as context:
+            context.command.invoke(context)
+    except click.exceptions.Exit:  # the help was printed
+        pass
     except click.exceptions.NoArgsIsHelpError as error:
         tell(error.format_message())
         leave(UsageError.status)
@@ -136,8 +139,7 @@ def _main(arguments: list[str]) -> None:
         message, hint = form_fault(error) or _of_another_tool(error, name, arguments) or (_message_of(error), "")
         leave(voice.fail(name, UsageError(message, hint=_hint_for(name, arguments, hint))))
     except OSError as error:  # the help could not be written
-        hush()
-        leave(voice.fail(name, unusable(error)))
+        leave(unusable(name, voice, error))
     except (click.Abort, KeyboardInterrupt):
         leave(voice.fail(name, CancelledError("interrupted")))
 
@@ -234,10 +236,11 @@ def _in_folder(arguments: list[str]) -> list[str]:
 def _version(voice: Any) -> int:
     """Print the version and the commit as an envelope, and return the exit status."""
     from tenv import __version__  # late: as in the caller
+    from tenv.cli.command import run
     from tenv.cli.output import Result
     from tenv.core.source_commit import source_commit
 
-    return int(voice.finish("version", Result({"version": __version__, "commit": source_commit() or None})))
+    return run("version", voice, lambda _: Result({"version": __version__, "commit": source_commit() or None}))
 
 
 def _in_order(arguments: list[str]) -> list[str]:

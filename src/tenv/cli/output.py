@@ -90,16 +90,17 @@ class Voice:
         return result.status
 
     def fail(self, command: str, error: TenvError) -> Exit:
-        """Print an error."""
-        if self.json:
-            described = {"code": error.code, "message": error.message, "hint": error.hint}
-            if error.detail:
-                described["detail"] = error.detail
-            if error.step:
-                described["step"] = error.step
-            self._envelope(command, False, error.data, error.findings, described)
-        else:
-            _print_failure(command)
+        """Print an error; its status stays where standard output can't be written."""
+        with contextlib.suppress(OSError):
+            if self.json:
+                described = {"code": error.code, "message": error.message, "hint": error.hint}
+                if error.detail:
+                    described["detail"] = error.detail
+                if error.step:
+                    described["step"] = error.step
+                self._envelope(command, False, error.data, error.findings, described)
+            else:
+                _print_failure(command)
         if error.findings and not self.json:
             print_findings(error.findings, tell, sys.stderr)
             tell("")
@@ -126,12 +127,11 @@ class Voice:
 
 def _print_failure(command: str) -> None:
     """Print the output of a command that failed, for a shell that evaluates it."""
-    if command != "activate" or sys.stdout is None or is_terminal(sys.stdout):
+    if command != "activate" or is_terminal(sys.stdout):
         return
     from tenv.cli.activate import failing_script  # late: only a failed `activate` has an output
 
-    with contextlib.suppress(OSError, ValueError):
-        print(failing_script(sys.argv[1:]), end="", flush=True)
+    print(failing_script(sys.argv[1:]), end="", flush=True)
 
 
 def tell(text: str) -> None:

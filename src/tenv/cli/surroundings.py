@@ -4,6 +4,7 @@ import _thread
 import codecs
 import contextlib
 import io
+import os
 import signal
 import sys
 import threading
@@ -19,9 +20,16 @@ _AGAIN = 0.005
 _SIGNALS = ("SIGTERM", "SIGHUP")  # from a batch system, from a closed terminal; Python itself handles SIGINT
 
 
-def endure_texts() -> None:
-    """Make standard output accept any text: bytes that are not UTF-8 pass through, other characters are escaped."""
+def prepare_streams() -> None:
+    """Make standard output accept any text: bytes that are not UTF-8 pass through, other characters are escaped.
+
+    Python has no stream where the caller closed one (``>&-``): standard input is empty then, and a write fails.
+    """
     codecs.register_error("tenv", _escaped)
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115 (open until the end)
+    if sys.stdout is None:  # `__stdout__` keeps the stream: Python 3.13 reports one that it can't write at its end
+        sys.stdout = sys.__stdout__ = open(os.open(os.devnull, os.O_RDONLY), "w")  # type: ignore[misc]  # noqa: PTH123, SIM115
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors in ("strict", "surrogateescape"):
         sys.stdout.reconfigure(errors="tenv")
 

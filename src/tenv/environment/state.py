@@ -156,7 +156,8 @@ class Environment:
     def check_real(self) -> None:
         """Raise ForeignFolderError if the prefix, or a folder in it that tenv writes to, is a symbolic link.
 
-        tenv would write and remove files in another folder.
+        tenv would write and remove files in another folder. A prefix in another environment is refused, too: the
+        removal of that one would take it away.
         """
         if str(spelled(self.prefix)) != os.path.realpath(self.prefix):
             raise ForeignFolderError(
@@ -164,6 +165,12 @@ class Environment:
                 "so nothing is written or removed there",
                 hint="remove the link; `--prefix` names another folder for an environment",
             )
+        for folder in Path(os.path.realpath(self.prefix)).parents:
+            if (folder / META).is_dir():
+                raise ForeignFolderError(
+                    f"{self.prefix} lies in another environment ({folder})",
+                    hint="`--prefix FOLDER` names a folder outside of it",
+                )
         for name in _FOLDERS:
             folder = self.prefix / name
             if folder.is_symlink():

@@ -47,7 +47,7 @@ class Access:
                 environ["UV_PYTHON_INSTALL_MIRROR"] = self.carried.pythons.as_uri()
             if self.carried.python_table.is_file():  # else uv's own table decides
                 environ["UV_PYTHON_DOWNLOADS_JSON_URL"] = str(self.carried.python_table)
-        uv = Uv(environ, user_home(), offline=self.offline)
+        uv = Uv(environ, user_home(), offline=self.offline, user=self.settings())
         uv.limits = self.unpack_limits()
         uv.carried = self.carried
         return uv

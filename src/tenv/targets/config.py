@@ -70,8 +70,9 @@ class Settings:
         The longest matching prefix counts, as in pixi. A URL with mirrors is itself used only if it is one of them.
         """
         for start in sorted(self.mirrors, key=len, reverse=True):
-            if url == start or url.startswith(start.rstrip("/") + "/"):
-                rest = url.removeprefix(start.rstrip("/"))
+            bare = start.rstrip("/")
+            if url == bare or url.startswith(f"{bare}/"):
+                rest = url.removeprefix(bare)
                 return tuple(mirror.rstrip("/") + rest for mirror in self.mirrors[start])
         return (url,)
 

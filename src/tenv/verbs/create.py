@@ -13,6 +13,7 @@ from tenv.core.dataclass import dataclass
 from tenv.core.errors import EnvironmentBusyError, ForeignFolderError, HostError, LockMissingError, UsageError
 from tenv.core.files import exclusive, make_folder, write_atomic
 from tenv.core.other_users import closed_below, closed_part
+from tenv.core.user_folders import user_home
 from tenv.environment.state import State, Status
 from tenv.environment.trust import needed_names
 from tenv.host.machine import current_platform
@@ -186,13 +187,15 @@ def _about_others(job: Creation, closed: Sequence[str]) -> Iterator[str]:
 
 def _looked_at(job: Creation) -> None:
     """Refuse a folder that can't hold the environment, and a host that lacks a tool of the system."""
-    _check_prefix(job.prefix)
+    _check_prefix(job)
     if job.for_others:
         require_open(job.request.prefix)
     job.environment.check_real()
     job.look()
     if not job.request.anew:
         _check_owner(job)
+    if job.fault is None and not (job.request.anew and job.environment.meta.is_dir()):
+        job.environment.check_ours()
     if job.manifest.system:
         _check_platform(job)
     for work in job.works:  # a missing system tool ends the command before any write
@@ -297,13 +300,24 @@ def _check_owner(job: Creation) -> None:
         )
 
 
-def _check_prefix(prefix: Path) -> None:
-    """Raise an error for a prefix that PATH or the first line of a script can't hold."""
+def _check_prefix(job: Creation) -> None:
+    """Raise an error for a prefix that PATH or the first line of a script can't hold, or that is to hold more.
+
+    Its removal would take the user's home folder or other environments away; in a new container these are empty.
+    """
+    prefix, places = job.prefix, job.context.places
     if any(os.pathsep in part or not part.isprintable() for part in prefix.parts):
         raise UsageError(
             f"{str(prefix)!r} can't be a prefix: PATH and scripts can't name it",
             hint=f"`--prefix FOLDER` with no `{os.pathsep}` and no control characters in its path",
         )
+    held = {"your home folder": user_home(), "the folder of tenv's environments": places.environments()}
+    for what, folder in (held | {"the folder of tenv's data": places.data}).items():
+        if Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(prefix)):
+            raise ForeignFolderError(
+                f"{prefix} is, or holds, {what} ({folder}), so it is no folder for an environment",
+                hint="`--prefix FOLDER` names an empty or new folder",
+            )
 
 
 def _check_platform(job: Creation) -> None:
@@ -341,8 +355,6 @@ def _lock(job: Creation, *, dry_run: bool = False) -> None:
 def _hold(job: Creation) -> Iterator[None]:
     """Hold the lock on the environment, and forget the values that were read of it before."""
     request = job.request
-    if job.fault is None and not request.anew:
-        job.environment.check_ours()
     (make_folder_for_others if job.for_others else make_folder)(job.prefix.parent)
     if request.prefix is None:
         ignore = job.prefix.parent.parent / ".gitignore"

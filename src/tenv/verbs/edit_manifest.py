@@ -30,9 +30,9 @@ from tenv.verbs.lock_place import require_kept
 from tenv.verbs.requests import (
     AddOptions,
     TypedRequest,
+    at_own_place,
     parse_request,
     requested_names,
-    require_own_place,
     require_range,
     typed_index,
 )
@@ -123,9 +123,9 @@ def _added(
         raise UsageError(f"--build: only packages of [{_NAMES['wheels']}] are built, and these stand in [{section}]")
     for request, text in typed.items():
         require_range(request, text, key)
-        require_own_place(target.manifest, request, key, command, options)
         if key == "wheels" and normalize(request.name) == TORCH and not request.tree:
             _require_torch(context, target, request)
+    requests = tuple(at_own_place(target.manifest, request, key, command, options) for request in requests)
     read = read_regular(target.file)
     document = _document(read)
     new = [request.name for request in requests if not _has(document, request.name)]

@@ -13,11 +13,15 @@ from tenv.checks.rules.interface import Finding
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import UsageError
 from tenv.core.file_content import given_pieces
+from tenv.core.progress import Bytes, Progress
 from tenv.host.pasted.clean_text import encoding
 from tenv.project.context import Context
 
 _MOST = 1 << 32
 """Maximum bytes of a log; the log of a whole build of PyTorch has some 100 MB."""
+
+_SHOWN = 1 << 20
+"""Bytes of a log from which its reading is shown: 1 MiB takes up to a second."""
 
 _LONGEST = 1 << 16
 """How many characters of a line that does not end are kept."""
@@ -68,12 +72,27 @@ def explain_log(context: Context, name: str) -> ExplainedLog:
     shown = "standard input" if name == "-" else name
     table = context.facts().build_failures
     try:
-        pieces = iter(lambda: sys.stdin.buffer.read(1 << 20), b"") if name == "-" else given_pieces(Path(name), _MOST)
-        return ExplainedLog(shown, diagnose(_lines(pieces), table), len(table.failures))
+        pieces = iter(lambda: sys.stdin.buffer.read(_SHOWN), b"") if name == "-" else given_pieces(Path(name), _MOST)
+        size = None if name == "-" else Bytes(Path(name).stat().st_size)
+        lines = _lines(_watched(pieces, context.progress, f"reading {shown}", size))
+        return ExplainedLog(shown, diagnose(lines, table), len(table.failures))
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
         hint = "`ninja 2>&1 | tee build.log` writes the log of a build"
         raise UsageError(f"{shown}: can't be read: {reason}", hint=hint) from error
+
+
+def _watched(pieces: Iterable[bytes], progress: Progress, title: str, size: int | None) -> Iterator[bytes]:
+    """Yield the pieces of a log; once it is large, show how much of it was read."""
+    read = counted = 0
+    for piece in pieces:
+        if read >= _SHOWN:
+            if not counted:
+                progress.step(title, size)
+            progress.advance(read - counted)
+            counted = read
+        read += len(piece)
+        yield piece
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[str]:

@@ -243,8 +243,13 @@ def requested_names(manifest: Manifest, key: str) -> set[str]:
     return {name for view in views for name in view.wanted(key)}
 
 
-def require_own_place(manifest: Manifest, request: TypedRequest, key: str, command: str, options: AddOptions) -> None:
+def at_own_place(
+    manifest: Manifest, request: TypedRequest, key: str, command: str, options: AddOptions
+) -> TypedRequest:
     """Refuse a request that belongs to another place: a feature only adds to the target and to its other features.
+
+    For more extras of a package that the target itself asks for, return the request in the target's versions; any other
+    request is returned as it is.
 
     Args:
         manifest: The manifest, without the request.
@@ -265,9 +270,13 @@ def require_own_place(manifest: Manifest, request: TypedRequest, key: str, comma
         hint = f"`{shlex.join([*words[:3], '--feature', feature, *words[3:]])}`"
         raise UsageError(f"{request.name} is a package of the feature {feature}", hint=hint)
     if not options.feature:
-        return
+        return request
     place = words.index("--feature")
     if asked:
+        every = (manifest, *map(manifest.on, manifest.platforms))
+        row = next((view.wheels[name] for view in every if name in view.wheels), None) if key == "wheels" else None
+        if row and {*request.extras} - {*row.extras} and request.version in ("", "*", str(row.version)):
+            return replace(request, version=str(row.version))
         line = f"`{shlex.join([*words[:place], *words[place + 2 :]])}` changes it for both"
         hint = line if request.version not in ("", "*") else ""
         why = f"{manifest.name} itself asks for {request.name}, so that the feature {options.feature} has it"
@@ -281,6 +290,7 @@ def require_own_place(manifest: Manifest, request: TypedRequest, key: str, comma
             hint = f"`{there}` changes it there; then `{command}` adds it"
             why = f"the feature {feature} asks for {request.name} {min(others)}, and features only add to each other"
             raise UsageError(why, hint=hint)
+    return request
 
 
 def _extras(text: str | None) -> tuple[str, ...]:

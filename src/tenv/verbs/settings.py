@@ -21,7 +21,6 @@ from tenv.core.size_text import format_bytes
 from tenv.core.toml_reader import nearest, read_toml
 from tenv.core.truth_words import is_set, is_true
 from tenv.core.untrusted import without_login
-from tenv.core.user_folders import user_home
 from tenv.host.machine import current_platform
 from tenv.project.context import Context
 from tenv.sources.interface import sources
@@ -319,9 +318,7 @@ def _index(context: Context) -> str:
 
     uv asks the named indexes before the default one (its documentation, "Package indexes").
     """
-    from tenv.sources.wheels.index_settings import uv_settings
-
-    found = uv_settings(context.environ, user_home())
+    found = context.uv()
     names, tables = found.environment, found.configuration.get("index", [])
     tables = [table for table in tables if isinstance(table, dict)] if isinstance(tables, list) else []
     first = [word for name in ("UV_INDEX", "UV_EXTRA_INDEX_URL") for word in names.get(name, "").split()]

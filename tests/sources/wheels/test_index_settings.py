@@ -8,6 +8,7 @@ import pytest
 from tenv.core.certificates import Authorities
 from tenv.core.errors import UsageError
 from tenv.sources.wheels.index_settings import pip_settings, uv_settings
+from tenv.targets.config import Settings
 from tests.support.fakes import Index
 from tests.support.projects import Project
 
@@ -236,3 +237,20 @@ def test_a_lock_made_from_a_folder_is_the_one_made_from_an_index(
     monkeypatch.setenv("UV_FIND_LINKS", str(wheels))
     project.ok("lock", "tiny")
     assert project.lock.read_bytes() == first
+
+
+def test_mirrors_stand_in_the_place_of_every_index(base: dict[str, str], tmp_path: Path) -> None:
+    user = Settings({"https://a.example": (f"{MIRROR}/a",), "https://b.example/simple/": ("file:///b",)})
+    write(
+        tmp_path / "config" / "uv" / "uv.toml",
+        'index-url = "https://a.example/x"\nextra-index-url = ["https://b.example/simple", "https://c.example"]\n'
+        '[[index]]\nname = "one"\nurl = "https://b.example/simple"\n',
+    )
+    base["UV_INDEX"] = "two=https://a.example/x https://c.example"
+    base["UV_FIND_LINKS"] = "https://a.example/y.html,/here"
+    found = uv_settings(base, tmp_path, user)
+    assert found.environment["UV_INDEX"] == f"two={MIRROR}/a/x https://c.example"
+    assert found.environment["UV_FIND_LINKS"] == f"{MIRROR}/a/y.html,/here"
+    assert found.configuration["index-url"] == f"{MIRROR}/a/x"
+    assert found.configuration["extra-index-url"] == ["file:///b", "https://c.example"]
+    assert found.configuration["index"] == [{"name": "one", "url": "file:///b"}]

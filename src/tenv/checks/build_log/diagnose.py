@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import chain
 
 from tenv.checks.build_log.hip_release import ReleaseInLog, standing_of, values
-from tenv.checks.build_log.log_lines import LogLine, Sieve, clean, literal, readable
+from tenv.checks.build_log.log_lines import LogLine, Sieve, clean, literals, readable
 from tenv.checks.build_log.source_places import NamedPlace, named_place, note_after, traced
 from tenv.checks.rules.interface import Finding, Severity
 from tenv.core.dataclass import dataclass
@@ -216,10 +216,11 @@ class _Rows:
         own = [row for row in group if (row.kind is FailureKind.MESSAGE) == messages]
         self._failures = sorted(own, key=lambda row: (row.kind is FailureKind.FRAME, row.weak))
         self._table = table
-        rows = [(row, one, literal(one.pattern)) for row, owner in enumerate(self._failures) for one in owner.patterns]
+        every = [(row, one) for row, owner in enumerate(self._failures) for one in owner.patterns]
+        rows = [(row, one, plain) for row, one in every for plain in literals(one.pattern) or ("",)]
         uses = Counter(part for _, _, plain in rows for part in _parts(plain))
         self._rows: dict[str, list[tuple[int, re.Pattern[str], str]]] = {}
-        """The patterns with their rows and their literals, by the part of the literal that the fewest others have."""
+        """The patterns with their rows and one of their literals, by its part that the fewest others have."""
         for row, pattern, plain in rows:
             rarest = min(_parts(plain), key=lambda part: uses[part], default="")
             self._rows.setdefault(rarest, []).append((row, pattern, plain))
@@ -232,10 +233,10 @@ class _Rows:
             around: Returns the lines around them.
         """
         whole = lines[0] if len(lines) == 1 else LogLine(lines[0].number, _joined(lines))
-        text = whole.text
-        parts = self._rows.keys() & {"", *_parts(text)}
+        text, low = whole.text, whole.text.lower()
+        parts = self._rows.keys() & {"", *_parts(low)}
         some = [one for part in parts for one in self._rows[part]]
-        for row in sorted({row for row, pattern, plain in some if plain in text and pattern.search(text)}):
+        for row in sorted({row for row, pattern, plain in some if plain in low and pattern.search(text)}):
             failure = self._failures[row]
             if _fits(failure, [whole, *around()]) and self._is_known(failure, text):
                 decisive = next((one for one in lines if Sieve(failure.patterns)(one.text)), whole)

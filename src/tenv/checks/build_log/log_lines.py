@@ -108,6 +108,10 @@ _LENGTH = re.compile(r"[1-9]\d{0,3}")
 
 _CLASSES = "AbBdDsSwWZ0123456789nrtfvxuUN"
 _SHORTEST = 3
+_PLAIN = re.compile(r"(?:[^\\\[().^$|?*+{](?![?*+{]))+")
+_GROUP = re.compile(r"\?(?:P<\w+>|i?:)|(?!\?)")
+"""The beginning of a group whose text is in every match."""
+_REPEATED = re.compile(r"[?*+]\??|\{[\d,]+\}\??")
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,37 +204,53 @@ def _only_group(found: re.Match[str]) -> str:
 
 
 @cache
-def literal(pattern: str) -> str:
-    """Return the longest literal in every match of a pattern; empty if none is certain.
+def literals(pattern: str) -> tuple[str, ...]:
+    """Return texts of which every match of a pattern holds one, in lower case; empty if none are certain."""
+    return _one_of(pattern.removeprefix("(?i)"), 0)[0]
 
-    Only text outside groups and alternations is certain, and none of a pattern that ignores case.
+
+def _one_of(pattern: str, at: int) -> tuple[tuple[str, ...], int]:
+    """Return the literals of the alternatives from an index on, and the index behind their end.
+
+    All alternatives count, or none does.
     """
-    runs, run, depth, index = [""], "", 0, len(pattern) if pattern.startswith("(?i)") else 0
-    while index < len(pattern):
-        sign, index = pattern[index], index + 1
-        plain = ""
+    found: list[tuple[str, ...]] = []
+    while True:
+        held, at = _held(pattern, at)
+        found.append(held)
+        at += 1
+        if pattern[at - 1 : at] != "|":
+            return tuple(text for texts in found for text in texts) if all(found) else (), at
+
+
+def _held(pattern: str, at: int) -> tuple[tuple[str, ...], int]:
+    """Return the best literals of one alternative from an index on, the longest, and the index of its end."""
+    found: list[tuple[str, ...]] = []
+    run = ""
+    while pattern[at : at + 1] not in ("", "|", ")"):
+        if plain_run := _PLAIN.match(pattern, at):
+            run, at = run + plain_run[0], plain_run.end()
+            continue
+        sign, at = pattern[at], at + 1
+        plain, within = "" if sign in "^$.[(" else sign, tuple[str, ...]()
         if sign == "\\":
-            plain = "" if pattern[index] in _CLASSES else pattern[index]
-            index += 1
+            plain, at = "" if pattern[at] in _CLASSES else pattern[at], at + 1
         elif sign == "[":
-            index = _class_end(pattern, index)
-        elif sign == "|" and depth == 0:
-            return ""
-        elif sign in "()":
-            depth += 1 if sign == "(" else -1
-        elif sign in "?*{":
-            run = run[:-1]  # the character before is optional
-        elif sign not in "^$.+}":
-            plain = sign
-        if plain and depth == 0:
-            run += plain
-        else:
-            runs.append(run)
+            at = _class_end(pattern, at)
+        elif sign == "(":
+            start = _GROUP.match(pattern, at)
+            within, at = _one_of(pattern, start.end() if start else at)
+            within = within if start else ()  # it looks ahead or back, or means an earlier group
+        repeated = _REPEATED.match(pattern, at)
+        if repeated and not repeated[0].startswith("+"):  # it may be left out
+            plain, within = "", ()
+        run += plain
+        if repeated or not plain:
+            found += [(run.lower(),), within]
             run = ""
-        if sign == "{":
-            index = pattern.index("}", index) + 1
-    longest = max([*runs, run], key=len)
-    return longest if len(longest) >= _SHORTEST else ""
+        at = repeated.end() if repeated else at
+    long = [texts for texts in [*found, (run.lower(),)] if min(map(len, texts), default=0) >= _SHORTEST]
+    return max(long, key=lambda texts: (min(map(len, texts)), -len(texts)), default=()), at
 
 
 def _class_end(pattern: str, index: int) -> int:
@@ -246,7 +266,7 @@ class Sieve:
     """Several patterns, searched at once."""
 
     def __init__(self, patterns: tuple[re.Pattern[str], ...]) -> None:
-        self._patterns = tuple((literal(pattern.pattern), pattern) for pattern in patterns)
+        self._patterns = tuple((plain, one) for one in patterns for plain in literals(one.pattern) or ("",))
 
     def __call__(self, text: str) -> bool:
         """Return whether one of the patterns matches in a text."""
@@ -254,7 +274,8 @@ class Sieve:
 
     def search(self, text: str) -> re.Match[str] | None:
         """Return the match of the first of the patterns that matches in a text."""
+        low = text.lower()
         for plain, pattern in self._patterns:
-            if plain in text and (match := pattern.search(text)):
+            if plain in low and (match := pattern.search(text)):
                 return match
         return None

@@ -5,7 +5,7 @@ uv strips credentials from the URLs that it prints. This module finds them again
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -22,7 +22,10 @@ _SYSTEM = ("UV_SYSTEM_CERTS", "UV_NATIVE_TLS")
 
 
 def connections(
-    environment: Mapping[str, str], configuration: Mapping[str, Any], pip: Mapping[str, str]
+    environment: Mapping[str, str],
+    configuration: Mapping[str, Any],
+    pip: Mapping[str, str],
+    mirrors: Iterable[str] = (),
 ) -> HttpSettings:
     """Return the HTTP settings of the user.
 
@@ -30,7 +33,9 @@ def connections(
         environment: The environment variables for uv.
         configuration: The settings in uv's files.
         pip: pip's settings, if they count.
+        mirrors: The mirrors of indexes, for the logins in their URLs.
     """
+    urls = [*index_urls(environment, configuration), *(("", url) for url in mirrors if _is_http(url))]
     configured = {"http": configuration.get("http-proxy"), "https": configuration.get("https-proxy")}
     proxies = {scheme: str(url) for scheme, url in {"all": pip.get("proxy"), **configured}.items() if url}
     no_proxy = configuration.get("no-proxy", ())
@@ -46,7 +51,7 @@ def connections(
         insecure=tuple(str(host).partition("://")[2] or str(host) for host in insecure),
         logins={
             origin_of(url): (login[0], login[1])
-            for name, url in reversed(list(index_urls(environment, configuration)))
+            for name, url in reversed(urls)
             if (login := _login(name, url, environment))[1]
         },
     )

@@ -8,7 +8,7 @@ key in a ``uv.toml``. Such a file is made for each call. In it, an index has a n
 import contextlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -19,9 +19,11 @@ from tenv.core.http import Http, Unanswered
 from tenv.locks.lock import LockedTree, Wheel
 from tenv.sources.wheels.choose import hashed, requirement
 from tenv.sources.wheels.index_settings import index_rows
+from tenv.targets.config import Settings
 from tenv.targets.manifest import Manifest
 from tenv.targets.wheel_origin import FLAT, Index
 
+_NO_SETTINGS = Settings()
 _REFUSED = (401, 403)
 _FROM = re.compile(r"# from (\S+)")
 _PINNED = re.compile(r"([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?(?:==| @ )")
@@ -29,24 +31,29 @@ _PINNED = re.compile(r"([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?(?:==| @ )")
 
 @dataclass(frozen=True, slots=True)
 class UserIndexes:
-    """The indexes of the user that have a name, which stand in the place of the manifest's of the same name."""
+    """The indexes and the mirrors of the user, which stand in the place of the manifest's indexes."""
 
     urls: Mapping[str, str]
-    """The address of each, by name."""
+    """The address of each index with a name, by name."""
     flats: frozenset[str] = frozenset()
     """The names of those that are one page or folder with links to files."""
+    user: Settings = field(default_factory=Settings)
+    """The user's settings of tenv, for mirrors of the others."""
 
     @classmethod
-    def of(cls, environment: Mapping[str, str], configuration: Mapping[str, Any]) -> "UserIndexes":
-        """Return the named indexes of uv's settings."""
+    def of(
+        cls, environment: Mapping[str, str], configuration: Mapping[str, Any], user: Settings = _NO_SETTINGS
+    ) -> "UserIndexes":
+        """Return the named indexes of uv's settings, and the mirrors of the user."""
         named = {row["name"]: row for row in index_rows(environment, configuration) if row.get("name")}
         urls = {name: str(row["url"]) for name, row in named.items()}
         flats = frozenset(name for name, row in named.items() if row.get("format") == FLAT)
-        return cls({name: url if "://" in url else Path(url).absolute().as_uri() for name, url in urls.items()}, flats)
+        whole = {name: url if "://" in url else Path(url).absolute().as_uri() for name, url in urls.items()}
+        return cls(whole, flats, user)
 
     def address(self, index: Index) -> str:
-        """Return the address at which an index of a manifest is asked: the user's own, if it has one of that name."""
-        return self.urls.get(index.name, index.address) if index.name else index.address
+        """Return the address at which an index of a manifest is asked: the user's own of that name, or its mirror."""
+        return self.urls.get(index.name) or self.user.served(index.address)[0]
 
     def is_flat(self, index: Index) -> bool:
         """Return whether that address is one page or folder with links to files."""

@@ -19,6 +19,7 @@ from tenv.core.link_mode import LINK_MODE, LinkMode
 from tenv.core.toml_reader import read_toml
 from tenv.core.truth_words import is_true
 from tenv.sources.wheels.connections import connections
+from tenv.targets.config import Settings
 
 _UV_KEPT = (
     "UV_CACHE_DIR",
@@ -53,6 +54,8 @@ _CONFIG_KEPT = (
 """The same keys of uv.toml; uv does not get `exclude-newer`, `resolution`, `constraint-dependencies` …"""
 
 _UV_INDEX = ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_NO_INDEX")
+_URL = re.compile(r"\w+://[^\s,]+")
+_NO_SETTINGS = Settings()
 _DROPPED = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONHOME", "PYTHONPATH", "RUST_LOG")
 
 
@@ -70,12 +73,13 @@ class UvSettings:
     """The HTTP settings for tenv's own requests."""
 
 
-def uv_settings(environment: Mapping[str, str], home: Path) -> UvSettings:
-    """Return the settings for uv: the user's indexes, connections and cache, and no others.
+def uv_settings(environment: Mapping[str, str], home: Path, user: Settings = _NO_SETTINGS) -> UvSettings:
+    """Return the settings for uv: the user's indexes, or their mirrors, connections and cache, and no others.
 
     Args:
         environment: The environment variables of this process.
         home: The user's home folder.
+        user: The user's settings of tenv, for mirrors.
 
     Raises:
         UsageError: A configuration file of uv can't be read.
@@ -92,8 +96,20 @@ def uv_settings(environment: Mapping[str, str], home: Path) -> UvSettings:
     if not any(kept.get(name) for name in _UV_INDEX) and configuration.keys().isdisjoint(_CONFIG_INDEX):
         pip = pip_settings(environment, home)
         kept.update(_for_uv(pip))
+    kept |= {name: _URL.sub(lambda url: user.served(url[0])[0], kept[name]) for name in _UV_INDEX if name in kept}
+    configuration |= {key: _mirrored(configuration[key], user) for key in _CONFIG_INDEX if key in configuration}
     offline = bool(is_true(environment.get("UV_OFFLINE", "")))
-    return UvSettings(kept, configuration, offline, connections(kept, configuration, pip))
+    mirrors = [url for served in user.mirrors.values() for url in served]
+    return UvSettings(kept, configuration, offline, connections(kept, configuration, pip, mirrors))
+
+
+def _mirrored(value: Any, user: Settings) -> Any:
+    """Return a value of uv's settings for indexes, with their mirrors in the place of their URLs."""
+    if isinstance(value, list):
+        return [_mirrored(one, user) for one in value]
+    if isinstance(value, dict):
+        return {**value, "url": _mirrored(value["url"], user)} if "url" in value else value
+    return user.served(value)[0] if isinstance(value, str) else value
 
 
 def _uv_configuration(environment: Mapping[str, str], home: Path) -> dict[str, Any]:

@@ -17,8 +17,9 @@ from tenv.core.http import Http
 from tenv.core.unpack_limits import UnpackLimits
 from tenv.sources.wheels.connections import Keyring
 from tenv.sources.wheels.index_requests import UserIndexes
-from tenv.sources.wheels.index_settings import uv_settings
-from tenv.sources.wheels.uv_output import ended_by_itself, uv_error
+from tenv.sources.wheels.index_settings import UvSettings, index_rows, uv_settings
+from tenv.sources.wheels.uv_output import ended_by_itself, index_urls, uv_error
+from tenv.targets.config import Settings
 
 if TYPE_CHECKING:
     from tenv.core.carried_files import CarriedFiles
@@ -32,6 +33,23 @@ def _find() -> str:
     from uv import find_uv_bin  # late: only here
 
     return find_uv_bin()
+
+
+@functools.cache
+def _default_index() -> str:
+    """Return the index that uv asks where none is named, from its answer to no request; empty where it gives none."""
+    words = ["pip", "compile", "-", "--emit-index-url", "--offline", "--no-config", "--python", sys.executable]
+    done = process.run([_find(), *words], bound=False)
+    return next(iter(index_urls("" if isinstance(done, process.Missing) else done.stdout)), "")
+
+
+def _mirrored_default(settings: UvSettings, user: Settings) -> dict[str, str]:
+    """Return the variable that names the user's mirror of uv's default index; none where that index is not asked."""
+    named = any(row.get("default") for row in index_rows(settings.environment, settings.configuration))
+    if not user.mirrors or named or settings.environment.get("UV_NO_INDEX"):
+        return {}
+    mirror, *_ = user.served(url := _default_index())
+    return {} if mirror == url else {"UV_DEFAULT_INDEX": mirror}
 
 
 class UvProgram:
@@ -49,9 +67,12 @@ class UvProgram:
         carried: The files of a bundle, whose Python is taken in place of a download; None without a bundle.
     """
 
-    def __init__(self, environment: Mapping[str, str], home: Path, *, offline: bool = False) -> None:
-        settings = uv_settings(environment, home)
-        self.environment = settings.environment
+    def __init__(
+        self, environment: Mapping[str, str], home: Path, *, offline: bool = False, user: Settings | None = None
+    ) -> None:
+        user = user or Settings()
+        settings = uv_settings(environment, home, user)
+        self.environment = {**settings.environment, **_mirrored_default(settings, user)}
         self.offline = offline or settings.offline
         self.refresh = False
         self.bare_servers: Counter[str] = Counter()
@@ -59,9 +80,9 @@ class UvProgram:
         self.carried: CarriedFiles | None = None
         self.configuration = settings.configuration
         self._program = _find()
-        self.users = UserIndexes.of(settings.environment, settings.configuration)
+        self.users = UserIndexes.of(self.environment, settings.configuration, user)
         self._searched: dict[tuple[str, ...], list[Interpreter]] = {}
-        ask = Keyring(settings.environment, settings.configuration, self._output).ask
+        ask = Keyring(self.environment, settings.configuration, self._output).ask
         self.http = Http(replace(settings.http, ask=ask))
 
     def _command(self, *arguments: str) -> list[str]:
