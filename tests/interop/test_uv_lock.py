@@ -192,6 +192,28 @@ def test_packages_of_some_pythons_alone_narrow_the_pythons_of_a_pylock(
             assert call("lock", "made", "--check").status == 0
 
 
+def test_a_lock_has_the_packages_of_every_patch_release_of_a_python(
+    empty_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marked = (f"old; python_full_version < '{HERE}.3'", f"new; python_full_version >= '{HERE}.4'")
+    make_wheel(empty_project / "rest", "base", "1.0", requires=marked)
+    for name in ("old", "new"):
+        make_wheel(empty_project / "rest", name, "1.0")
+    with Index(empty_project / "rest") as index:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
+        text = f'[project]\nname = "it"\nversion = "1"\nrequires-python = "=={HERE}.*"\ndependencies = ["base"]\n'
+        (empty_project / "pyproject.toml").write_text(text)
+        words = [find_uv_bin(), "export", "-q", "--format", "pylock.toml", "-o", "pylock.toml", "--no-emit-project"]
+        subprocess.run(words, cwd=empty_project, check=True)
+        for name in ("uv.lock", "pylock.toml"):
+            ended = call("import", name, "--name", "made", "--force")
+            assert ended.status == 0, ended.err
+            rows = read_lock(Path("locks/made.lock"), "made").wheels["linux-64"]
+            assert {row.name for row in rows} == {"base", "old", "new"}, name
+            checked = call("lock", "made", "--check")
+            assert checked.status == 0, checked.err
+
+
 SEPARATE = f"""\
 [project]
 name = "groups"

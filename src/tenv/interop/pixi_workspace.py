@@ -374,14 +374,15 @@ def _indexes(parts: Iterable[Mapping[str, Any]], path: Path, lost: list[str]) ->
 
 
 def _overrides(parts: Iterable[Mapping[str, Any]], wheels: dict[str, dict[str, WheelRequest]]) -> tuple[str, ...]:
-    """Return the overrides as lines; the override of a requested package replaces its versions."""
+    """Return the overrides as lines; the override of a requested package replaces its versions and extras."""
     tables = [table_of(table_of(part, "pypi-options"), _OVERRIDES) for part in parts]
     found = [_wheel_line(name, row) for table in tables[::-1] for name, row in table.items()]
     free = {wheel_request(text).name: text for text in found}
     for name, text in list(free.items()):
         for table in wheels.values():
             if name in table:
-                table[name] = replace(table[name], version=wheel_request(text).request.version)
+                over = wheel_request(text).request
+                table[name] = replace(table[name], version=over.version, extras=over.extras)
                 free.pop(name, None)
     return tuple(free.values())
 
