@@ -125,7 +125,9 @@ def test_a_lock_beside_a_pixi_toml_is_named() -> None:
     Path("pixi.toml").write_text(WORKSPACE)
     first, second = call("import", "pixi.toml", "--json").data["notes"]
     assert first == "a target is one environment: `default` is imported, cuda, old are not"
-    assert second.endswith("no lock is written: `tenv import pixi.lock` imports its lock, too")
+    assert second.endswith("no lock is written: `tenv import pixi.lock --force` imports its lock, too")
+    named = call("import", "pixi.toml", "--environment", "cuda", "--json").data["notes"]
+    assert any("`tenv import pixi.lock --environment cuda --force` imports its lock" in note for note in named)
 
 
 @each(

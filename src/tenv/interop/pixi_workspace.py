@@ -139,6 +139,8 @@ class Workspace:
             )
             variables[platform] = dict(_variables(tables, lost))
             _compile(wheels[platform], [*parts, self.head], lost)
+        if not (locked or source.environment or any((*conda.values(), *wheels.values()))) and self.environments()[1:]:
+            raise FormatError(f"{source.path}: its environment `{environment}` has no requests", hint=hint)
         left = sorted({key for part in parts for key in part if key not in (*_READ, "tasks")} - set(_OF_THE_FILE))
         if left:
             lost.append(f"of {self.path.name}: {', '.join(left)}")
