@@ -147,7 +147,7 @@ class Workspace:
         declared = self._declared(parts, {name: places[name] for name in platforms if name in places})
         return Draft(
             platforms=platforms,
-            channels=words_of(map(_channel, channels), platforms),
+            channels=words_of(map(_channel, sorted(channels, key=_priority, reverse=True)), platforms),
             description=" ".join(str(self.head.get("description", "")).split()),
             cuda=declared.get("cuda", ""),
             glibc=declared.get("glibc", ""),
@@ -296,6 +296,11 @@ def _own_lines(lines: Iterable[str]) -> Iterator[tuple[str, Any]]:
 
 def _channel(row: Any) -> str:
     return str(row["channel"]) if isinstance(row, Mapping) else str(row)
+
+
+def _priority(row: Any) -> int:
+    """Return the priority of a channel: pixi sorts by it, the highest first, and keeps the order of equal ones."""
+    return int(row.get("priority", 0)) if isinstance(row, Mapping) else 0
 
 
 def _tables(part: Mapping[str, Any], platform: str) -> Iterator[Mapping[str, Any]]:
