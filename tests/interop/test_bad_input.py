@@ -1,5 +1,6 @@
 """Files that are damaged, or made to do harm: one clear error with its status, and nothing written."""
 
+import shlex
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -150,3 +151,43 @@ def test_an_environment_of_blank_lines_takes_no_time(tmp_path: Path) -> None:
     began = time.process_time()
     assert call("import", str(file)).status == 0
     assert time.process_time() - began < 10
+
+
+@pytest.mark.usefixtures("empty_project")
+@each(
+    "name, text, other, more",
+    [
+        ("pyproject.toml", '[build-system]\nrequires = ["setuptools"]\n', "requirements-gpu.txt", "six\n"),
+        ("pyproject.toml", "[tool.ruff]\n", "environment.yml", "dependencies:\n- python=3.12\n- six\n"),
+        ("pyproject.toml", "[tool.ruff]\n", "setup.cfg", "[options]\ninstall_requires =\n  six\n"),
+        ("setup.cfg", "[metadata]\nname = it\n", "Pipfile", '[packages]\nsix = "*"\n'),
+        ("poetry.lock", "", "pyproject.toml", '[project]\nname = "it"\ndependencies = ["six"]\n'),
+        ("Pipfile.lock", "{}", "Pipfile", '[packages]\nsix = "*"\n'),
+    ],
+)
+def test_the_hint_of_a_file_without_requests_works_from_another_folder(
+    name: str, text: str, other: str, more: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "two words"
+    folder.mkdir()
+    for path, content in ((name, text), (other, more)):
+        (folder / path).write_text(content)
+    hint = call("import", str(folder / name)).err.partition("hint: ")[2]
+    words = shlex.split(hint.split("`")[1])
+    assert words[:2] == ["tenv", "import"], hint
+    assert call(*words[1:], "--name", "made", "--force", "--offline").status == 0, hint
+
+
+@pytest.mark.usefixtures("empty_project")
+def test_a_file_of_which_nothing_can_be_taken_names_each_part() -> None:
+    Path("requirements.txt").write_text("git+git://example.org/it.git\n./missing\n")
+    ended = call("import", "requirements.txt", "--offline")
+    assert (ended.status, "has no requests that tenv can take: `git+git://" in ended.err) == (3, True), ended.err
+    assert "`./missing`, a folder that is not there" in ended.err
+    head = '[workspace]\nname = "it"\nchannels = ["conda-forge"]\nplatforms = ["linux-64"]\n'
+    Path("pixi.toml").write_text(
+        f'{head}[environments]\ngpu = ["gpu"]\n[feature.gpu.dependencies]\npython = "3.12.*"\n'
+    )
+    ended = call("import", "pixi.toml")
+    assert (ended.status, "its environment `default` has no requests" in ended.err) == (2, True), ended.err
+    assert call("import", "pixi.toml", "--environment", "gpu").status == 0

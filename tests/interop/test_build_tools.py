@@ -39,7 +39,7 @@ name = "wide"
 url = "https://index.example/simple"
 include_packages = ["nvidia-*"]
 [tool.pdm.resolution]
-excludes = ["triton"]
+excludes = ["triton", "torch==2.0.1"]
 [tool.pdm.resolution.overrides]
 numpy = "1.26.4"
 six = "https://index.example/six-1.0.tar.gz"
@@ -84,6 +84,7 @@ url = "https://mirror.example/simple"
     assert "`include_packages` of the source `wide`" in said
     assert "PDM's override of `six`" in said
     assert "uv's `exclude-dependencies` takes these out: triton" in said
+    assert "`torch==2.0.1` of PDM's `excludes`, which is no name" in said
 
 
 def test_an_extra_and_a_group_of_one_name_are_one_feature() -> None:

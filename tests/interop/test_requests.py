@@ -92,6 +92,12 @@ def test_a_pixi_toml_alone_makes_a_manifest_without_a_lock() -> None:
     assert not Path("locks").exists()
 
 
+def test_channels_of_a_pixi_toml_come_by_their_priority() -> None:
+    rows = '["conda-forge", { channel = "pytorch", priority = 1 }, { channel = "old", priority = -1 }, "nvidia"]'
+    found, _ = imported("pixi.toml", WORKSPACE.replace('channels = ["conda-forge"]', f"channels = {rows}"))
+    assert found["channels"] == ["pytorch", "conda-forge", "nvidia", "old"]
+
+
 def test_an_environment_has_the_platforms_channels_and_requirements_of_its_features() -> None:
     found, lost = imported("pixi.toml", WORKSPACE, "--environment", "cuda")
     assert found["requirements"] == {"cuda": "13.0", "glibc": "2.35"}
@@ -125,7 +131,9 @@ def test_a_lock_beside_a_pixi_toml_is_named() -> None:
     Path("pixi.toml").write_text(WORKSPACE)
     first, second = call("import", "pixi.toml", "--json").data["notes"]
     assert first == "a target is one environment: `default` is imported, cuda, old are not"
-    assert second.endswith("no lock is written: `tenv import pixi.lock` imports its lock, too")
+    assert second.endswith("no lock is written: `tenv import pixi.lock --force` imports its lock, too")
+    named = call("import", "pixi.toml", "--environment", "cuda", "--json").data["notes"]
+    assert any("`tenv import pixi.lock --environment cuda --force` imports its lock" in note for note in named)
 
 
 @each(

@@ -12,6 +12,7 @@ from uv import find_uv_bin
 from tenv.locks.lock_file import read_lock
 from tests.support.fakes import Index, make_wheel
 from tests.support.projects import HERE, call
+from tests.support.source_trees import pack_sdist, write_tree
 
 PROJECT = """\
 [project]
@@ -192,6 +193,28 @@ def test_packages_of_some_pythons_alone_narrow_the_pythons_of_a_pylock(
             assert call("lock", "made", "--check").status == 0
 
 
+def test_a_lock_has_the_packages_of_every_patch_release_of_a_python(
+    empty_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marked = (f"old; python_full_version < '{HERE}.3'", f"new; python_full_version >= '{HERE}.4'")
+    make_wheel(empty_project / "rest", "base", "1.0", requires=marked)
+    for name in ("old", "new"):
+        make_wheel(empty_project / "rest", name, "1.0")
+    with Index(empty_project / "rest") as index:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
+        text = f'[project]\nname = "it"\nversion = "1"\nrequires-python = "=={HERE}.*"\ndependencies = ["base"]\n'
+        (empty_project / "pyproject.toml").write_text(text)
+        words = [find_uv_bin(), "export", "-q", "--format", "pylock.toml", "-o", "pylock.toml", "--no-emit-project"]
+        subprocess.run(words, cwd=empty_project, check=True)
+        for name in ("uv.lock", "pylock.toml"):
+            ended = call("import", name, "--name", "made", "--force")
+            assert ended.status == 0, ended.err
+            rows = read_lock(Path("locks/made.lock"), "made").wheels["linux-64"]
+            assert {row.name for row in rows} == {"base", "old", "new"}, name
+            checked = call("lock", "made", "--check")
+            assert checked.status == 0, checked.err
+
+
 SEPARATE = f"""\
 [project]
 name = "groups"
@@ -225,3 +248,24 @@ def test_each_group_of_a_lock_can_be_created_without_the_others(
             ended = call("create", "made", "--locked", "--dry-run", "--json", *chosen)
             assert ended.status == 0, (groups, ended.err)
             assert {row["name"] for row in ended.data["files"]} == names, groups
+
+
+def test_a_project_that_asks_for_nothing_itself_has_its_groups_as_features(
+    empty_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("high", "part", "alpha"):
+        make_wheel(empty_project / "rest", name, "1.0")
+    pack_sdist(write_tree(empty_project / "tree"), empty_project / "rest")
+    with Index(empty_project / "rest") as index:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
+        (empty_project / "pyproject.toml").write_text(SEPARATE.replace('["base"]', "[]").replace("low", "vision"))
+        subprocess.run([find_uv_bin(), "lock", "-q", "--python", sys.executable], cwd=empty_project, check=True)
+        ended = call("import", "uv.lock", "--name", "made", "--platform", "linux-64")
+        assert ended.status == 0, ended.err
+        lock = read_lock(Path("locks/made.lock"), "made")
+        features = {row.name: row.features for row in lock.wheels["linux-64"]}
+        features |= {row.name: row.features for row in lock.trees["linux-64"]}
+        found = {"high": ("dev",), "part": ("docs",), "vision": ("lint",), "alpha": ("lint",)}
+        assert features == found
+        checked = call("lock", "made", "--check")
+        assert checked.status == 0, checked.err

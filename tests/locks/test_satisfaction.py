@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
-from tenv.core.versions import Range, Version
+from tenv.core.versions import CondaRange, Range, Version
+from tenv.locks.lock import from_manifest
 from tenv.sources.interface import differences
-from tenv.targets.manifest import Manifest, Requirements, WheelRequest
+from tenv.targets.manifest import CondaRequest, Manifest, Requirements, WheelRequest
 from tests.support.each import each
-from tests.support.lock_builders import lock_of, manifest, wheel
+from tests.support.lock_builders import conda, lock_of, manifest, wheel
 
 
 def test_a_lock_satisfies_what_it_was_made_for() -> None:
@@ -21,6 +22,24 @@ def test_a_looser_range_makes_no_lock_stale() -> None:
 def test_a_smaller_python_range_makes_no_lock_stale() -> None:
     lock = lock_of(manifest(a="*"), wheel("a", "1.0"))
     assert differences(lock, replace(manifest(a="*"), python=Range("3.12.*"))) == []
+
+
+def test_a_marker_that_names_a_patch_release_is_judged_by_the_python_of_conda() -> None:
+    asked = replace(
+        manifest(a="*"),
+        channels=("conda-forge",),
+        python=None,
+        dependencies={"python": CondaRequest(CondaRange("3.11.*"))},
+    )
+    needs = wheel("a", "1.0", "3.11"), wheel("old", "1.0", "3.11")
+    first = replace(needs[0], requires=("old; python_full_version < '3.11.3'",))
+    for patch, rows, faults in (
+        ("3.11.15", (first,), []),
+        ("3.11.15", (first, replace(needs[1], requires=())), []),
+        ("3.11.2", (first,), ["linux-64: a 1.0 requires old, which is not in the lock"]),
+    ):
+        lock = from_manifest(asked, {"wheels": {"linux-64": rows}, "conda": {"linux-64": (conda("python", patch),)}})
+        assert differences(lock, asked) == faults, (patch, rows)
 
 
 @each(

@@ -148,6 +148,18 @@ def test_a_list_permits_what_others_require(project: Project, sdist: Sdist) -> N
     assert (value(project.prefix), sdist.builds) == ("one", 1)
 
 
+def test_no_older_release_is_taken_that_does_without_a_permitted_archive(project: Project, sdist: Sdist) -> None:
+    make_wheel(project.index.folder, "user", "1.0")
+    make_wheel(project.index.folder, "user", "2.0", requires=("vision",))
+    project.edit('vision = { version = "*", build = true }', 'user = "*"')
+    project.edit("platforms", 'sdists = ["vision"]\nplatforms')
+    project.ok("lock", "tiny")
+    (user,) = (
+        one for one in yaml.safe_load(project.lock.read_text())["tenv"]["wheels"]["linux-64"] if one["name"] == "user"
+    )
+    assert (user["version"], row(project)["file"]) == ("2.0", "vision-1.0.tar.gz")
+
+
 def test_an_archive_with_a_wheel_is_not_built(project: Project, sdist: Sdist) -> None:
     make_wheel(project.index.folder, "vision", "1.0", requires=["alpha>=1"])
     project.ok("lock", "tiny")

@@ -46,7 +46,7 @@ def accepted_tags(platform: str, python: str, glibc: Version) -> Mapping[Any, in
 
 
 def marker_values(platform: str, minor: str) -> dict[str, str]:
-    """Return the marker environment (PEP 508) of a platform, without extras."""
+    """Return the marker environment (PEP 508) of a platform and the first patch release of a minor, without extras."""
     windows = platform.startswith("win")
     machine = {"linux-64": "x86_64", "linux-aarch64": "aarch64"}.get(platform, "AMD64")
     return {
@@ -72,6 +72,15 @@ def evaluated(marker: "Marker", values: Mapping[str, str]) -> bool:
         return True
     except ValueError:  # a number of over 4,300 digits
         return True
+
+
+def evaluated_for_patches(marker: "Marker", values: Mapping[str, str]) -> bool:
+    """Return whether a marker is true for the first or the last patch release of a Python minor.
+
+    A lock serves all of them: `async-timeout; python_full_version < "3.11.3"` is for Debian 12's Python, 3.11.2.
+    """
+    full = (f"{values['python_version']}.{patch}" for patch in ("0", "99"))
+    return any(evaluated(marker, {**values, "python_full_version": one}) for one in full)
 
 
 _OLD_NAMES = {"manylinux2014": "2.17", "manylinux2010": "2.12", "manylinux1": "2.5"}

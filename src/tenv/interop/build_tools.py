@@ -16,6 +16,7 @@ from tenv.interop.typed_values import rows_of, strings_of, table_of
 _ROOT = re.compile(r"file:///?\$\{PROJECT_ROOT\}|\{root:(?:uri|real)\}|\{root\}")
 """The folder of the project in a line of PDM or of Hatch."""
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _EGG = re.compile(r"#egg=[\w.-]+$")
 _OF_HATCH = ("dependencies", "extra-dependencies", "features", "dependency-groups", "template", "detached", "type")
 _DEFAULT = "default"
@@ -92,7 +93,10 @@ class _Tools:
                 self.lost.append(f"PDM's override of `{name}`, `{version}`")
             else:
                 self.overrides.append(f"{name}{version if str(version)[:1] in '<>=!~' else f'=={version}'}")
-        self.excluded += strings_of(resolution, "excludes")
+        # PDM compares each with the name of a package: one with a version takes nothing out.
+        named = {one: bool(_NAME.fullmatch(one)) for one in strings_of(resolution, "excludes")}
+        self.excluded += [one for one, is_name in named.items() if is_name]
+        self.lost += [f"`{one}` of PDM's `excludes`, which is no name" for one, is_name in named.items() if not is_name]
 
     def _pdm_source(self, row: Mapping[str, Any]) -> None:
         name, names = str(row.get("name", "")), strings_of(row, "include_packages")

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import re
 import shlex
 from collections.abc import Collection
 from pathlib import Path
@@ -65,17 +66,18 @@ _OTHERS = {
     "beside it",
     "recipe.yaml": "a recipe.yaml is the recipe of a conda package: import an environment.yml or a pyproject.toml "
     "beside it",
-    "poetry.lock": "`tenv import pyproject.toml` reads the requests beside it; `poetry export` writes its pins as a "
+    "poetry.lock": "`tenv import {pyproject.toml}` reads the requests beside it; `poetry export` writes its pins as a "
     "requirements.txt",
-    "Pipfile.lock": "`tenv import Pipfile` reads the requests beside it; `pipenv requirements` writes its pins as a "
+    "Pipfile.lock": "`tenv import {Pipfile}` reads the requests beside it; `pipenv requirements` writes its pins as a "
     "requirements.txt",
-    "pdm.lock": "`tenv import pyproject.toml` reads the requests beside it; `pdm export` writes its pins as a "
+    "pdm.lock": "`tenv import {pyproject.toml}` reads the requests beside it; `pdm export` writes its pins as a "
     "requirements.txt",
     "setup.py": "a setup.py is a program, and an import runs none: import a requirements.txt or a pyproject.toml "
-    "beside it, or `uv pip compile setup.py -o requirements.txt` runs it and writes its requests",
+    "beside it, or `uv pip compile {setup.py} -o requirements.txt` runs it and writes its requests",
     "spack.yaml": "spack builds every package from its source: `tenv create auto` chooses a target that has them built",
 }
-"""Files that people pass and that have no requests, each with a sentence about the way to go."""
+"""Files that people pass and that have no requests, each with a sentence about the way to go, which names files beside
+them in braces."""
 
 _LISTS = ("", ".txt", ".in", ".lst", ".list")
 """The suffixes of files that may be lists of names."""
@@ -130,7 +132,8 @@ def recognize(source: GivenFile) -> Format:
             return found
     for name, hint in _OTHERS.items():
         if source.path.name == name or source.path.name.startswith(f"{name}."):
-            raise FormatError(f"{source.path}: is not read", hint=hint)
+            way = re.sub(r"\{([^}]*)\}", lambda found: source.beside(found[1]), hint)
+            raise FormatError(f"{source.path}: is not read", hint=way)
     raise FormatError(f"{source.path}: unknown format, by its name and its first bytes", hint=_hint(source))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from tenv.activation.changes import Activation
 from tenv.core import process
 from tenv.core.dataclass import dataclass
-from tenv.core.errors import FormatError, TenvError
+from tenv.core.errors import FormatError, ManifestError, TenvError
 from tenv.core.file_content import in_utf8
 from tenv.core.files import read_regular
 from tenv.core.toml_reader import nearest
@@ -242,6 +242,15 @@ class GivenFile:
     """The environment to import if it has several; empty for the default one."""
     platforms: tuple[str, ...] = ()
     """The platforms to import; empty for all supported ones of the file."""
+
+    def beside(self, name: str) -> str:
+        """Return the path of a file beside this one, quoted for a shell."""
+        return shlex.quote(str(self.path.with_name(name)))
+
+    def no_requests(self, lost: Iterable[str], hint: str = "") -> ManifestError:
+        """Return the error of a file of which nothing is left to request, with the parts that were left out."""
+        left = "; ".join(dict.fromkeys(lost))
+        return ManifestError(f"{self.path}: has no requests{f' that tenv can take: {left}' if left else ''}", hint=hint)
 
     def choose(self, platforms: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the file's platforms to import, in tenv's order, and the skipped ones."""

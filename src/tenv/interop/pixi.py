@@ -230,8 +230,9 @@ def _read_workspace(source: GivenFile) -> Imported:
     if others := [name for name in found.environments() if name != environment]:
         notes.append(f"a target is one environment: `{environment}` is imported, {', '.join(others)} are not")
     draft = found.draft(source, environment, lost)
-    beside = source.path.with_name("pixi.lock")
-    also = f"`tenv import {beside}` imports its lock, too" if beside.is_file() else "`tenv lock` writes one"
+    again = f"tenv import {source.beside('pixi.lock')}{f' --environment {environment}' if source.environment else ''}"
+    locked = source.path.with_name("pixi.lock").is_file()
+    also = f"`{again} --force` imports its lock, too" if locked else "`tenv lock` writes one"
     notes.append(f"a pixi.toml has no hashes, so no lock is written: {also}")
     notes += found.task_notes(environment)
     return Imported(_name(found, environment), draft, None, tuple(dict.fromkeys(lost)), tuple(notes))

@@ -175,11 +175,20 @@ def _pypi_options(subject: Subject, options: Mapping[str, Any]) -> list[str]:
     if compiled := compiled_packages(subject):
         rows["no-build-isolation"] = f"[{', '.join(map(quoted, compiled))}]"
     if plain := plain_overrides(subject.manifest):
-        pairs = (re.fullmatch(r"([A-Za-z0-9._-]+)\s*(.*)", line) for line in plain)
-        rows["dependency-overrides"] = f"{{ {', '.join(f'{one[1]} = {quoted(one[2])}' for one in pairs if one)} }}"
+        rows["dependency-overrides"] = f"{{ {', '.join(map(_override, plain))} }}"
     if mode := options.get("pypi-prerelease-mode"):
         rows["prerelease-mode"] = quoted(str(mode))
     return _section("pypi-options", rows)
+
+
+def _override(line: str) -> str:
+    """Return the row of `dependency-overrides` for a line of `overrides`."""
+    from packaging.requirements import Requirement  # late: 34 ms
+
+    found = Requirement(line)
+    version = quoted(str(found.specifier) or "*")
+    extras = f"[{', '.join(map(quoted, sorted(found.extras)))}]"
+    return f"{found.name} = {f'{{ version = {version}, extras = {extras} }}' if found.extras else version}"
 
 
 def _conda_tables(manifest: Manifest) -> dict[str, str]:

@@ -139,13 +139,15 @@ class Workspace:
             )
             variables[platform] = dict(_variables(tables, lost))
             _compile(wheels[platform], [*parts, self.head], lost)
+        if not (locked or source.environment or any((*conda.values(), *wheels.values()))) and self.environments()[1:]:
+            raise FormatError(f"{source.path}: its environment `{environment}` has no requests", hint=hint)
         left = sorted({key for part in parts for key in part if key not in (*_READ, "tasks")} - set(_OF_THE_FILE))
         if left:
             lost.append(f"of {self.path.name}: {', '.join(left)}")
         declared = self._declared(parts, {name: places[name] for name in platforms if name in places})
         return Draft(
             platforms=platforms,
-            channels=words_of(map(_channel, channels), platforms),
+            channels=words_of(map(_channel, sorted(channels, key=_priority, reverse=True)), platforms),
             description=" ".join(str(self.head.get("description", "")).split()),
             cuda=declared.get("cuda", ""),
             glibc=declared.get("glibc", ""),
@@ -296,6 +298,11 @@ def _channel(row: Any) -> str:
     return str(row["channel"]) if isinstance(row, Mapping) else str(row)
 
 
+def _priority(row: Any) -> int:
+    """Return the priority of a channel: pixi sorts by it, the highest first, and keeps the order of equal ones."""
+    return int(row.get("priority", 0)) if isinstance(row, Mapping) else 0
+
+
 def _tables(part: Mapping[str, Any], platform: str) -> Iterator[Mapping[str, Any]]:
     """Yield the tables that apply to a platform, the most general first."""
     targets = part.get("target") or {}
@@ -374,14 +381,15 @@ def _indexes(parts: Iterable[Mapping[str, Any]], path: Path, lost: list[str]) ->
 
 
 def _overrides(parts: Iterable[Mapping[str, Any]], wheels: dict[str, dict[str, WheelRequest]]) -> tuple[str, ...]:
-    """Return the overrides as lines; the override of a requested package replaces its versions."""
+    """Return the overrides as lines; the override of a requested package replaces its versions and extras."""
     tables = [table_of(table_of(part, "pypi-options"), _OVERRIDES) for part in parts]
     found = [_wheel_line(name, row) for table in tables[::-1] for name, row in table.items()]
     free = {wheel_request(text).name: text for text in found}
     for name, text in list(free.items()):
         for table in wheels.values():
             if name in table:
-                table[name] = replace(table[name], version=wheel_request(text).request.version)
+                over = wheel_request(text).request
+                table[name] = replace(table[name], version=over.version, extras=over.extras)
                 free.pop(name, None)
     return tuple(free.values())
 

@@ -13,7 +13,7 @@ from tenv.core.errors import LockCorruptError
 from tenv.core.names import WheelFile, file_at
 from tenv.core.untrusted import place_fault
 from tenv.core.versions import Range
-from tenv.core.wheel_platforms import evaluated, marker_values
+from tenv.core.wheel_platforms import evaluated, evaluated_for_patches, marker_values
 from tenv.interop.chosen_files import Offered, take_files, with_glibc
 from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject, text_of
 from tenv.interop.pip_lines import are_pip_lines, of_torch, project_name, repository_of
@@ -270,12 +270,15 @@ def _offered(
     from packaging.specifiers import SpecifierSet  # late: 15 ms
 
     found: dict[str, list[Offered]] = {}
+    fits = [row for row in packages if (row.requires_python or SpecifierSet()).contains(f"{minor}.99")]
     for platform in platforms:
-        for package in packages:
-            fits = (package.requires_python or SpecifierSet()).contains(f"{minor}.99")
-            values = {**marker_values(platform, minor), "python_full_version": f"{minor}.99"}
-            if fits and (package.marker is None or evaluated(package.marker, values)):
-                found.setdefault(platform, []).append(_offer(package, home))
+        last = {**marker_values(platform, minor), "python_full_version": f"{minor}.99"}
+        here = [row for row in fits if row.marker is None or evaluated(row.marker, last)]
+        names = {row.name for row in here}
+        first = [
+            row for row in fits if row.name not in names and row.marker and evaluated_for_patches(row.marker, last)
+        ]
+        found[platform] = [_offer(package, home) for package in (*here, *first)]
     return found
 
 

@@ -34,6 +34,7 @@ Features = dict[str, dict[str, dict[str, WheelRequest]]]
 """The requests of features, by name, platform and package."""
 
 _NEWEST = "3.15"
+_IN_SETUP_CFG = re.compile(rb"^(install_requires|\[options\.extras_require\])", re.MULTILINE)
 _OF_MAJORS = re.compile(r",?<=?[4-9](\.0)*(?=,|$)")
 """A bound that leaves every minor of Python 3."""
 
@@ -241,21 +242,32 @@ class _Project:
         table = table_of(table_of(table_of(self.data, "tool"), "conda-lock"), "dependencies")
         if rows := [name for name in table if name != "python"]:
             there = self.source.path.with_name("conda-lock.yml").is_file()
-            way = " (`tenv import conda-lock.yml` reads its lock)" if there else ""
+            way = f" (`tenv import {self.source.beside('conda-lock.yml')}` reads its lock)" if there else ""
             self.lost.append(f"[tool.conda-lock.dependencies], which tenv does not read: {', '.join(rows)}{way}")
 
     def _empty(self) -> ManifestError:
         hint = ""
-        if "conda-lock" in table_of(self.data, "tool"):
-            hint = "`tenv import conda-lock.yml` reads its lock"
-        elif files := [path.name for path in self.source.path.absolute().parent.glob("requirements*.txt")]:
-            first = "requirements.txt" if "requirements.txt" in files else min(files)
-            hint = f"`tenv import {first}` reads its requirements"
+        if other := self._other():
+            hint = f"`tenv import {self.source.beside(other)}` reads its {'lock' if 'lock' in other else 'requests'}"
         elif computed := [name for name in ("setup.py", self.source.path.name) if self._computes(name)]:
-            hint = f"`uv pip compile {computed[0]} -o requirements.txt` runs its build backend and writes its requests"
+            path = self.source.beside(computed[0])
+            hint = f"`uv pip compile {path} -o requirements.txt` runs its build backend and writes its requests"
         found = [*self.lost, *(line for line in self.notes if "`--platform` adds it" in line)]
-        left = f" that tenv can take: {'; '.join(dict.fromkeys(found))}" if found else ""
-        return ManifestError(f"{self.source.path}: has no requests{left}", hint=hint)
+        return self.source.no_requests(found, hint)
+
+    def _other(self) -> str:
+        """Return the name of a file beside this one that may have its requests; empty for none."""
+        from tenv.interop.formats import importable  # late: it names this module
+
+        there = importable(self.source.path.absolute().parent)
+        if "conda-lock" in table_of(self.data, "tool") and "conda-lock.yml" in there:
+            return "conda-lock.yml"
+        listed = sorted(name for name in there if re.fullmatch(r"requirements.*\.txt", name))
+        own = {self.source.path.name, *(("pyproject.toml",) if self.what != "a pyproject.toml" else ())}
+        if "setup.cfg" in there and not _IN_SETUP_CFG.search(self.source.path.with_name("setup.cfg").read_bytes()):
+            own.add("setup.cfg")
+        others = [name for name in there if name not in own and ("env" in name or not re.search("lock|ya?ml$", name))]
+        return next((name for name in ["requirements.txt", *listed, *others] if name in there), "")
 
     def _computes(self, name: str) -> bool:
         """Return whether a program of the project has its requests: a setup.py, or the build backend of a file."""

@@ -140,7 +140,7 @@ def _read(source: GivenFile) -> Imported:
     lines = _lines(source, platforms, lost, minors_of_range(python) if python else DEFAULT_MINORS)
     lines.finish()
     if not any(lines.tables.values()):
-        raise ManifestError(f"{source.path}: has no requests")
+        raise source.no_requests([*lost, *lines.notes])
     notes.append("requirements.txt has no files, so no lock is written: `tenv lock` writes one")
     sdists = tuple(dict.fromkeys(lines.sdists))
     draft = Draft(platforms, python=python, wheels=lines.tables, indexes=tuple(lines.indexes), sdists=sdists)

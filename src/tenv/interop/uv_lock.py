@@ -5,7 +5,7 @@ every platform and Python; a lock of tenv names the one wheel of each.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from tenv.core.errors import FormatError, LockCorruptError, TenvError
 from tenv.core.names import normalize
 from tenv.core.toml_reader import read_toml
 from tenv.core.untrusted import place_fault, without_login
-from tenv.core.wheel_platforms import evaluated, marker_values
+from tenv.core.wheel_platforms import evaluated, evaluated_for_patches, marker_values
 from tenv.interop.chosen_files import LockFiles, Offer, Offered, take_files, with_glibc
 from tenv.interop.interface import Format, GivenFile, Imported, read_source
 from tenv.interop.pip_lines import of_torch
@@ -178,17 +178,23 @@ def _installed(kind: str, project: str, name: str = "") -> str:
 
 def _holds(row: Mapping[str, Any], values: Mapping[str, str], chosen: Collection[str]) -> bool:
     text = str(row.get("marker", ""))
-    return not text or _any([text], values, chosen)
+    forked = "version" in row  # of two releases of a package, one alone is for a Python
+    return not text or _any([text], values, chosen, evaluated if forked else evaluated_for_patches)
 
 
-def _any(markers: Iterable[str], values: Mapping[str, str], chosen: Collection[str]) -> bool:
+def _any(
+    markers: Iterable[str],
+    values: Mapping[str, str],
+    chosen: Collection[str],
+    judge: Callable[["Marker", Mapping[str, str]], bool] = evaluated,
+) -> bool:
     from packaging.markers import Marker  # late: 34 ms
 
     def compared(found: re.Match[str]) -> str:  # a marker has one extra, and several are installed
         return f"extra {found[1]} '{'chosen' if found[2] in chosen else 'other'}'"
 
     listed = [Marker(_CONFLICT.sub(compared, str(text))) for text in markers]
-    return not listed or any(evaluated(marker, {**values, "extra": "chosen"}) for marker in listed)
+    return not listed or any(judge(marker, {**values, "extra": "chosen"}) for marker in listed)
 
 
 def _extras(row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -258,9 +258,9 @@ class UvTables:
                 del table[name]
                 continue
             for row in held:
-                version = row.request.version
-                own = table[name]
-                table[name] = replace(own, version=version) if key[0] == "o" else with_version(own, version)
+                (version, extras), own = (row.request.version, row.request.extras), table[name]
+                over = key.startswith("override")
+                table[name] = replace(own, version=version, extras=extras) if over else with_version(own, version)
         if gone:
             self.notes.append(f"uv's `{key}` takes these out: {', '.join(sorted(gone))}")
         if free and report:

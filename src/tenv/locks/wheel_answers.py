@@ -153,9 +153,16 @@ def _faults_for(lock: Lock, manifest: Manifest, platform: str, minor: str) -> It
     rows, supplied = locked_wheels(files, manifest.overrides), {**_named_by_purls(lock, platform), **given}
     if not any(package.depends for package in conda):  # of an explicit list: each of them may be a package of Python
         supplied |= {normalize(package.name): package.version for package in conda}
-    yield from wheels_brought(rows, manifest.wheels, supplied, marker_values(platform, minor))
+    yield from wheels_brought(rows, manifest.wheels, supplied, _values(lock, platform, minor))
     elsewhere = set(map(normalize, given))
     yield from (f"{name} is both a wheel and a conda package" for name in locked if name in elsewhere)
+
+
+def _values(lock: Lock, platform: str, minor: str) -> dict[str, str]:
+    """Return the marker environment of a Python minor: with the patch release of the lock's Python from conda."""
+    known = next((row.version for row in lock.conda.get(platform, ()) if row.name == "python"), "")
+    full = {"python_full_version": known} if known.startswith(f"{minor}.") else {}
+    return marker_values(platform, minor) | full
 
 
 def _fits_torch(wheel: Wheel, torch: Wheel | LockedTree | None, platform: str, minor: str) -> bool:
@@ -190,8 +197,7 @@ def unrequired_wheels(lock: Lock, manifest: Manifest, platform: str) -> frozense
     found: set[str] = set()
     for minor in served_minors(lock, manifest, platform):
         rows = locked_wheels((*lock.wheels_for(platform, minor), *lock.trees_for(platform, minor)), manifest.overrides)
-        reached = reach(rows, manifest.wheels, {}, marker_values(platform, minor))
-        found |= rows.keys() - reached.names if reached.complete else set()
+        found |= set(_unreached(rows, manifest.wheels, {}, _values(lock, platform, minor)))
     return frozenset(found)
 
 
@@ -200,7 +206,7 @@ def required_by_wheels(lock: Lock, manifest: Manifest, platform: str) -> frozens
     found: set[str] = set()
     for minor in served_minors(lock, manifest, platform) if manifest.wheels else ():
         rows = locked_wheels((*lock.wheels_for(platform, minor), *lock.trees_for(platform, minor)), manifest.overrides)
-        found |= reach(rows, manifest.wheels, {}, marker_values(platform, minor)).names
+        found |= reach(rows, manifest.wheels, {}, _values(lock, platform, minor)).names
     return frozenset(package.name for package in lock.conda.get(platform, ()) if normalize(package.name) in found)
 
 
@@ -321,10 +327,29 @@ def wheels_brought(
         values: The values of the marker environment.
     """
     elsewhere = {normalize(name): version for name, version in given.items()}
-    found = reach(there, asked, elsewhere, values)
-    yield from found.faults
-    if found.complete:
-        yield from (f"{name} is locked and nothing requires it" for name in sorted(there) if name not in found.names)
+    faults, first = reach(there, asked, elsewhere, values).faults, _at("0", values)
+    # uv selects for the first patch release of a minor, and other tools for that of a Python from conda.
+    here = reach(there, asked, elsewhere, first).faults if faults and first != values else faults
+    yield from (fault for fault in faults if fault in here)
+    yield from (f"{name} is locked and nothing requires it" for name in _unreached(there, asked, elsewhere, values))
+
+
+def _at(patch: str, values: Mapping[str, str]) -> Mapping[str, str]:
+    return {**values, "python_full_version": f"{values['python_version']}.{patch}"}
+
+
+def _unreached(
+    there: Mapping[str, LockedWheel],
+    asked: Mapping[str, WheelRequest],
+    elsewhere: Mapping[str, str],
+    values: Mapping[str, str],
+) -> list[str]:
+    """Return the wheels that no patch release of a Python minor requires; none where requirements are unknown."""
+    left = set(there)
+    for one in (values, _at("0", values), _at("99", values)):
+        found = reach(there, asked, elsewhere, one) if left else None
+        left -= found.names if found and found.complete else left
+    return sorted(left)
 
 
 @dataclass(frozen=True, slots=True)

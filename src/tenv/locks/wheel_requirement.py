@@ -121,11 +121,12 @@ class Torch:
 
 
 def overridden(requires: tuple[str, ...] | None, overrides: Iterable[str]) -> tuple[str, ...] | None:
-    """Return the requirements of a wheel with the versions of overrides, where the markers of both hold.
+    """Return the requirements of a wheel with the versions and extras of overrides, where the markers of both hold.
 
     Args:
         requires: The requirements; None if unknown.
-        overrides: The lines that replace requirements, as in uv: https://docs.astral.sh/uv/concepts/resolution/.
+        overrides: The lines that replace requirements, as in uv: https://docs.astral.sh/uv/concepts/resolution/. uv
+            0.13 takes the extras of the line, too: `uvicorn>=0.20` takes `[standard]` off `uvicorn[standard]`.
     """
     from packaging.requirements import Requirement  # late: 34 ms
 
@@ -141,9 +142,9 @@ def overridden(requires: tuple[str, ...] | None, overrides: Iterable[str]) -> tu
             found.append(text)
             continue
         marker = str(Requirement(text).marker or "")
-        extras = f"[{','.join(row.extras)}]" if row.extras else ""
         for one in instead[row.name]:
             both = " and ".join(f"({part})" for part in (marker, str(one.marker or "")) if part)
+            extras = f"[{','.join(sorted(one.extras))}]" if one.extras else ""
             found.append(f"{row.name}{extras}{one.specifier}" + (f" ; {both}" if both else ""))
     return tuple(found)
 

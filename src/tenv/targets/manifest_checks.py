@@ -53,7 +53,7 @@ def _adds(known: object, request: object, *, new: bool) -> bool:
 def bound_line(table: Table, key: str, line: str) -> str:
     """Return a line of `constraints` or `overrides`: a name, versions and a marker.
 
-    An override may have no versions: a marker that never holds takes the package out.
+    An override may have extras, and with them or a marker no versions: a marker that never holds takes the package out.
 
     Raises:
         ManifestError: It is another line.
@@ -64,7 +64,8 @@ def bound_line(table: Table, key: str, line: str) -> str:
         found = Requirement(line)
     except InvalidRequirement as error:
         raise table.fail(key, f"`{line}`: {str(error).splitlines()[0]}") from error
-    if found.url or found.extras or not (found.specifier or (key == "overrides" and found.marker)):
+    more = key == "overrides" and (found.extras or found.marker)
+    if found.url or (found.extras and not more) or not (found.specifier or more):
         raise table.fail(key, f"`{line}` is no name with versions", hint='`"numpy<2"` is an example')
     return str(found)
 

@@ -19,7 +19,7 @@ from tenv.targets.variable_requests import VARIABLE_PATTERN
 from tenv.targets.wheel_origin import INDEX_FORMATS
 
 BUILD_PATTERN = r"[A-Za-z0-9_.+*]+"
-REQUIREMENT_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]*\s*[<>=!~;].*"
+REQUIREMENT_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]*\s*(\[[^\]]*\]|[<>=!~;]).*"
 """A build string of a conda package, or a pattern of one."""
 
 CACHES = ("auto", "ccache", "sccache", "off")

@@ -351,7 +351,8 @@ def _read_row(problem: Problem, trees: Trees, platform: str, row: LockedTree, *,
     request = here.wheels.get(row.name)
     if row.file:
         index = here.index(request.index) if request and request.index else None
-        return read_sdist(problem, platform, replace(row, index=index), known=known)
+        rows = read_sdist(problem, platform, replace(row, index=index), known=known)
+        return [replace(one, features=row.features) for one in rows]
     if request is None or request.tree is None:
         return []
     tree = request.tree
@@ -401,7 +402,7 @@ def _with_unrequired(draft: Draft, asked: Manifest, made: Lock, notes: list[str]
             *made.wheels.get(platform, ()),
             *(tree for tree in made.trees.get(platform, ()) if tree.file),
         )
-        files = [row for row in every if row.name in no_wheels]
+        files = [row for row in every if row.name in no_wheels and not row.features]
         more = asked_wheels([(row.name, row.version, row.requires or ()) for row in files])
         conda[platform] = {**new, **draft.dependencies.get(platform, {})}
         wheels[platform] = {**more, **draft.wheels.get(platform, {})}

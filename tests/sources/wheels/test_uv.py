@@ -293,7 +293,9 @@ def test_a_failed_build_is_no_conflict_of_requests() -> None:
 def test_only_what_uv_names_is_built() -> None:
     """Each resolution takes seconds: those that a lock needs are one more than the archives that uv finds in turn."""
 
-    def needed(*archives: str, named: bool = True, start: tuple[str, ...] = ()) -> tuple[list[str], int]:
+    def needed(
+        *archives: str, named: bool = True, start: tuple[str, ...] = (), bare: tuple[str, ...] = ()
+    ) -> tuple[list[str], int]:
         built, asked = [*start], []
 
         def ask() -> None:
@@ -302,7 +304,7 @@ def test_only_what_uv_names_is_built() -> None:
                 hint = f"hint: Wheels are required for `{missing[0]}` because building from source is disabled"
                 raise NoSolutionError(hint if named else "No solution found")
 
-        need_builds(built, ("a", "b", "c"), ask)
+        need_builds(built, ("a", "b", "c"), ask, bare)
         return sorted(built), len(asked)
 
     assert needed() == ([], 1)
@@ -312,6 +314,8 @@ def test_only_what_uv_names_is_built() -> None:
     assert needed("a", start=("b",)) == (["a"], 3)
     assert needed("a", "c", named=False)[0] == ["a", "c"]
     assert needed("d")[0] == ["a", "b", "c"]
+    assert needed(bare=("b",)) == (["b"], 1)
+    assert needed("a", bare=("b",)) == (["a", "b"], 3)
 
 
 def test_a_cache_that_can_t_be_written_is_no_fault_of_an_index(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Requests and locked wheels in formats for uv, and the wheel of a release for a platform and a Python."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -59,20 +59,26 @@ def build_words(names: Iterable[str]) -> list[str]:
     return ["--only-binary", ":all:", *(word for name in sorted(names) for word in ("--no-binary", name))]
 
 
-def need_builds(built: list[str], permitted: Iterable[str], ask: Callable[[], object]) -> None:
+def need_builds(
+    built: list[str], permitted: Iterable[str], ask: Callable[[], object], bare: Collection[str] = ()
+) -> None:
     """Add the packages to `built` that a solution needs built from source archives, which runs code.
 
-    uv names those that it found no wheel of. Where it names none, all that are left are tried, and then each without.
+    A package without any wheel is built where it is needed: an older release of another one, which does without it, is
+    no solution. uv names those that it found no wheel of. Where it names none, all that are left are tried, and then
+    each without.
 
     Args:
         built: The packages to build, which `ask` reads; it holds those of the old lock, which stay if they fit.
         permitted: The packages that may be built.
         ask: Resolves the requests; raises NoSolutionError.
+        bare: Those of them that have no wheel at all.
     """
+    built += [name for name in bare if name not in built]
     if built and not _fault(ask):
         return
-    built.clear()
-    left = set(permitted)
+    built[:] = bare
+    left = set(permitted) - set(bare)
     while left and (fault := _fault(ask)):
         named = sorted(left & without_wheels(fault.message))
         if not named:

@@ -123,7 +123,8 @@ class Uv(ManagedPythons):
         built += [row.name for row in sdists if not builds or (upgrade is not None and row.name not in upgrade)]
         fixed += [f"{row.name}=={row.version}" for row in sdists if not builds]
         if builds:
-            need_builds(built, manifest.builds, lambda: ask(names[-1]))
+            bare = [name for name in manifest.sdists if self._lacks(name, names[-1], python, manifest)]
+            need_builds(built, manifest.builds, lambda: ask(names[-1]), bare)
         for _ in range(_ROUNDS if len(names) > 1 else 0):
             try:
                 rows = ask(names[0], *older)
@@ -175,8 +176,7 @@ class Uv(ManagedPythons):
         for pin in pins:
             if chosen.get(pin.name, pin.version) == pin.version or pin.origin or not is_wheel(pin.file):
                 continue
-            shared = indexes_in_use(manifest, self.environment, self.users)
-            if self._lacks(f"{pin.name}=={pin.version}", platform, python, shared):
+            if self._lacks(f"{pin.name}=={pin.version}", platform, python, manifest):
                 raise NoSolutionError(
                     f"no index in use has {pin.file}, which the lock of {manifest.name} holds",
                     hint=f"name an index that has it in UV_INDEX or pip.conf; `tenv update {manifest.name} {pin.name}` "
@@ -213,7 +213,7 @@ class Uv(ManagedPythons):
             bare = [Wheel("torch", torch, "", "", None, ())] if is_release(torch) else []
             known = known_metadata([*bare, *(row for row in sdists if row.name in built)]) | manifest.bounds
             done = self.compile(platform, asked, python, words, variables, built, known)
-            if done.status and bare and self._lacks(f"torch=={torch}", platform, python, variables):
+            if done.status and bare and self._lacks(f"torch=={torch}", platform, python, manifest):
                 limits.write_text("".join(f"{line}\n" for line in constraints if not line.startswith("torch==")))
                 known["exclude-dependencies"] = ["torch"]
                 done = self.compile(platform, asked, python, words, variables, built, known)
@@ -222,9 +222,10 @@ class Uv(ManagedPythons):
                 raise (isinstance(error, NoSolutionError) and asked.refusal(self.http, self.users)) or error
             return list(tomli.loads(chosen.read_text()).get("packages", []))
 
-    def _lacks(self, pin: str, platform: str, python: str, shared: Mapping[str, str]) -> bool:
-        """Return whether no index in use has a wheel of a release for a platform and a Python."""
-        done = self._pinned([pin], python, platform=platform, shared=shared)
+    def _lacks(self, asked: str, platform: str, python: str, manifest: Manifest) -> bool:
+        """Return whether no index in use has a wheel of a release, or of any, for a platform and a Python."""
+        shared = indexes_in_use(manifest, self.environment, self.users)
+        done = self._pinned([asked], python, platform=platform, shared=shared)
         return bool(done.status) and type(self.error(done.stderr, "")) is NoSolutionError
 
     def compile(
