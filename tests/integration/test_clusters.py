@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -87,12 +88,10 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site() -> Iterator[Site]:
     """A folder that every user can enter, with tenv on PATH."""
-    folder = tmp_path_factory.mktemp("site")
-    for part in (folder, *folder.parents):
-        if part.stat().st_uid == os.geteuid() and not part.stat().st_mode & 0o001:
-            part.chmod(part.stat().st_mode | 0o011)
+    folder = Path(tempfile.mkdtemp(prefix="site-"))  # pytest's own folders are closed again by its next session
+    folder.chmod(0o755)
     environ = own_environment(folder)
     program = folder / "bin" / "tenv"
     # A copy: the checkout's own folder may be closed to other users.
