@@ -253,7 +253,7 @@ class Uv(ManagedPythons):
                     *(["--refresh"] if self.refresh else []),
                 ),
                 *self.indexes(),
-                text=asked.text,
+                text=self.users.fetched(asked.text),
                 backends=bool(built),
                 settings=settings,
                 **variables,
@@ -449,7 +449,7 @@ class Uv(ManagedPythons):
                 follow,
                 environment={**environment, **changes},
                 folder=folder,
-                text=asked.text,
+                text=self.users.fetched(asked.text),
                 on_tick=look,
             )
             return ended_by_itself(done)
