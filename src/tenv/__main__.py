@@ -25,13 +25,15 @@ def run() -> None:
 
 def _print_version() -> bool:
     """Print the version and the commit; return False if that fails, so that the whole program reports the reason."""
+    if sys.stdout is None:  # closed by the caller; 1 may be another file now
+        return False
     from tenv import __version__  # late: here, so that Ctrl-C while it is loaded is one, too
     from tenv.core.source_commit import source_commit
 
     commit = source_commit()
     text = f"tenv {__version__} ({commit[:12]})\n" if commit else f"tenv {__version__}\n"
     try:
-        os.write(1, text.encode())  # `sys.stdout` would keep what it can't write, and is None where it is closed
+        os.write(1, text.encode())  # `sys.stdout` would keep what it can't write
     except OSError:
         return False
     return True

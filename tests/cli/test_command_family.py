@@ -82,3 +82,18 @@ def test_every_command_ends_as_all_do(name: str, empty_project: Path) -> None:
     assert (envelope["command"], envelope["ok"], envelope["error"]["code"]) == (name, False, "usage")
     options = {option for param in command_of(name).params for option in param.opts}
     assert {"--json", "--quiet", "-q"} <= options
+
+
+def test_an_empty_path_is_refused() -> None:
+    """An unset variable of a shell (``--prefix "$WORK"``) does not mean the working folder."""
+    paths = {
+        (name, part.opts[0] if isinstance(part, click.Option) else "")
+        for name in COMMANDS
+        for part in command_of(name).params
+        if isinstance(part.type, click.Path)
+    }
+    assert {("create", "--prefix"), ("build", "--wheel"), ("audit", "")} <= paths
+    for name, option in sorted(paths):
+        ended = call(name, *([option] if option else []), "")
+        assert ended.status == 2, (name, option)
+        assert "the value is empty" in ended.err, (name, option, ended.err)

@@ -290,10 +290,11 @@ def test_a_wheel_whose_name_writes_its_version_in_another_way(project: Project) 
     assert project.ok("create", "tiny", "--json").data["changed"] is False
 
 
-def test_an_empty_folder_is_taken(locked: Project, tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    made = locked.ok("create", "tiny", "--prefix", str(tmp_path / "empty"), "--json").data
-    assert (made["prefix"], made["state"]) == (str(tmp_path / "empty"), "ready")
+@pytest.mark.parametrize("name", ["empty", "-x"])
+def test_an_empty_folder_is_taken(name: str, locked: Project, tmp_path: Path) -> None:
+    (tmp_path / name).mkdir()
+    made = locked.ok("create", "tiny", "--prefix", str(tmp_path / name), "--json").data
+    assert (made["prefix"], made["state"]) == (str(tmp_path / name), "ready")
 
 
 # What was installed by hand.

@@ -180,14 +180,17 @@ def test_a_feature_that_does_more_than_add_is_refused(tmp_path: Path, text: str,
     assert message in f"{error.value.message} {error.value.hint}"
 
 
-@pytest.mark.parametrize("asked", ["1.0", "*", ">=1,<9"])
+@pytest.mark.parametrize("asked", ["1.0", "*", ">=1,<9", "own"])
 def test_add_writes_an_extra_of_a_package_of_the_target_into_a_feature(asked: str, project: Project) -> None:
     make_wheel(project.index.folder, "theta", "1.0", extras={"more": ["delta"]})
     make_wheel(project.index.folder, "delta", "1.0")
-    project.ask_for(f'theta = "{asked}"')
+    project.ask_for(f'theta = "{asked}"' if asked != "own" else 'theta = { version = "1.0", index = "own" }')
+    written = f'version = "{asked}", extras = ["more"]'
+    if asked == "own":
+        project.ask_for(f'[[index]]\nname = "own"\nurl = "{project.index.url}"')
+        written = 'version = "1.0", extras = ["more"], index = "own"'
     project.ok("add", "tiny", "--feature", "x", "theta[more]")
-    line = f'[feature.x.pypi-dependencies]\ntheta = {{version = "{asked}", extras = ["more"]}}\n'
-    assert line in project.manifest.read_text()
+    assert f"[feature.x.pypi-dependencies]\ntheta = {{{written}}}\n" in project.manifest.read_text()
     project.ok("create", "tiny", "--with", "x")
     assert (project.site() / "delta.py").is_file()
     before = project.manifest.read_bytes()

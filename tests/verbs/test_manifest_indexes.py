@@ -331,3 +331,18 @@ def test_an_index_in_a_folder_that_is_not_there_is_refused(
     (asked.folder / "wheels of us").mkdir()
     monkeypatch.setenv("UV_INDEX", f"pytorch-cu128={torch.url}/")
     asked.ok("lock", "tiny")
+
+
+def test_a_mirror_of_the_settings_has_a_single_wheel(asked: Project, tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "files", "near", "1.0")
+    text = asked.manifest.read_text().partition("[pypi-dependencies]")[0]
+    url = f"http://127.0.0.1:9/releases/{wheel.name}"
+    with Index(wheel.parent) as served:
+        call("config", "mirrors.http://127.0.0.1:9/releases", served.url.replace("/simple", "/files"))
+        for digest in ("", f"#sha256={hashlib.sha256(wheel.read_bytes()).hexdigest()}"):
+            asked.manifest.write_text(f'{text}[pypi-dependencies]\nnear = {{ url = "{url}{digest}" }}\n')
+            asked.ok("lock", "tiny")
+            assert rows(asked)["near"]["url"] == url
+            asked.ok("create", "tiny", "--anew")
+            asked.ok("verify", "tiny", "--deep")
+            asked.ok("bundle", "tiny", "-o", str(tmp_path / "tiny.tenv"))

@@ -73,6 +73,9 @@ def test_config_shows_who_says_so_and_changes_it(project: Project, monkeypatch: 
     assert project.ok("config", "mirrors", "--json").data["mirrors"]["value"] == {
         "https://conda.example.org": ["https://a.example.org/c", "https://b.example.org/c"]
     }
+    said = project.fails(2, "usage", "config", "mirrors.https://conda.example.com", "--unset")
+    assert "has no setting `mirrors.https://conda.example.com`" in said
+    assert "hint: did you mean `mirrors.https://conda.example.org`?" in said
     project.ok("config", "mirrors.https://conda.example.org", "--unset")
     assert "mirrors" not in config_file().read_text()
     monkeypatch.setenv("TENV_OFFLINE", "1")

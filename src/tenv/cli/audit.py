@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tenv.cli.check import against_option, torch_option
-from tenv.cli.command import command, not_empty, prefix_option
+from tenv.cli.command import FilePath, command, not_empty, prefix_option
 from tenv.cli.here import yes
 from tenv.cli.host import host_options
 from tenv.cli.output import Result, Voice, count, out, print_findings, print_labelled, print_table
@@ -20,7 +20,7 @@ _MOST_ROWS = 60
 
 
 @command("audit", short_help="Report what a built torch, a wheel or a library needs, and where it runs.")
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("path", type=FilePath())
 @click.option("--target", default=None, callback=not_empty, help="Hold it against this target and its environment.")
 @prefix_option
 @torch_option

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from tenv.cli.build import tell_step
-from tenv.cli.command import SplitCommand, command, offline_option
+from tenv.cli.command import FilePath, SplitCommand, command, offline_option
 from tenv.cli.output import Result, Voice
 from tenv.cli.progress_bar import Terminal
 from tenv.core.errors import Exit, TenvError
@@ -22,7 +22,7 @@ _SKIP = 125
 )
 @click.argument("targets", required=False, metavar="[TARGET,...]")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
-@click.option("--pytorch", type=click.Path(path_type=Path), metavar="DIR", help="The checkout; default: this folder's.")
+@click.option("--pytorch", type=FilePath(), metavar="DIR", help="The checkout; default: this folder's.")
 @click.option("--only", default="", metavar="NINJA_TARGET", help="Build this Ninja target alone, and no package.")
 @click.option("--allow", multiple=True, metavar="NAME", help="Continue despite the finding NAME (repeatable).")
 @offline_option

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from tenv.cli.command import command, offline_option
+from tenv.cli.command import FilePath, command, offline_option
 from tenv.cli.output import Result, Voice, format_seconds, out, paint, print_findings
 from tenv.cli.progress_bar import Terminal
 from tenv.core.errors import Exit, UsageError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _pytorch = click.option(
     "--pytorch",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     metavar="DIR",
     help="The checkout of PyTorch or of an extension; default: that of the working folder.",
 )
@@ -31,9 +31,7 @@ _define = click.option("-D", "defines", multiple=True, metavar="NAME=VALUE", hel
 _kind = (
     click.option("--only", default="", metavar="NINJA_TARGET", help="Build this Ninja target alone, and no package."),
     _define,
-    click.option(
-        "--wheel", type=click.Path(path_type=Path), metavar="DIR", help="Write a wheel to DIR; install nothing."
-    ),
+    click.option("--wheel", type=FilePath(), metavar="DIR", help="Write a wheel to DIR; install nothing."),
     click.option("--debug", is_flag=True, help="Compile with debug information and without optimization, as DEBUG=1."),
     click.option(
         "--rel-with-deb-info",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tenv.cli.command import command, named_features, not_empty, offline_option, target_argument
+from tenv.cli.command import FilePath, command, named_features, not_empty, offline_option, target_argument
 from tenv.cli.output import Result, Voice, count, format_bytes
 from tenv.cli.progress_bar import Terminal
 
@@ -44,14 +44,14 @@ _python_option = click.option(
 @click.option(
     "--output",
     "-o",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FilePath(dir_okay=False),
     metavar="FILE",
     help="The file; default: TARGET.tenv in the working folder.",
 )
 @click.option(
     "--sbom",
     "bill",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FilePath(dir_okay=False),
     metavar="FILE",
     help="Also write a bill of materials with licenses: CycloneDX as JSON. Needs the extra `sbom`: "
     "`pip install '.[sbom]'` in tenv's checkout installs it.",
@@ -142,7 +142,7 @@ def _itself(
 
 @command("mirror", short_help="Add the files of a target to a folder that a server offers.")
 @click.argument("target", callback=not_empty)
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("folder", type=FilePath(file_okay=False))
 @_platform_option
 @_python_option
 @click.option(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tenv.cli.command import command, not_empty, target_argument
+from tenv.cli.command import FilePath, command, not_empty, target_argument
 from tenv.cli.here import fits_here, yes
 from tenv.cli.host import from_report_option, host_options, pytorch_option, taken_from_report
 from tenv.cli.output import Result, Voice, out, paint_verdict, print_findings, print_table, prose
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 against_option = click.option(
     "--against",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     metavar="FILE|DIR",
     help="Judge every machine that has a host report there, in place of this one; `-` for stdin.",
 )
@@ -94,7 +94,7 @@ torch_option = click.option(
 @against_option
 @click.option(
     "--html",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FilePath(dir_okay=False),
     metavar="FILE",
     help="With --against: write the answers and their findings as a page to look at.",
 )

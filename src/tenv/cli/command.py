@@ -25,6 +25,17 @@ def not_empty(context: click.Context, option: click.Parameter, value: Any) -> An
     return value
 
 
+class FilePath(click.Path):
+    """A file or folder; an empty word is refused as in `not_empty`, since it would mean the working folder."""
+
+    def __init__(self, *, dir_okay: bool = True, file_okay: bool = True) -> None:
+        super().__init__(dir_okay=dir_okay, file_okay=file_okay, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path."""
+        return self.fail("the value is empty", param, ctx) if value == "" else super().convert(value, param, ctx)
+
+
 def named_features(text: str | None) -> tuple[str, ...] | None:
     """Return the features of `--with`; None where it is not given: an environment keeps those that it has."""
     if text is None:
@@ -39,7 +50,7 @@ target_argument = click.argument("target", required=False, callback=not_empty)
 """An optional target; default: the default target."""
 
 prefix_option = click.option(
-    "--prefix", type=click.Path(path_type=Path), help="The environment's folder, if it is not the default one."
+    "--prefix", type=FilePath(), help="The environment's folder, if it is not the default one."
 )
 
 

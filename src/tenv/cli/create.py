@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from tenv.cli.command import command, named_features, not_empty, offline_option, target_argument
+from tenv.cli.command import FilePath, command, named_features, not_empty, offline_option, target_argument
 from tenv.cli.host import from_report_option, host_options, pytorch_option, taken_from_report
 from tenv.cli.output import Result, Voice, count, format_bytes, format_seconds, is_terminal, print_table
 from tenv.cli.progress_bar import Terminal
@@ -111,7 +111,7 @@ def bundle_options(function: Callable[..., Result]) -> Callable[..., Result]:
 
 @command("create", short_help="Create or repair the environment of a target.")
 @target_argument
-@click.option("--prefix", type=click.Path(path_type=Path), help="The folder to create it in.")
+@click.option("--prefix", type=FilePath(), help="The folder to create it in.")
 @click.option(
     "--locked",
     is_flag=True,
@@ -124,9 +124,7 @@ def bundle_options(function: Callable[..., Result]) -> Callable[..., Result]:
     envvar="TENV_FROZEN",
     help="Never write a lock; refuse one that does not satisfy the manifest (TENV_FROZEN).",
 )
-@click.option(
-    "--lock-file", type=click.Path(path_type=Path, dir_okay=False), help="The lock to use; default: the target's own."
-)
+@click.option("--lock-file", type=FilePath(dir_okay=False), help="The lock to use; default: the target's own.")
 @click.option(
     "--python", metavar="VERSION|PROGRAM", help="The Python to use, such as 3.12 or python3.11d, or its path."
 )
@@ -150,7 +148,7 @@ def bundle_options(function: Callable[..., Result]) -> Callable[..., Result]:
 @click.option(
     "--for",
     "beside",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     metavar="PATH",
     help="Make the toolkit for the torch of an environment that exists, such as .venv or a conda prefix.",
 )

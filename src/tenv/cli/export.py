@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tenv.cli.command import command, offline_option, prefix_option
+from tenv.cli.command import FilePath, command, offline_option, prefix_option
 from tenv.cli.output import Result, Voice
 from tenv.cli.progress_bar import Terminal
 from tenv.core.errors import UsageError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option(
     "--output",
     "-o",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     default=Path(),
     help="The file to write where the format is one, else the folder; `-` to print.",
 )
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.option("--python", default="", metavar="MINOR", help="Write the wheels of one Python minor alone.")
 @click.option(
     "--lock-file",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FilePath(dir_okay=False),
     help="The lock to export; default: the target's own.",
 )
 @click.option(
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @prefix_option
 @click.option(
     "--at",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     metavar="PATH",
     help="squashfs: the mount point, which is the folder in which the environment was made.",
 )

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import click
 
-from tenv.cli.command import command, offline_option
+from tenv.cli.command import FilePath, command, offline_option
 from tenv.cli.lock import user_option
 from tenv.cli.output import Result, Voice, count
 from tenv.cli.progress_bar import Terminal
 
 
 @command("import", short_help="Make a target from another tool's file.")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=FilePath())
 @click.option("--name", help="The target's name; default: the name of the file's environment or folder.")
 @click.option("--format", "format_", help="The file's format; default: detected.")
 @click.option("--environment", default="", metavar="NAME", help="The environment to import, if the file has several.")

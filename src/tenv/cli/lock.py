@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tenv.cli.command import command, offline_option, target_argument
+from tenv.cli.command import FilePath, command, offline_option, target_argument
 from tenv.cli.output import Result, Voice, count
 from tenv.cli.progress_bar import Terminal
 from tenv.core.errors import LockMissingError, LockStaleError, TenvError
@@ -39,7 +39,7 @@ _LIMIT_HELP = "Time limit in seconds for reading package lists, and then for sol
 @user_option
 @project_option
 @click.option("--reset", is_flag=True, help="Remove the lock that replaces the one beside the manifest.")
-@click.option("--lock-file", type=click.Path(path_type=Path, dir_okay=False), help="The file to write or check.")
+@click.option("--lock-file", type=FilePath(dir_okay=False), help="The file to write or check.")
 @offline_option
 @click.option(
     "--exclude-newer",

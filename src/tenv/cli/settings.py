@@ -45,8 +45,9 @@ def config(voice: Voice, *, key: str | None, value: str | None, unset: bool, pro
     """Print every setting with its origin, or that of KEY. With VALUE, write it to your config.toml.
 
     KEY is a name that `tenv config` lists, or mirrors.URL, of a conda channel, an index of wheels or a server of
-    archives. Commas separate several mirrors of one URL, and several safe folders. A VALUE of `-` is read from a line
-    of standard input, such as a token. `UV_DEFAULT_INDEX` or pip's `index-url` sets the index of wheels, too.
+    archives or wheels. Commas separate several mirrors of one URL, and several safe folders. A VALUE of `-` is read
+    from a line of standard input, such as a token. `UV_DEFAULT_INDEX` or pip's `index-url` sets the index of wheels,
+    too.
     """
     from tenv.project.context import Context
     from tenv.verbs.settings import HIDDEN, WITHHELD, change_setting, settings_in_use

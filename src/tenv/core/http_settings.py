@@ -1,13 +1,20 @@
 """The user's settings of connections: certificates, proxies, credentials, timeouts."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import field
+from typing import TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 from tenv.core.certificates import Authorities
 from tenv.core.dataclass import dataclass
+from tenv.core.errors import UsageError
 
 _PORTS = {"http": 80, "https": 443}
+_SHORTEST, _DAY = 0.001, 86_400
+"""Seconds of a request: what is longer does not fit into the system's values."""
+
+_Number = TypeVar("_Number", int, float)
 
 Login = tuple[str, str]
 """A user and a password."""
@@ -32,16 +39,28 @@ class Patience:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "Patience":
-        """Return the values of TENV_HTTP_TIMEOUT (seconds) and TENV_HTTP_RETRIES; invalid values are ignored."""
+        """Return the values of TENV_HTTP_TIMEOUT (seconds) and TENV_HTTP_RETRIES.
+
+        Raises:
+            UsageError: A value is no such number.
+        """
         default = cls()
-        try:
-            seconds = float(environment.get("TENV_HTTP_TIMEOUT", default.read))
-            retries = int(environment.get("TENV_HTTP_RETRIES", default.attempts - 1))
-        except ValueError:
-            return default
-        if seconds <= 0 or retries < 0:
-            return default
+        seconds = _number(environment, "TENV_HTTP_TIMEOUT", float, default.read, _SHORTEST)
+        retries = _number(environment, "TENV_HTTP_RETRIES", int, default.attempts - 1, 0)
         return cls(min(default.connect, seconds), seconds, retries + 1, default.pause, default.slow, seconds)
+
+
+def _number(
+    environment: Mapping[str, str], name: str, kind: Callable[[str], _Number], otherwise: _Number, least: _Number
+) -> _Number:
+    if not (text := environment.get(name, "")):
+        return otherwise
+    with suppress(ValueError):
+        if least <= (value := kind(text)) <= _DAY:
+            return value
+    raise UsageError(
+        f"{name}: expected a number from {least} to {_DAY}, got `{text}`", hint=f"`export {name}={otherwise:g}`"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from tenv.core.untrusted import name_fault, without_login
 from tenv.core.versions import CondaRange, Range
 from tenv.debugging.install_line import install_line
 from tenv.sources.wheels.project_metadata import name_of_project
-from tenv.targets.manifest import Manifest, feature_with
+from tenv.targets.manifest import Manifest, WheelRequest, feature_with
 from tenv.targets.sections import SECTIONS
 from tenv.targets.tree_request import REVISIONS, WHY, TreeRequest, git_line, names_source, reference_fault
 from tenv.targets.wheel_origin import FileRequest, file_url_fault, index_fault, split_digest
@@ -248,8 +248,8 @@ def at_own_place(
 ) -> TypedRequest:
     """Refuse a request that belongs to another place: a feature only adds to the target and to its other features.
 
-    For more extras of a package that the target itself asks for, return the request in the target's versions; any other
-    request is returned as it is.
+    For more extras of a package that the target itself asks for, return the request in the target's versions and index;
+    any other request is returned as it is.
 
     Args:
         manifest: The manifest, without the request.
@@ -275,8 +275,8 @@ def at_own_place(
     if asked:
         every = (manifest, *map(manifest.on, manifest.platforms))
         row = next((view.wheels[name] for view in every if name in view.wheels), None) if key == "wheels" else None
-        if row and {*request.extras} - {*row.extras} and request.version in ("", "*", str(row.version)):
-            return replace(request, version=str(row.version))
+        if row and _adds_extras(request, row):
+            return replace(request, version=str(row.version), index=row.index)
         line = f"`{shlex.join([*words[:place], *words[place + 2 :]])}` changes it for both"
         hint = line if request.version not in ("", "*") else ""
         why = f"{manifest.name} itself asks for {request.name}, so that the feature {options.feature} has it"
@@ -291,6 +291,13 @@ def at_own_place(
             why = f"the feature {feature} asks for {request.name} {min(others)}, and features only add to each other"
             raise UsageError(why, hint=hint)
     return request
+
+
+def _adds_extras(request: TypedRequest, row: WheelRequest) -> bool:
+    """Return whether a request asks for no more than further extras of a wheel of an index."""
+    changes = request.is_placed or request.keys or row != WheelRequest(row.version, row.extras, index=row.index)
+    same = request.version in ("*", str(row.version)) and request.index in ("", row.index)
+    return not changes and same and bool({*request.extras} - {*row.extras})
 
 
 def _extras(text: str | None) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ def find_way(context: Context, name: str | None, prefix: Path | None) -> Rollbac
     name = name or (context.default_target() if prefix is None else prefix.name)
     environment = context.environment(name, prefix)
     context.require_usable(environment, name, gutted=True)  # one that is not ready can be rolled back
-    state = environment.state() or environment.require_ready(name)
+    state = environment.state() or context.require_ready(environment, name, gutted=True)
     target = state.target
     kept = environment.kept_locks()
     now = _current(kept, state)

@@ -153,7 +153,8 @@ def change_setting(context: Context, key: str, value: str | None, *, project: bo
         project: Whether to write the project's file in place of the user's.
 
     Raises:
-        UsageError: The setting does not exist, or its value is not valid; the file is then unchanged.
+        UsageError: The setting does not exist, its value is not valid, or there is no such mirror; the file is then
+            unchanged.
         UnknownTargetError: The default is to be a target that does not exist.
     """
     import tomlkit  # late: 22 ms
@@ -172,6 +173,9 @@ def change_setting(context: Context, key: str, value: str | None, *, project: bo
     document = tomlkit.parse(before.replace("\r\n", "\n"))
     table: Any = document.setdefault("mirrors", tomlkit.table()) if start else document
     if value is None:
+        if start and start not in table:
+            hint = nearest(key, [f"mirrors.{url}" for url in table])
+            raise UsageError(f"{file} has no setting `{without_login(key)}`", hint=without_login(hint))
         table.pop(start or name, None)
         if start and not table:
             document.pop("mirrors")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tenv.core.errors import CancelledError, HashMismatchError, NetworkError, StorageError
+from tenv.core.errors import CancelledError, HashMismatchError, NetworkError, StorageError, UsageError
 from tenv.core.http import Http
 from tenv.core.http_settings import HttpSettings, Patience, shown
 from tenv.sources.archives.download import Fetched, Fetcher, RemoteFile
@@ -294,8 +294,13 @@ def test_a_full_disk(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_environment_variables_say_how_patient_to_be() -> None:
     assert Patience.of({"TENV_HTTP_TIMEOUT": "3", "TENV_HTTP_RETRIES": "0"}) == Patience(3, 3, 1, 0.5, 1024, 3)
-    assert Patience.of({"TENV_HTTP_TIMEOUT": "soon"}) == Patience()
-    assert Patience.of({"TENV_HTTP_TIMEOUT": "-1"}) == Patience()
+    assert Patience.of({"TENV_HTTP_TIMEOUT": "", "TENV_HTTP_RETRIES": ""}) == Patience()
+    for name, text in (
+        *(("TENV_HTTP_TIMEOUT", text) for text in ("soon", "-1", "0", "nan", "inf", "1e20", "30s")),
+        *(("TENV_HTTP_RETRIES", text) for text in ("many", "-1", "2.5", "1e3")),
+    ):
+        with pytest.raises(UsageError, match=rf"{name}: expected a number from .*, got `{text}`"):
+            Patience.of({name: text})
 
 
 # The store

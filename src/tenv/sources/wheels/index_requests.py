@@ -26,6 +26,7 @@ from tenv.targets.wheel_origin import FLAT, Index
 _NO_SETTINGS = Settings()
 _REFUSED = (401, 403)
 _FROM = re.compile(r"# from (\S+)")
+_PLACE = re.compile(r"(?:^|(?<= @ ))https?://\S+")
 _PINNED = re.compile(r"([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?(?:==| @ )")
 
 
@@ -54,6 +55,10 @@ class UserIndexes:
     def address(self, index: Index) -> str:
         """Return the address at which an index of a manifest is asked: the user's own of that name, or its mirror."""
         return self.urls.get(index.name) or self.user.served(index.address)[0]
+
+    def fetched(self, text: str) -> str:
+        """Return the text of a requirements file, or an address of a wheel, with the mirrors of single wheels."""
+        return _PLACE.sub(lambda url: self.user.served(url[0])[0], text)
 
     def is_flat(self, index: Index) -> bool:
         """Return whether that address is one page or folder with links to files."""

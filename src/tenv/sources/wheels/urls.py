@@ -95,12 +95,12 @@ def requirements_at(uv: Uv, urls: Mapping[str, str], progress: Progress) -> dict
 
 
 def wheel_urls(uv: Uv, wheels: Iterable[Wheel]) -> dict[str, str]:
-    """Return the URLs of wheels on the indexes by sha256, without those that no index in front has.
+    """Return the URLs to fetch wheels from by sha256, without those that no index in front has.
 
     Raises:
         NetworkError: An index does not respond, or lacks a release.
     """
-    return _ask(uv, wheels, "")
+    return {digest: uv.users.fetched(url) for digest, url in _ask(uv, wheels, "").items()}
 
 
 def _ask(uv: Uv, wheels: Iterable[Wheel], platform: str) -> dict[str, str]:

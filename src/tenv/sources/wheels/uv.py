@@ -254,7 +254,7 @@ class Uv(ManagedPythons):
                     *(["--refresh"] if self.refresh else []),
                 ),
                 *self.indexes(),
-                text=asked.text,
+                text=self.users.fetched(asked.text),
                 backends=bool(built),
                 settings=settings,
                 **variables,
@@ -383,7 +383,7 @@ class Uv(ManagedPythons):
             StorageError: It lacks its settings: uv 0.13 does not report that it could not write them. Python takes an
                 environment without them for the installation that it was made from.
         """
-        done = self.run("venv", str(prefix), "--python", str(python), "--allow-existing", "--prompt", prompt)
+        done = self.run("venv", str(prefix), "--python", str(python), "--allow-existing", f"--prompt={prompt}")
         if done.status:
             raise self.error(done.stderr, f"can't create a virtual environment in {prefix}", EnvironmentBrokenError)
         file = prefix / "pyvenv.cfg"
@@ -450,7 +450,7 @@ class Uv(ManagedPythons):
                 follow,
                 environment={**environment, **changes},
                 folder=folder,
-                text=asked.text,
+                text=self.users.fetched(asked.text),
                 on_tick=look,
             )
             return ended_by_itself(done)
