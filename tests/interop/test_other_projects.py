@@ -210,6 +210,16 @@ def test_an_archive_of_a_forge_is_its_repository() -> None:
             assert "is requested as the git repository" in said
 
 
+def test_the_last_index_of_a_file_counts_and_a_fragment_has_extras() -> None:
+    lines = "-i https://one.example/simple\n--index-url https://two.example/simple\n"
+    lines += "git+https://example.org/it.git@v1#egg=it[gpu,Test]&subdirectory=py\n"
+    found, said = imported("requirements.txt", lines)
+    assert found["index"] == [{"url": "https://two.example/simple", "default": True}]
+    assert "the index https://one.example/simple: https://two.example/simple stands in its place" in said
+    tree = {"git": "https://example.org/it.git", "rev": "v1", "subdirectory": "py", "extras": ["gpu", "test"]}
+    assert found["pypi-dependencies"] == {"it": tree}
+
+
 def test_lines_of_pip_are_recognized_under_any_name() -> None:
     for text, wanted in {
         "torch==2.7.0\nsix\n": True,

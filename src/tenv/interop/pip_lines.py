@@ -310,6 +310,9 @@ class PipLines:
         if fault := index_fault(index.url):
             self.lost.append(f"the index `{index.url}`: {fault}")
         elif index not in self.indexes:
+            for before in [one for one in self.indexes if one.default and index.default]:  # the last counts, as for pip
+                self.lost.append(f"the index {before.url}: {index.url} stands in its place further down")
+                self.indexes.remove(before)
             self.indexes.append(index)
 
     def _file(self, name: str, home: Path, *, bounds: bool) -> None:
@@ -340,7 +343,8 @@ class PipLines:
         parts: Mapping[str, str] = (
             dict(part.partition("=")[::2] for part in (match["parts"] or "").split("&")) if match else {}
         )
-        name = name or parts.get("egg", "").partition("[")[0]
+        egg, _, listed = parts.get("egg", "").partition("[")
+        name, extras = name or egg, extras or _extras(listed)
         if match and not name:
             name = match["url"].rstrip("/").rpartition("/")[2].removesuffix(".git")
             self.notes.append(f"`{text}` is requested as {normalize(name)}: the line has no name")
@@ -375,7 +379,7 @@ class PipLines:
         self, name: str, extras: tuple[str, ...], place: str, platforms: Iterable[str], home: Path, editable: bool
     ) -> None:
         path, _, listed = place.partition("[")
-        extras = extras or tuple(sorted(normalize(one) for one in listed.rstrip("]").split(",") if one.strip()))
+        extras = extras or _extras(listed)
         if is_wheel(path) and (file := WheelFile.parse(path.rpartition("/")[2])):
             self._put(platforms, file.name, WheelRequest(Range("*"), extras, file=FileRequest(path=path, base=home)))
         elif own := project_name(home / path) or name:
@@ -385,6 +389,11 @@ class PipLines:
             self.lost.append(f"`{place}`, a folder that is not there, as of a submodule")
         else:
             self.lost.append(f"`{place}`, a folder whose project has no name in its files")
+
+
+def _extras(listed: str) -> tuple[str, ...]:
+    """Return the extras of a list that ends with a bracket."""
+    return tuple(sorted(normalize(one) for one in listed.rstrip("]").split(",") if one.strip()))
 
 
 def _is_source(text: str, home: Path) -> bool:
