@@ -210,6 +210,52 @@ def test_an_archive_of_a_forge_is_its_repository() -> None:
             assert "is requested as the git repository" in said
 
 
+def test_a_source_of_an_extra_counts_where_another_group_includes_the_extra() -> None:
+    text = """\
+[project]
+name = "it"
+dependencies = ["numpy"]
+[project.optional-dependencies]
+all = ["it[gpu]", "rich"]
+gpu = ["torch==2.6.0"]
+cpu = ["torch==2.6.0"]
+[dependency-groups]
+dev = ["it[all]", "pytest"]
+ci = [{ include-group = "dev" }]
+[tool.uv]
+conflicts = [[{ extra = "gpu" }, { extra = "cpu" }]]
+[tool.uv.sources]
+torch = { index = "cu124", extra = "gpu" }
+[[tool.uv.index]]
+name = "cu124"
+url = "https://download.pytorch.org/whl/cu124"
+explicit = true
+"""
+    wanted = {"version": "2.6.0", "index": "cu124"}
+    for group in ("gpu", "all", "dev", "ci"):
+        found, _ = imported("pyproject.toml", text, "--environment", group)
+        assert found["pypi-dependencies"]["torch"] == wanted, group
+    found, _ = imported("pyproject.toml", text, "--environment", "cpu")
+    assert found["pypi-dependencies"]["torch"] == "2.6.0"
+    found, _ = imported("pyproject.toml", text)
+    assert found["feature"]["ci"]["pypi-dependencies"]["torch"] == wanted
+
+
+def test_settings_of_poetry_pipenv_and_setuptools_that_a_manifest_lacks_are_named() -> None:
+    poetry = '[tool.poetry]\nname = "it"\n[tool.poetry.dependencies]\nsix = "*"\n[[tool.poetry.source]]\n'
+    poetry += 'name = "corp"\nurl = "https://corp.example/simple"\npriority = "supplemental"\n'
+    _, said = imported("pyproject.toml", poetry)
+    assert "the priority `supplemental` of the source `corp`: it is asked before the default index" in said
+    pipfile = '[[source]]\nname = "it"\nurl = "https://it.example/simple"\nverify_ssl = false\n'
+    _, said = imported("Pipfile", f'{pipfile}[packages]\nsix = "*"\n[pipenv]\nallow_prereleases = true\n')
+    assert "`allow_prereleases`" in said
+    assert "`verify_ssl = false` of https://it.example/simple" in said
+    options = "[metadata]\ndescription = file: README\n[options]\ninstall_requires = six\ntests_require =\n  pytest\n"
+    found, said = imported("setup.cfg", options)
+    assert "description" not in found
+    assert "`tests_require`: pytest" in said
+
+
 def test_the_last_index_of_a_file_counts_and_a_fragment_has_extras() -> None:
     lines = "-i https://one.example/simple\n--index-url https://two.example/simple\n"
     lines += "git+https://example.org/it.git@v1#egg=it[gpu,Test]&subdirectory=py\n"
