@@ -1,5 +1,6 @@
 """Requests of Poetry, Pipenv and setuptools, and lines that several features or Pythons share."""
 
+import hashlib
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from tests.interop.records import CONDA_LOCK
 from tests.support.each import each
 from tests.support.fakes import Index, make_wheel
 from tests.support.projects import call
+from tests.support.source_trees import write_tree
 
 pytestmark = pytest.mark.usefixtures("empty_project")
 
@@ -264,6 +266,18 @@ def test_the_last_index_of_a_file_counts_and_a_fragment_has_extras() -> None:
     assert "the index https://one.example/simple: https://two.example/simple stands in its place" in said
     tree = {"git": "https://example.org/it.git", "rev": "v1", "subdirectory": "py", "extras": ["gpu", "test"]}
     assert found["pypi-dependencies"] == {"it": tree}
+
+
+def test_an_address_of_a_file_that_is_there_is_a_path(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "two words", "near", "1.0")
+    tree = write_tree(tmp_path / "tree")
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    lines = f"near @ {wheel.as_uri()}#sha256={digest}\n-e {tree.as_uri()}\ngone @ file:///croot/gone/work\n"
+    found, said = imported("requirements.txt", lines)
+    near, vision = found["pypi-dependencies"]["near"], found["pypi-dependencies"]["vision"]
+    assert ((Path("manifests") / near["path"]).resolve(), near["sha256"]) == (wheel.resolve(), digest)
+    assert ((Path("manifests") / vision["path"]).resolve(), vision["editable"]) == (tree.resolve(), True)
+    assert "`gone @ file:///croot/gone/work`" in said
 
 
 def test_lines_of_pip_are_recognized_under_any_name() -> None:

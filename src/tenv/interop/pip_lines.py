@@ -10,6 +10,7 @@ from dataclasses import field, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from tenv.core.dataclass import dataclass
 from tenv.core.file_content import in_utf8
@@ -63,6 +64,7 @@ _PIP_LINE = re.compile(
     r"|[A-Za-z0-9][\w.-]*\s*(?:\[[^\]]*\])?\s*(?P<more>(?:[=!<>~]=|[<>]|@\s|;).*)?"
 )
 _HEAD = 4096
+_LOCAL = re.compile(r"file://(?:localhost)?(/[^#?]+)")
 _TORCH_INDEX = re.compile(r"https://download\.pytorch\.org/whl/(?:nightly/|test/)?(?P<name>[\w.]+)/?")
 
 
@@ -330,13 +332,18 @@ class PipLines:
         """Add a request with an address or a path."""
         name, extras, place = _named(text)
         place = re.sub(r"^file:(?!/)", "", place)  # a path below the folder, as Rye writes it
+        digest = ""
+        if (local := _LOCAL.match(place)) and Path(found := unquote(local[1])).exists():
+            with contextlib.suppress(ValueError):  # a digest of another kind
+                digest = split_digest(place)[1]
+            place = found
         if place.startswith("git+") or _REPOSITORY.fullmatch(place):
             place = f"git+{place.removeprefix('git+')}"
             self._git(name, extras, place, platforms, text)
         elif _ADDRESS.match(place):
             self._file_at(name, extras, place, platforms, text)
         else:
-            self._path(name, extras, place, platforms, home, editable)
+            self._path(name, extras, place, platforms, home, editable, digest)
 
     def _git(self, name: str, extras: tuple[str, ...], place: str, platforms: Iterable[str], text: str) -> None:
         match = _GIT.fullmatch(place)
@@ -376,12 +383,23 @@ class PipLines:
         self._put(platforms, name or file.name, request)
 
     def _path(
-        self, name: str, extras: tuple[str, ...], place: str, platforms: Iterable[str], home: Path, editable: bool
+        self,
+        name: str,
+        extras: tuple[str, ...],
+        place: str,
+        platforms: Iterable[str],
+        home: Path,
+        editable: bool,
+        digest: str = "",
     ) -> None:
         path, _, listed = place.partition("[")
         extras = extras or _extras(listed)
         if is_wheel(path) and (file := WheelFile.parse(path.rpartition("/")[2])):
-            self._put(platforms, file.name, WheelRequest(Range("*"), extras, file=FileRequest(path=path, base=home)))
+            self._put(
+                platforms,
+                file.name,
+                WheelRequest(Range("*"), extras, file=FileRequest(path=path, sha256=digest, base=home)),
+            )
         elif own := project_name(home / path) or name:
             tree = TreeRequest(path=path, editable=editable, base=home)
             self._put(platforms, own, WheelRequest(Range("*"), extras, tree))
