@@ -1,5 +1,6 @@
 """Requests of Poetry, Pipenv and setuptools, and lines that several features or Pythons share."""
 
+import hashlib
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from tests.interop.records import CONDA_LOCK
 from tests.support.each import each
 from tests.support.fakes import Index, make_wheel
 from tests.support.projects import call
+from tests.support.source_trees import write_tree
 
 pytestmark = pytest.mark.usefixtures("empty_project")
 
@@ -208,6 +210,74 @@ def test_an_archive_of_a_forge_is_its_repository() -> None:
             found, said = imported("requirements.txt", f"{line}\n")
             assert found["pypi-dependencies"] == {"it": {"git": url, "rev": revision}}, line
             assert "is requested as the git repository" in said
+
+
+def test_a_source_of_an_extra_counts_where_another_group_includes_the_extra() -> None:
+    text = """\
+[project]
+name = "it"
+dependencies = ["numpy"]
+[project.optional-dependencies]
+all = ["it[gpu]", "rich"]
+gpu = ["torch==2.6.0"]
+cpu = ["torch==2.6.0"]
+[dependency-groups]
+dev = ["it[all]", "pytest"]
+ci = [{ include-group = "dev" }]
+[tool.uv]
+conflicts = [[{ extra = "gpu" }, { extra = "cpu" }]]
+[tool.uv.sources]
+torch = { index = "cu124", extra = "gpu" }
+[[tool.uv.index]]
+name = "cu124"
+url = "https://download.pytorch.org/whl/cu124"
+explicit = true
+"""
+    wanted = {"version": "2.6.0", "index": "cu124"}
+    for group in ("gpu", "all", "dev", "ci"):
+        found, _ = imported("pyproject.toml", text, "--environment", group)
+        assert found["pypi-dependencies"]["torch"] == wanted, group
+    found, _ = imported("pyproject.toml", text, "--environment", "cpu")
+    assert found["pypi-dependencies"]["torch"] == "2.6.0"
+    found, _ = imported("pyproject.toml", text)
+    assert found["feature"]["ci"]["pypi-dependencies"]["torch"] == wanted
+
+
+def test_settings_of_poetry_pipenv_and_setuptools_that_a_manifest_lacks_are_named() -> None:
+    poetry = '[tool.poetry]\nname = "it"\n[tool.poetry.dependencies]\nsix = "*"\n[[tool.poetry.source]]\n'
+    poetry += 'name = "corp"\nurl = "https://corp.example/simple"\npriority = "supplemental"\n'
+    _, said = imported("pyproject.toml", poetry)
+    assert "the priority `supplemental` of the source `corp`: it is asked before the default index" in said
+    pipfile = '[[source]]\nname = "it"\nurl = "https://it.example/simple"\nverify_ssl = false\n'
+    _, said = imported("Pipfile", f'{pipfile}[packages]\nsix = "*"\n[pipenv]\nallow_prereleases = true\n')
+    assert "`allow_prereleases`" in said
+    assert "`verify_ssl = false` of https://it.example/simple" in said
+    options = "[metadata]\ndescription = file: README\n[options]\ninstall_requires = six\ntests_require =\n  pytest\n"
+    found, said = imported("setup.cfg", options)
+    assert "description" not in found
+    assert "`tests_require`: pytest" in said
+
+
+def test_the_last_index_of_a_file_counts_and_a_fragment_has_extras() -> None:
+    lines = "-i https://one.example/simple\n--index-url https://two.example/simple\n"
+    lines += "git+https://example.org/it.git@v1#egg=it[gpu,Test]&subdirectory=py\n"
+    found, said = imported("requirements.txt", lines)
+    assert found["index"] == [{"url": "https://two.example/simple", "default": True}]
+    assert "the index https://one.example/simple: https://two.example/simple stands in its place" in said
+    tree = {"git": "https://example.org/it.git", "rev": "v1", "subdirectory": "py", "extras": ["gpu", "test"]}
+    assert found["pypi-dependencies"] == {"it": tree}
+
+
+def test_an_address_of_a_file_that_is_there_is_a_path(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "two words", "near", "1.0")
+    tree = write_tree(tmp_path / "tree")
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    lines = f"near @ {wheel.as_uri()}#sha256={digest}\n-e {tree.as_uri()}\ngone @ file:///croot/gone/work\n"
+    found, said = imported("requirements.txt", lines)
+    near, vision = found["pypi-dependencies"]["near"], found["pypi-dependencies"]["vision"]
+    assert ((Path("manifests") / near["path"]).resolve(), near["sha256"]) == (wheel.resolve(), digest)
+    assert ((Path("manifests") / vision["path"]).resolve(), vision["editable"]) == (tree.resolve(), True)
+    assert "`gone @ file:///croot/gone/work`" in said
 
 
 def test_lines_of_pip_are_recognized_under_any_name() -> None:

@@ -269,3 +269,25 @@ def test_a_project_that_asks_for_nothing_itself_has_its_groups_as_features(
         assert features == found
         checked = call("lock", "made", "--check")
         assert checked.status == 0, checked.err
+
+
+def test_the_lock_of_a_project_that_runs_torch_is_created_though_it_compiles_no_cuda_code(
+    empty_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime = {"runtime.py": f"DATA = {'x' * 30_000!r}\n"}
+    make_wheel(empty_project / "rest", "torch", "2.8.0", requires=("nvidia-cuda-runtime-cu12==12.8.90",))
+    make_wheel(empty_project / "rest", "nvidia_cuda_runtime_cu12", "12.8.90", files=runtime)
+    text = f'[project]\nname = "it"\nversion = "1"\nrequires-python = "=={HERE}.*"\ndependencies = ["torch"]\n'
+    with Index(empty_project / "rest") as index:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
+        (empty_project / "pyproject.toml").write_text(text)
+        subprocess.run([find_uv_bin(), "lock", "-q", "--python", sys.executable], cwd=empty_project, check=True)
+        assert call("import", "uv.lock", "--name", "made", "--platform", "linux-64").status == 0
+        assert tomli.loads(Path("manifests/made.toml").read_text())["requirements"] == {"cuda": "12.8"}
+        ended = call("create", "made", "--frozen")
+        assert (ended.status, "warning[TE312]: nvcc: is not in the lock" in ended.err) == (0, True), ended.err
+        Path("manifests/made.toml").write_text(
+            Path("manifests/made.toml").read_text().replace('torch = "*"', 'nvidia-cuda-runtime-cu12 = "*"')
+        )
+        ended = call("create", "made", "--dry-run")
+        assert (ended.status, "error[TE312]: nvcc: is not in the lock" in ended.err) == (7, True), ended.err

@@ -300,6 +300,15 @@ def test_an_index_without_the_wheel_is_named(asked: Project, torch: Index) -> No
     assert f"the index pytorch-cu128 ({torch.url}) has no package `beta`" in said
 
 
+def test_builds_of_pytorch_without_an_index_have_the_command_that_names_its_own(asked: Project) -> None:
+    asked.edit(
+        'torch = { version = "2.9.*", index = "pytorch-cu128" }', 'torch = "2.9.0+cu128"\ntorchvision = "0.24.0+cu128"'
+    )
+    said = " ".join(asked.fails(5, "no-solution", "lock", "tiny").split())
+    own = "pytorch-cu128=https://download.pytorch.org/whl/cu128"
+    assert f"`tenv add tiny torch==2.9.0+cu128 torchvision==0.24.0+cu128 --index {own}` takes PyTorch's own" in said
+
+
 def test_present_files_serve_every_row_where_no_index_may(
     asked: Project, torch: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -207,8 +207,8 @@ class Creation(Job):
 
         Args:
             lock: The lock to install; None if the step `locking` will make it.
-            compiles: Whether a package has to be compiled here; by default, unless the lock names the wheels of a
-                wheelhouse for all of them.
+            compiles: Whether something is compiled here; by default, unless the lock names the wheels of a wheelhouse
+                for all such packages, or has the CUDA runtime for its torch alone.
 
         Raises:
             UnfitHostError: The target can't be built on the host.
@@ -221,7 +221,7 @@ class Creation(Job):
         there = digests_of(self.old)
         options = {
             "restoring": self.repair or self.request.kept,
-            "compiles": not (lock and self._takes_wheels(lock)) if compiles is None else compiles,
+            "compiles": self._compiles(lock) if compiles is None else compiles,
         }
         found = (
             before_create.require_build(self.target, self.around, lock, there, **options) if self.request.check else ()
@@ -230,10 +230,19 @@ class Creation(Job):
         passing = WAITS if lock is None and not self.manifest.beside else ""  # the next step locks the torch
         self.report([finding for finding in self.findings if finding not in known and finding.code != passing])
 
-    def _takes_wheels(self, lock: Lock) -> bool:
-        """Return whether a lock names a wheel of a wheelhouse for each package that is compiled against its torch."""
-        rows = [row for row in lock.trees.get(self.platform, ()) if not row.isolated]
-        return bool(rows) and bool(self.target.manifest.wheelhouse) and all(row.wheels for row in rows)
+    def _compiles(self, lock: Lock | None) -> bool:
+        """Return whether something may be compiled in the environment.
+
+        Nothing is where a lock names a wheel of a wheelhouse for each package that is compiled against its torch, or
+        has the CUDA runtime for its torch alone.
+        """
+        from tenv.checks.rules.toolkit import runs_alone  # late: as above
+
+        if lock is None:
+            return True
+        if rows := [row for row in lock.trees.get(self.platform, ()) if not row.isolated]:
+            return not (self.target.manifest.wheelhouse and all(row.wheels for row in rows))
+        return not runs_alone(lock, self.manifest, self.platform)
 
     def _avoids_unfit(self) -> bool:
         """Return whether the Python is still to be chosen, from those that the revision can be built with."""

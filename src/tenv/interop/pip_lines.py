@@ -10,6 +10,7 @@ from dataclasses import field, replace
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from tenv.core.dataclass import dataclass
 from tenv.core.file_content import in_utf8
@@ -63,6 +64,7 @@ _PIP_LINE = re.compile(
     r"|[A-Za-z0-9][\w.-]*\s*(?:\[[^\]]*\])?\s*(?P<more>(?:[=!<>~]=|[<>]|@\s|;).*)?"
 )
 _HEAD = 4096
+_LOCAL = re.compile(r"file://(?:localhost)?(/[^#?]+)")
 _TORCH_INDEX = re.compile(r"https://download\.pytorch\.org/whl/(?:nightly/|test/)?(?P<name>[\w.]+)/?")
 
 
@@ -310,6 +312,9 @@ class PipLines:
         if fault := index_fault(index.url):
             self.lost.append(f"the index `{index.url}`: {fault}")
         elif index not in self.indexes:
+            for before in [one for one in self.indexes if one.default and index.default]:  # the last counts, as for pip
+                self.lost.append(f"the index {before.url}: {index.url} stands in its place further down")
+                self.indexes.remove(before)
             self.indexes.append(index)
 
     def _file(self, name: str, home: Path, *, bounds: bool) -> None:
@@ -327,20 +332,26 @@ class PipLines:
         """Add a request with an address or a path."""
         name, extras, place = _named(text)
         place = re.sub(r"^file:(?!/)", "", place)  # a path below the folder, as Rye writes it
+        digest = ""
+        if (local := _LOCAL.match(place)) and Path(found := unquote(local[1])).exists():
+            with contextlib.suppress(ValueError):  # a digest of another kind
+                digest = split_digest(place)[1]
+            place = found
         if place.startswith("git+") or _REPOSITORY.fullmatch(place):
             place = f"git+{place.removeprefix('git+')}"
             self._git(name, extras, place, platforms, text)
         elif _ADDRESS.match(place):
             self._file_at(name, extras, place, platforms, text)
         else:
-            self._path(name, extras, place, platforms, home, editable)
+            self._path(name, extras, place, platforms, home, editable, digest)
 
     def _git(self, name: str, extras: tuple[str, ...], place: str, platforms: Iterable[str], text: str) -> None:
         match = _GIT.fullmatch(place)
         parts: Mapping[str, str] = (
             dict(part.partition("=")[::2] for part in (match["parts"] or "").split("&")) if match else {}
         )
-        name = name or parts.get("egg", "").partition("[")[0]
+        egg, _, listed = parts.get("egg", "").partition("[")
+        name, extras = name or egg, extras or _extras(listed)
         if match and not name:
             name = match["url"].rstrip("/").rpartition("/")[2].removesuffix(".git")
             self.notes.append(f"`{text}` is requested as {normalize(name)}: the line has no name")
@@ -372,12 +383,23 @@ class PipLines:
         self._put(platforms, name or file.name, request)
 
     def _path(
-        self, name: str, extras: tuple[str, ...], place: str, platforms: Iterable[str], home: Path, editable: bool
+        self,
+        name: str,
+        extras: tuple[str, ...],
+        place: str,
+        platforms: Iterable[str],
+        home: Path,
+        editable: bool,
+        digest: str = "",
     ) -> None:
         path, _, listed = place.partition("[")
-        extras = extras or tuple(sorted(normalize(one) for one in listed.rstrip("]").split(",") if one.strip()))
+        extras = extras or _extras(listed)
         if is_wheel(path) and (file := WheelFile.parse(path.rpartition("/")[2])):
-            self._put(platforms, file.name, WheelRequest(Range("*"), extras, file=FileRequest(path=path, base=home)))
+            self._put(
+                platforms,
+                file.name,
+                WheelRequest(Range("*"), extras, file=FileRequest(path=path, sha256=digest, base=home)),
+            )
         elif own := project_name(home / path) or name:
             tree = TreeRequest(path=path, editable=editable, base=home)
             self._put(platforms, own, WheelRequest(Range("*"), extras, tree))
@@ -385,6 +407,11 @@ class PipLines:
             self.lost.append(f"`{place}`, a folder that is not there, as of a submodule")
         else:
             self.lost.append(f"`{place}`, a folder whose project has no name in its files")
+
+
+def _extras(listed: str) -> tuple[str, ...]:
+    """Return the extras of a list that ends with a bracket."""
+    return tuple(sorted(normalize(one) for one in listed.rstrip("]").split(",") if one.strip()))
 
 
 def _is_source(text: str, home: Path) -> bool:

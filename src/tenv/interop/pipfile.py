@@ -42,6 +42,8 @@ def _tables(data: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     asked = str(requires.get("python_version") or requires.get("python_full_version") or "")
     minor = ".".join(asked.split(".")[:2])
     lost = [] if minor[:1].isdigit() or asked in ("", "*") else [f"its Python `{asked}`, which is not a version"]
+    lost += ["`allow_prereleases`"] if table_of(data, "pipenv").get("allow_prereleases") else []
+    lost += [f"`verify_ssl = false` of {row.get('url')}" for row in _sources(data) if row.get("verify_ssl") is False]
     project = {"dependencies": lines.pop("", []), "requires-python": f"=={minor}.*" if minor[:1].isdigit() else ""}
     uv = {"sources": sources, "index": list(_indexes(data))}
     return {"project": project, "dependency-groups": lines, "tool": {"uv": uv}}, lost
@@ -67,13 +69,18 @@ def _line(name: str, given: Any, group: str, sources: dict[str, list[dict[str, A
 
 def _indexes(data: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the sources; Pipenv asks the first one for each package that names no other."""
-    rows = data.get("source") or []
-    for place, row in enumerate([rows] if isinstance(rows, Mapping) else rows):
-        if not isinstance(row, Mapping):
-            raise TypeError(f"source: expected tables, not {row!r:.100}")
+    for place, row in enumerate(_sources(data)):
         name, url = str(row.get("name", "")), str(row.get("url", ""))
         if url and not (place == 0 and name == _FIRST):
             yield {"name": name, "url": url, "default": place == 0, "explicit": place > 0 and bool(name)}
+
+
+def _sources(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    rows = data.get("source") or []
+    found = [rows] if isinstance(rows, Mapping) else rows
+    if wrong := [row for row in found if not isinstance(row, Mapping)]:
+        raise TypeError(f"source: expected tables, not {wrong[0]!r:.100}")
+    return list(found)
 
 
 def _is_pipfile(name: str, head: bytes) -> bool:

@@ -150,6 +150,11 @@ def with_poetry(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[str]]:
     uv = dict(tool.get("uv") or {})
     uv["sources"] = {**reader.sources, **(uv.get("sources") or {})}
     uv["index"] = [*(uv.get("index") or []), *_indexes(poetry)]
+    later = [row for row in poetry.get("source") or [] if row.get("priority") in ("supplemental", "secondary")]
+    reader.lost += [
+        f"the priority `{row['priority']}` of the source `{row.get('name')}`: it is asked before the default index"
+        for row in later
+    ]
     return {**data, "project": project, "dependency-groups": named, "tool": {**tool, "uv": uv}}, reader.lost
 
 

@@ -71,6 +71,11 @@ def bounded_python(text: str, notes: list[str]) -> str:
     return bounded
 
 
+def _included(row: Any) -> list[str] | None:
+    """Return the group that a row of a group includes; None for a row that is a line."""
+    return [normalize(str(row.get("include-group", "")))] if isinstance(row, Mapping) else None
+
+
 def _name_in(line: str) -> str:
     return normalize(re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0])
 
@@ -300,8 +305,11 @@ class _Project:
         return strings_of(self._project, "dependencies")
 
     def _extras(self) -> dict[str, list[str]]:
+        return flat(self._rows_of_extras(), self._own_extras)
+
+    def _rows_of_extras(self) -> dict[str, list[str]]:
         extras = table_of(self._project, "optional-dependencies")
-        return flat({normalize(name): strings_of(extras, name) for name in extras}, self._own_extras)
+        return {normalize(name): strings_of(extras, name) for name in extras}
 
     def _own_extras(self, line: Any) -> list[str] | None:
         """Return the extras of the project that a line names; None for another line."""
@@ -315,15 +323,24 @@ class _Project:
         return [line] if own is None else [one for name in own for one in extras.get(name, [])]
 
     def _groups(self) -> dict[str, list[str]]:
+        return flat(self._rows_of_groups(), _included)
+
+    def _rows_of_groups(self) -> dict[str, list[Any]]:
         groups = table_of(self.data, "dependency-groups")
         tables = {normalize(name): rows_of(groups, name) for name in groups}
         if old := strings_of(self._uv, "dev-dependencies"):
             tables["dev"] = [*tables.get("dev", []), *old]
+        return tables
 
-        def named(row: Any) -> list[str] | None:
-            return [normalize(str(row.get("include-group", "")))] if isinstance(row, Mapping) else None
-
-        return flat(tables, named)
+    def _whole(self, group: str) -> frozenset[str]:
+        """Return the names of a group or extra, and of the groups and own extras that it includes."""
+        extras, groups, found, left = self._rows_of_extras(), self._rows_of_groups(), set[str](), [group]
+        while left:
+            if (name := left.pop()) not in found:
+                found.add(name)
+                rows = (*extras.get(name, ()), *groups.get(name, ()))
+                left += [other for row in rows for other in _included(row) or self._own_extras(row) or ()]
+        return frozenset(found)
 
     def _without_conflicts(self, groups: Mapping[str, list[str]]) -> dict[str, list[str]]:
         """Return the groups that can be locked together; the others are reported."""
@@ -442,7 +459,7 @@ class _Project:
         lines.indexes += indexes_of(self._uv, self.source.path.parent)
         for row in rows:
             lines.add(row, platforms, self.source.path.parent)
-        tables = UvTables(self._uv, self.source.path.parent, group, self.lost, self.notes)
+        tables = UvTables(self._uv, self.source.path.parent, self._whole(group), self.lost, self.notes)
         tables.apply(lines, report=group == self.source.environment)
         return lines
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _FILE = "file:"
+_OLD = ("tests_require",)
+"""Keys with requests in place of which extras stand today."""
 
 
 def _read(source: GivenFile) -> Imported:
@@ -33,8 +35,9 @@ def _read(source: GivenFile) -> Imported:
         "requires-python": options.get("python_requires", ""),
         "dependencies": [],
         "optional-dependencies": {key: _lines(text) for key, text in extras.items() if key not in parser.defaults()},
-        "description": parser.get("metadata", "description", fallback=""),
+        "description": "" if (text := parser.get("metadata", "description", fallback="")).startswith(_FILE) else text,
     }
+    lost = [f"`{key}`: {', '.join(rows)}" for key in _OLD if (rows := _lines(options.get(key, "")))]
     asked = options.get("install_requires", "")
     links = _lines(options.get("dependency_links", ""))
     tool: dict[str, Any] = {"uv": {"find-links": links}} if links else {}
@@ -45,7 +48,7 @@ def _read(source: GivenFile) -> Imported:
     else:
         project["dependencies"] = _lines(asked)
     data = {"project": project, "build-system": {"requires": ["setuptools"]}, "tool": tool}
-    return read_project(source, data, "a setup.cfg")
+    return read_project(source, data, "a setup.cfg", lost)
 
 
 def _lines(text: str) -> list[str]:

@@ -5,7 +5,7 @@ Source: https://docs.astral.sh/uv/reference/settings/.
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -164,8 +164,8 @@ class UvTables:
     """``[tool.uv]``."""
     home: Path
     """The folder of the file."""
-    group: str
-    """The group or extra; empty for the project itself."""
+    groups: Collection[str]
+    """The group or extra with those that it includes; an empty name for the project itself."""
     lost: list[str]
     """Receives the losses in a manifest."""
     notes: list[str]
@@ -197,7 +197,7 @@ class UvTables:
         for row in [rows] if isinstance(rows, Mapping) else rows:
             only = normalize(str(row.get("extra") or row.get("group") or ""))
             marker = Marker(str(row["marker"])) if row.get("marker") else None
-            if (only and only != self.group) or holds(marker, platform, "") is False:
+            if (only and only not in self.groups) or holds(marker, platform, "") is False:
                 continue
             return self._from(name, request, row)
         return request

@@ -18,7 +18,7 @@ from tenv.core.versions import Version
 from tenv.host.interface import Missing
 from tenv.locks.lock import CondaPackage, Lock, Wheel
 from tenv.locks.wheel_requirement import requirement_of
-from tenv.targets.manifest import request_for_torch
+from tenv.targets.manifest import Manifest, request_for_torch
 from tenv.targets.torch_beside import find_beside
 from tenv.targets.torch_cuda import conda_torch_cuda, torch_cuda
 
@@ -402,8 +402,33 @@ def without_nvrtc(case: Case) -> Iterator[Finding]:
 _RUNTIMES = ("nvidia-cuda-runtime", "cuda-cudart", "cudatoolkit", "cuda_cudart")
 """How the CUDA runtime's files are named: as wheel, as conda package (before CUDA 11.5 the second) and as archive."""
 _COMPILERS = ("cuda-nvcc", "cuda-nvcc-impl", "cuda-nvcc-tools", "nvidia-cuda-nvcc", "cuda_nvcc")
+_TORCHES = frozenset(("torch", "pytorch", "libtorch"))
 _FIRST_WHOLE_WHEELS = 13
 """The first CUDA major whose wheels hold nvcc itself: nvidia-cuda-nvcc-cu12 has ptxas and no compiler driver."""
+
+
+def _sole_runtime(lock: Lock, platform: str) -> str:
+    """Return the package with the CUDA runtime of a lock that has no nvcc; empty for another lock."""
+    conda, archives = lock.conda.get(platform, ()), lock.archives.get(platform, ())
+    wheels = lock.wheels.get(platform, ())
+    names = [*(one.name for one in conda), *(one.name for one in wheels), *(one.name for one in archives)]
+    nvcc = any(name in _COMPILERS or name.startswith("cuda-nvcc_") for name in names)
+    if nvcc or any("cuda_nvcc" in archive.url for archive in archives):
+        return ""
+    return next((name for name in names if name.startswith(_RUNTIMES)), "")
+
+
+def runs_alone(lock: Lock, manifest: Manifest, platform: str) -> bool:
+    """Return whether a lock has the CUDA runtime for the programs in it alone: for its torch, or by no request.
+
+    Such an environment compiles no CUDA code, and needs no compiler for that.
+    """
+    here = manifest.on(platform)
+    if not _sole_runtime(lock, platform) or "cuda-toolkit" in here.system:
+        return False
+    there = {row.name for row in lock.wheels.get(platform, ())} | {row.name for row in lock.conda.get(platform, ())}
+    asked = (*here.wheels, *here.dependencies, *here.archives)
+    return bool(there & _TORCHES) or not any(name.startswith(("cuda", "nvidia-cuda")) for name in asked)
 
 
 def without_nvcc(case: Case) -> Iterator[Finding]:
@@ -414,12 +439,9 @@ def without_nvcc(case: Case) -> Iterator[Finding]:
     cuda = case.manifest.requirements.cuda
     if case.lock is None or cuda is None or "cuda-toolkit" in case.manifest.system:
         return
-    conda = case.lock.conda.get(case.platform, ())
-    wheels, archives = case.lock.wheels.get(case.platform, ()), case.lock.archives.get(case.platform, ())
-    names = [*(one.name for one in conda), *(one.name for one in wheels), *(one.name for one in archives)]
-    runtime = next((name for name in names if name.startswith(_RUNTIMES)), None)
-    nvcc = any(name in _COMPILERS or name.startswith("cuda-nvcc_") for name in names)
-    if runtime is None or nvcc or any("cuda_nvcc" in archive.url for archive in archives):
+    conda, wheels = case.lock.conda.get(case.platform, ()), case.lock.wheels.get(case.platform, ())
+    runtime = _sole_runtime(case.lock, case.platform)
+    if not runtime:
         return
     release = ".".join(str(cuda).split(".")[:2])
     if any(package.name == runtime for package in conda):

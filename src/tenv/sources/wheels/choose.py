@@ -1,6 +1,6 @@
 """Requests and locked wheels in formats for uv, and the wheel of a release for a platform and a Python."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from tenv.core.wheel_platforms import MACHINES
 from tenv.locks.lock import LockedTree, Wheel
 from tenv.locks.wheel_requirement import requirement_of
 from tenv.sources.wheels.uv_output import without_wheels
-from tenv.targets.manifest import WheelRequest
+from tenv.targets.manifest import Manifest, WheelRequest
 
 Rows = list[dict[str, Any]]
 
@@ -59,26 +59,25 @@ def build_words(names: Iterable[str]) -> list[str]:
     return ["--only-binary", ":all:", *(word for name in sorted(names) for word in ("--no-binary", name))]
 
 
-def need_builds(
-    built: list[str], permitted: Iterable[str], ask: Callable[[], object], bare: Collection[str] = ()
-) -> None:
+def need_builds(built: list[str], manifest: Manifest, ask: Callable[[], object], lacks: Callable[[str], bool]) -> None:
     """Add the packages to `built` that a solution needs built from source archives, which runs code.
 
-    A package without any wheel is built where it is needed: an older release of another one, which does without it, is
-    no solution. uv names those that it found no wheel of. Where it names none, all that are left are tried, and then
-    each without.
+    A package of `sdists` without any wheel is built where it is needed: an older release of another one, which does
+    without it, is no solution. uv names those that it found no wheel of. Where it names none, all that are left are
+    tried, and then each without.
 
     Args:
         built: The packages to build, which `ask` reads; it holds those of the old lock, which stay if they fit.
-        permitted: The packages that may be built.
+        manifest: The manifest, which permits builds.
         ask: Resolves the requests; raises NoSolutionError.
-        bare: Those of them that have no wheel at all.
+        lacks: Returns whether the indexes in use have no wheel of a package.
     """
+    bare = [name for name in manifest.sdists if lacks(name)]
     built += [name for name in bare if name not in built]
     if built and not _fault(ask):
         return
     built[:] = bare
-    left = set(permitted) - set(bare)
+    left = manifest.builds - set(bare)
     while left and (fault := _fault(ask)):
         named = sorted(left & without_wheels(fault.message))
         if not named:

@@ -109,7 +109,7 @@ class Uv(ManagedPythons):
         built, older = list[str](), list[str]()
         what = f"no set of wheels for {manifest.name} on {platform} with Python {python}{_BESIDE if given else ''}"
 
-        def ask(name: str, *constraints: str) -> list[dict[str, Any]]:
+        def ask(name: str = names[-1], *constraints: str) -> list[dict[str, Any]]:
             asked = partial(self._choose, name, manifest, python, newest=exclude_newer, what=what)
             choose = partial(asked, built=built, sdists=sdists, torch=(given or {}).get("torch", ""))
             rows = keep_versions(pins, upgrade or (), lambda held, kept: choose((*fixed, *constraints, *held), kept))
@@ -123,8 +123,7 @@ class Uv(ManagedPythons):
         built += [row.name for row in sdists if not builds or (upgrade is not None and row.name not in upgrade)]
         fixed += [f"{row.name}=={row.version}" for row in sdists if not builds]
         if builds:
-            bare = [name for name in manifest.sdists if self._lacks(name, names[-1], python, manifest)]
-            need_builds(built, manifest.builds, lambda: ask(names[-1]), bare)
+            need_builds(built, manifest, ask, lambda one: self._lacks(one, names[-1], python, manifest))
         for _ in range(_ROUNDS if len(names) > 1 else 0):
             try:
                 rows = ask(names[0], *older)
@@ -136,7 +135,7 @@ class Uv(ManagedPythons):
                 chosen = [choose_wheel(row, tags, python) for row in rows]
                 return self.with_origins(manifest, chosen, names[0], python, built)
             older += newer
-        chosen = [choose_wheel(row, tags, python) for row in ask(names[-1])]
+        chosen = [choose_wheel(row, tags, python) for row in ask()]
         return self.with_origins(manifest, chosen, names[-1], python, built)
 
     def with_origins(

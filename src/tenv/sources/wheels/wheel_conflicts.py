@@ -38,6 +38,9 @@ _SECONDS = 60.0
 _FEW = 5  # the number of requests that a message lists
 _LINES = 8  # the lines of uv's output that a message has where the cause is not found
 _ANY = WheelRequest(Range("*"))
+_PYTORCH = ("torch", "torchaudio", "torchvision")
+_BUILD = re.compile(r"(?:==)?(?P<version>[\w.]+\+(?P<build>cu\d+|cpu|xpu|rocm[\d.]+))")
+"""The version of a build that PyTorch's own index alone has."""
 _TOOLKIT = "cuda-toolkit"
 _OTHER_NAMES = {"cuda": _TOOLKIT, "pytorch": "torch"}
 """Products by their own names, each with its package."""
@@ -305,13 +308,29 @@ class _WheelSearch:
                 return f"{what} of {name} for {self.case.platform}, only a source archive", self._permit(name)
             return f"{what} of {name} for {self.case.platform}", _or_remove(name, index) if name in wheels else ""
         version = rows[name][0].version
-        edit = _edit(name, request, self._serving(name, wheels, rows)) if name in wheels else ""
+        own = self._of_pytorch(name, request)
+        edit = own or (_edit(name, request, self._serving(name, wheels, rows)) if name in wheels else "")
         if name in self._archives:
             message = f"{name} {request.version} has no wheel, only a source archive"
             edit = ", or ".join(filter(None, (self._permit(name), edit)))
         else:
             message = f"no release of {name} is {request.version}"
         return f"{message}; the newest with a wheel is {version}", edit
+
+    def _of_pytorch(self, name: str, request: WheelRequest) -> str:
+        """Return the command for builds that only PyTorch's own index has, by the CUDA in their versions."""
+        wheels = self.case.manifest.wheels
+        builds = {
+            one: found
+            for one in _PYTORCH
+            if one in wheels and not wheels[one].index and (found := _BUILD.fullmatch(str(wheels[one].version)))
+        }
+        if name not in builds or request.index:
+            return ""
+        build = builds[name]["build"]
+        asked = " ".join(f"{one}=={found['version']}" for one, found in builds.items() if found["build"] == build)
+        index = f"pytorch-{build}=https://download.pytorch.org/whl/{build}"
+        return f"`tenv add {self.case.manifest.name} {asked} --index {index}` takes PyTorch's own builds"
 
     def _serving(self, name: str, wheels: Mapping[str, WheelRequest], rows: Rows | None = None) -> str:
         """Return the version of a request to try: one for all Pythons and platforms, else for these; empty for none.
