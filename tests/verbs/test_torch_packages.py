@@ -407,10 +407,14 @@ def test_a_folder_and_a_commit_are_compiled_too(project: Project, extension: Ext
     assert (value(project.prefix), extension.builds) == ("2.1", ["2.1"])
     assert not (extension.tree / "build").exists()
     assert "nothing to do" in project.ok("create", "tiny").err
+    (extension.tree / "src" / "vision.py").write_text('VALUE = "edited"\n')
+    project.ok("create", "tiny")
+    assert extension.builds == ["2.1", "2.1"]
+    assert "nothing to do" in project.ok("create", "tiny").err
     pyproject.write_text(plain.replace('["requires-python"]', '["version"]'))  # the version alone is computed
     project.edit(', requires = ["alpha>=1"]', "")
-    project.ok("create", "tiny")  # an edit of the folder is compiled
-    assert extension.builds == ["2.1", "2.1"]
+    project.ok("create", "tiny")
+    assert extension.builds == ["2.1"] * 3
     extension.seen.write_text("2.1\n")
     other = extension.tree.with_name("other")
     shutil.copytree(extension.tree, other)

@@ -78,7 +78,7 @@ def make_plan(job: Job) -> Plan:
 def _compiled_with(job: Job, minor: str) -> tuple[str, ...]:
     """Return the packages that are compiled against the torch, each with a digest of the manifest's values for it.
 
-    An edit of a folder changes the digest of its package, too.
+    That of a folder has the digest of its sources behind that.
 
     Args:
         job: The job.
@@ -90,11 +90,11 @@ def _compiled_with(job: Job, minor: str) -> tuple[str, ...]:
 
     def values(name: str) -> str:
         request = here.wheels.get(name)
+        own = digest_bytes(json.dumps([request and (request.cxx, request.archs), variables], sort_keys=True).encode())
         tree = request and request.tree
-        edited = [digest_of_folder(tree.folder)] if tree and tree.path else []
-        return json.dumps([request and (request.cxx, request.archs), variables, *edited], sort_keys=True)
+        return f"{own} {digest_of_folder(tree.folder)}" if tree and tree.path else own
 
-    return tuple(f"{row.name} {digest_bytes(values(row.name).encode())}" for row in rows)
+    return tuple(f"{row.name} {values(row.name)}" for row in rows)
 
 
 def _without_changed(old: State, wanted: Sequence[str]) -> Mapping[str, Owned]:
