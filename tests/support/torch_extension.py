@@ -37,7 +37,9 @@ class Extension:
         )
         project_file = self.tree / "pyproject.toml"
         wanted = '"alpha>=1", "beta; extra == \'dev\'"'  # an extra that the manifest does not name
-        project_file.write_text(project_file.read_text().replace('"alpha>=1"', wanted))
+        text = project_file.read_text().replace('"alpha>=1"', wanted)
+        # so its requirements are not static, as with a `setup.py`
+        project_file.write_text(text.replace("dependencies =", 'dynamic = ["requires-python"]\ndependencies ='))
         self.pack()
 
     def pack(self) -> None:

@@ -141,6 +141,29 @@ def test_a_wheel_of_the_index_for_this_torch_is_taken(project: Project, extensio
     assert "nothing is compiled" in project.ok("update", "tiny").err
 
 
+def test_an_archive_whose_backend_computes_the_version_alone_has_its_requirements(
+    project: Project, extension: Extension
+) -> None:
+    """Its version is that of its PKG-INFO; built, it names the torch, as ``1.0+pt211cu130`` does."""
+    project.edit(', requires = ["alpha>=1"]', "")
+    file = extension.tree / "pyproject.toml"
+    text = file.read_text().replace('dynamic = ["requires-python"]\n', "").replace("alpha>=1", "alpha>=1,<9")
+    file.write_text(text.replace('version = "1.0"', 'dynamic = ["version"]'))
+    backend = extension.tree / "backend" / "own_backend.py"
+    label = '    project.setdefault("version", "1.0+pt" + torch.VERSION.replace(".", ""))\n    if "calls" in'
+    backend.write_text(backend.read_text().replace('    if "version" in', label))
+    extension.pack()
+    project.ok("lock", "tiny")
+    (rows,) = yaml.safe_load(project.lock.read_text())["tenv"]["source-trees"].values()
+    assert (rows[0]["version"], rows[0]["requires"]) == ("1.0", ["alpha<9,>=1", 'beta; extra == "dev"'])
+    project.ok("create", "tiny", "--locked")
+    assert [path.name for path in project.site().glob("vision-*.dist-info")] == ["vision-1.0+pt21.dist-info"]
+    assert "nothing to do" in project.ok("create", "tiny", "--locked").err
+    assert "all files are intact" in call("verify", "tiny").err
+    assert " ready " in project.ok("list").out
+    assert extension.builds == ["2.1"]
+
+
 def test_a_requirement_that_nothing_satisfies_is_named(project: Project, extension: Extension) -> None:
     """The message was that one request conflicts, with the hint to remove it."""
     project.edit('requires = ["alpha>=1"]', 'requires = ["nowhere"]')
@@ -355,6 +378,7 @@ def test_a_failed_build_leaves_the_environment_as_it_was(project: Project, exten
         said = " ".join(project.fails(8, "environment-broken", "create", "tiny").split())
         assert "vision 1.0 can't be compiled, and the environment is as it was" in said
         assert words in said
+        assert ("own_backend.py" in said or "line " in said) is (fault != fetches)  # the error and its place
         assert any(why in log.read_text() for log in built_folder().glob("vision-*.log"))
         assert project.state()["state"] == "ready"
     backend.write_text(good)
@@ -367,7 +391,8 @@ def test_a_failed_build_leaves_the_environment_as_it_was(project: Project, exten
 @pytest.mark.long
 def test_a_folder_and_a_commit_are_compiled_too(project: Project, extension: Extension) -> None:
     pyproject = extension.tree / "pyproject.toml"
-    pyproject.write_text(pyproject.read_text().replace('version = "1.0"\n', 'dynamic = ["version"]\n'))
+    plain = pyproject.read_text().replace('version = "1.0"\n', "")
+    pyproject.write_text(plain.replace('["requires-python"]', '["version", "requires-python"]'))
     backend = extension.tree / "backend" / "own_backend.py"
     text = backend.read_text().replace(
         '    if "version" in', '    project.setdefault("version", "1.5")\n    if "calls" in'
@@ -381,6 +406,16 @@ def test_a_folder_and_a_commit_are_compiled_too(project: Project, extension: Ext
     project.ok("create", "tiny")
     assert (value(project.prefix), extension.builds) == ("2.1", ["2.1"])
     assert not (extension.tree / "build").exists()
+    assert "nothing to do" in project.ok("create", "tiny").err
+    (extension.tree / "src" / "vision.py").write_text('VALUE = "edited"\n')
+    project.ok("create", "tiny")
+    assert extension.builds == ["2.1", "2.1"]
+    assert "nothing to do" in project.ok("create", "tiny").err
+    pyproject.write_text(plain.replace('["requires-python"]', '["version"]'))  # the version alone is computed
+    project.edit(', requires = ["alpha>=1"]', "")
+    project.ok("create", "tiny")
+    assert extension.builds == ["2.1"] * 3
+    extension.seen.write_text("2.1\n")
     other = extension.tree.with_name("other")
     shutil.copytree(extension.tree, other)
     link = extension.tree.with_name("link")

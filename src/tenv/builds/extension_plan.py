@@ -35,7 +35,7 @@ _NO_GPU = re.compile(
     r"cuda is not available|no (?:cuda )?gpu|cuda_is_available|cuda driver|no nvidia driver|cpu version is not",
     re.IGNORECASE,
 )
-_TOOLKIT = re.compile(r"CUDA_HOME|CUDA_PATH|\bnvcc\b")
+_TOOLKIT = re.compile(r"CUDA_HOME|CUDA_PATH|\bnvcc\b|\+: 'NoneType' and 'str'|os\.PathLike object, not NoneType")
 _MODULE = re.compile(r"No module named '([\w.]+)'")
 _ARCH = re.compile(r"(\d+)\.(\d)")
 _CODE = re.compile(r"(?<![a-z])(sm|compute)_(\d{2,3})([af]?)")

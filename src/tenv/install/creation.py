@@ -20,6 +20,7 @@ from tenv.locks.lock import Lock
 from tenv.project.context import Context
 from tenv.sources.job import Job
 from tenv.sources.owners import holds
+from tenv.targets.manifest import with_features
 from tenv.targets.search import Target
 
 if TYPE_CHECKING:
@@ -268,7 +269,21 @@ class Creation(Job):
             return False
         if self.for_others and state.python and closed_part(self.before.python, self.prefix):
             return False
-        return self.has_python(state.python) and self._is_there(state) and self._has_right_compat()
+        whole = self.has_python(state.python) and self._is_there(state) and self._has_right_compat()
+        return whole and self._has_same_folders(state)
+
+    def _has_same_folders(self, state: State) -> bool:
+        """Return whether no folder has been edited since a package was compiled of it against the torch."""
+        for row in state.compiled:
+            name, _, *compiled = row.split(" ")
+            if compiled:
+                from tenv.sources.wheels.folder_copy import digest_of_folder  # late: few environments have one
+
+                here = with_features(self.target.manifest, self.features).on(self.platform)
+                request = here.wheels.get(name)
+                if request and request.tree and digest_of_folder(request.tree.folder) != compiled[0]:
+                    return False
+        return True
 
     def _is_made_from(self, state: State) -> bool:
         """Return whether this tenv made the environment on this platform from the present lock and manifest."""

@@ -34,7 +34,7 @@ from tenv.environment.state import Environment, State, Status, put_aside
 from tenv.environment.trust import Reason, needed_names
 from tenv.install.architectures import archs_beside, chosen_archs
 from tenv.install.creation import Creation
-from tenv.install.plan import compiled_with, make_plan
+from tenv.install.plan import make_plan
 from tenv.sources.interface import NeededFile, sources
 from tenv.sources.owners import record_files
 from tenv.toolchain.cuda_folder import assemble, assemble_beside
@@ -375,7 +375,7 @@ def _finish(job: Creation) -> None:
         features=job.features,
         prefix=str(environment.prefix),
         made=made,
-        compiled=compiled_with(job, job.plan.minor),
+        compiled=job.plan.compiled,
     )
     flush(environment.prefix)
     job.context.registry().mark(environment.prefix, needed_names(environment.prefix, job.plan.minor))

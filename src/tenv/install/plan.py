@@ -1,7 +1,7 @@
 """The plan of an environment: which files of its prefix stay, decided before any download."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from tenv.locks.lock import Lock
 from tenv.sources.interface import owned_by_lock, sources
 from tenv.sources.job import Job, Plan
 from tenv.sources.owners import claimed_twice, find_deep_faults, find_faults, unmanaged_while
+from tenv.sources.wheels.folder_copy import digest_of_folder
 from tenv.sources.wheels.interpreters import Interpreter
 from tenv.targets.manifest import with_features
 from tenv.toolchain.discover import python_program
@@ -46,7 +47,8 @@ def make_plan(job: Job) -> Plan:
         from tenv.locks.lock_features import features_of  # late: few environments come from a bundle
 
         carried.require(minor, {*job.features} & {*features_of(job.lock)})
-    had: Mapping[str, Owned] = _without_changed(job, old, minor) if old else {}
+    compiled = _compiled_with(job, minor)
+    had: Mapping[str, Owned] = _without_changed(old, compiled) if old else {}
     wanted = owned_by_lock(job.lock, job.platform, minor)
     ours = {key: {*had.get(key, {}), *rows} for key, rows in wanted.items()}
     faults = _faults(job, old, wanted) if old else Faults()
@@ -69,11 +71,14 @@ def make_plan(job: Job) -> Plan:
         faults=faults,
         python=python,
         own_python=own_python,
+        compiled=compiled,
     )
 
 
-def compiled_with(job: Job, minor: str) -> tuple[str, ...]:
+def _compiled_with(job: Job, minor: str) -> tuple[str, ...]:
     """Return the packages that are compiled against the torch, each with a digest of the manifest's values for it.
+
+    That of a folder has the digest of its sources behind that.
 
     Args:
         job: The job.
@@ -85,14 +90,15 @@ def compiled_with(job: Job, minor: str) -> tuple[str, ...]:
 
     def values(name: str) -> str:
         request = here.wheels.get(name)
-        return json.dumps([request and (request.cxx, request.archs), variables], sort_keys=True)
+        own = digest_bytes(json.dumps([request and (request.cxx, request.archs), variables], sort_keys=True).encode())
+        tree = request and request.tree
+        return f"{own} {digest_of_folder(tree.folder)}" if tree and tree.path else own
 
-    return tuple(f"{row.name} {digest_bytes(values(row.name).encode())}" for row in rows)
+    return tuple(f"{row.name} {values(row.name)}" for row in rows)
 
 
-def _without_changed(job: Job, old: State, minor: str) -> Mapping[str, Owned]:
+def _without_changed(old: State, wanted: Sequence[str]) -> Mapping[str, Owned]:
     """Return the packages of an environment; one that is to be compiled with other values has no digest."""
-    wanted = compiled_with(job, minor)
     known = {row.partition(" ")[0] for row in old.compiled}
     other = {row.partition(" ")[0] for row in wanted if row not in old.compiled} & known
     return {

@@ -12,7 +12,7 @@ from tenv import __version__
 from tenv.core.dataclass import dataclass
 from tenv.core.files import digest_bytes
 from tenv.core.names import file_at
-from tenv.core.versions import Version
+from tenv.core.versions import Version, same_release
 from tenv.targets.manifest import Manifest, with_features
 from tenv.targets.sections import SECTIONS
 from tenv.targets.tree_request import TREE_KEYS, TreeRequest
@@ -20,6 +20,8 @@ from tenv.targets.wheel_origin import Index
 
 ANY_VERSION = "dynamic:"
 """How the digest in the note of a package begins whose build backend computes its version: it may have another one."""
+ANY_LABEL = "labelled:"
+"""How it begins for a package that is compiled against torch: its version may have a local label of its own."""
 
 _COMPILED_AGAINST = re.compile(
     r"(torch|libtorch|nvidia-.*|cuda.*|rocm.*|hip.*|mkl.*|magma.*|cutlass.*|triton.*|numpy|cython|pybind11.*|nanobind"
@@ -229,7 +231,28 @@ class LockedTree:
         values = (self.file, self.digest, *self.build) if self.file else (*self.request.asked(), self.commit)
         values = (*values, self.against) if self.against else values
         pinned = digest_bytes("\n".join(values).encode())
-        return self.version, f"{ANY_VERSION}{pinned}" if self.dynamic else pinned
+        prefix = ANY_VERSION if self.dynamic else "" if self.isolated else ANY_LABEL
+        return self.version, f"{prefix}{pinned}"
+
+    def becomes(self, version: str) -> bool:
+        """Return whether its build may have a version: of a backend that computes it any, else that of the row.
+
+        A package that is compiled against torch may add a local label, as ``1.0+pt211cu130``.
+        """
+        return fits_note(version, self.note)
+
+
+def fits_note(version: str, note: Sequence[str]) -> bool:
+    """Return whether an installed version, empty for none, is that of a note in the state of an environment.
+
+    Args:
+        version: The version.
+        note: The version of a lock and the digest of the pinned values.
+    """
+    if version and note[-1].startswith(ANY_VERSION):
+        return True
+    labelled = note[-1].startswith(ANY_LABEL) and "+" not in note[0]
+    return same_release(version.partition("+")[0] if labelled else version, note[0])
 
 
 @dataclass(frozen=True, slots=True)

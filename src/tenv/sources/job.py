@@ -56,6 +56,8 @@ class Plan:
     """The Python of the environment; None if it needs none."""
     own_python: bool = False
     """Whether that Python is a conda package, not the base of a virtual environment."""
+    compiled: tuple[str, ...] = ()
+    """The packages that are compiled against the torch, each with a digest of the manifest's values for it."""
 
     @property
     def minor(self) -> str:

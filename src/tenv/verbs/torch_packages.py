@@ -62,9 +62,10 @@ from tenv.sources.archives.unpack import unpack
 from tenv.sources.interface import owned_by_lock
 from tenv.sources.system.taken import take_from_machine
 from tenv.sources.wheels.compiled import needs_of_build
+from tenv.sources.wheels.folder_copy import copy_folder
 from tenv.sources.wheels.git_trees import clone
 from tenv.sources.wheels.installed import Wheels
-from tenv.sources.wheels.project_metadata import build_system
+from tenv.sources.wheels.project_metadata import build_system, read_project
 from tenv.sources.wheels.sdist_builds import (
     FIXED,
     asked_by_build,
@@ -328,7 +329,7 @@ class _Build:
             table = self._job.context.facts().build_failures
             finding = look_up(ran, "TE961", self._name, self._log, table, of=self._row.name)
             own = "its build " if finding.subject == self._name else ""  # the message about a known cause is a sentence
-            why, hint = f"{own}{finding.message}", finding.fix
+            why, hint = f"{own}{finding.message}\n  {finding.evidence}", finding.fix
             if wants_network(output := "\n".join(ran.lines)):
                 why, hint = f"its build downloads, which has no digest; log: {self._log}", hint_of_failure(output)
             raise EnvironmentBrokenError(f"{self._name} can't be compiled{self._so}: {why}", hint=hint)
@@ -361,14 +362,7 @@ class _Build:
             yield folder
         elif row.path:
             shutil.rmtree(folder, ignore_errors=True)
-            original = self._job.requests[row.name].folder
-            built = shutil.ignore_patterns("build", "dist", "*.egg-info")  # a package below may have such a name
-
-            def left_out(place: str, names: list[str]) -> set[str]:
-                there = {".git", "__pycache__"} & {*names}
-                return there | (built(place, names) if Path(place) == original else set())
-
-            shutil.copytree(original, folder, symlinks=True, ignore=left_out)
+            copy_folder(self._job.requests[row.name].folder, folder)
             yield folder
         else:
             request = self._job.requests[row.name]
@@ -417,7 +411,8 @@ class _Build:
     def _plan(self, source: Path, before: Sequence[str]) -> list[Reason]:
         """Print the plan of a build, and return the reasons against one that can't end well."""
         file = source / "pyproject.toml"
-        _, backend, _ = build_system(file.read_bytes() if file.is_file() else None, self._name)
+        raw = file.read_bytes() if file.is_file() else None
+        _, backend, _ = build_system(raw, self._name)
         runs = (source / "setup.py").is_file() and backend.startswith("setuptools.")
         record = recorded(self._python, self._environ, source, self._facts) if runs else {}
         if waits_for(record, self._row.requires, before):
@@ -429,6 +424,8 @@ class _Build:
         asked = Asked(self._row.name, request.cxx, self.package.archs, bool(request.archs))
         reasons = [*refusals(record, asked, self._facts, self._torch, table)]
         requires = record.get("requires")
+        if requires is None and (project := read_project(raw, self._name, self._row.version)):
+            requires = project.requires
         if requires is not None and not self._row.dynamic:  # its wheel would be refused
             reasons += _differences(self._job, self._row, requires)
         if found := [*dict.fromkeys(reasons)]:

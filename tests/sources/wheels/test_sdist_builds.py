@@ -118,11 +118,20 @@ def test_pins_and_files_of_an_archive_are_read(tmp_path: Path, monkeypatch: pyte
 def test_a_failure_without_a_network_or_a_module_has_its_hint() -> None:
     for output, hint in (
         ("urllib.error.URLError: <urlopen error [Errno 1] Operation not permitted>", "wants a network"),
+        ("curl: (6) Could not resolve host: a.example", "wants a network"),
+        ("curl: (7) Failed to connect to 1.2.3.4 port 443 after 0 ms: Couldn't connect to server", "wants a network"),
+        ("wget: unable to resolve host address 'a.example'", "wants a network"),
+        ("Connecting to 1.2.3.4:443... failed: Operation not permitted.", "wants a network"),
+        ("ConnectionError: Max retries exceeded with url: / (Name or service not known)", "wants a network"),
+        ('  failed 6;"Couldn\'t resolve host name"', "wants a network"),
+        ("CalledProcessError: Command '['wget', '-q', 'https://a.example/b']' returned 4", "wants a network"),
+        ("<urlopen error>: it compiles\ncsrc/one.cu(7): error: expected a `;`", ""),
+        ("CalledProcessError: Command '['nvcc', '-V']' returned non-zero exit status 1", ""),
         ("ModuleNotFoundError: No module named 'torch'", "isolation = false"),
         ("ModuleNotFoundError: No module named 'torchvision'", "by hand"),
         ("ModuleNotFoundError: No module named 'numpy'", "by hand"),
     ):
-        assert hint in hint_of_failure(output), output
+        assert hint_of_failure(output) == "" if hint == "" else hint in hint_of_failure(output), output
     assert hint_of_failure("error: expected `;`") == ""
 
 

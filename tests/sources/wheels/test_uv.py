@@ -290,6 +290,12 @@ def test_a_failed_build_is_no_conflict_of_requests() -> None:
         error = of_build(NoSolutionError("no set of wheels"), f"{line}\n  ├─▶ The build backend returned an error\n")
         assert error.hint.startswith(f"another version of {name}, or an index with its wheel")
     assert of_build(NoSolutionError("no set of wheels"), "No solution found").hint == ""
+    for said in ("ImportError: PyTorch is required to install it", "  ERROR: install torch first"):
+        output = f"  Failed to build `torch-own==1.0`\n  [stderr]\n{said}\n"
+        hint = of_build(NoSolutionError("no set of wheels"), output).hint
+        assert hint.startswith('`torch-own = { version = "*", build = true, isolation = false }` compiles it')
+    output = "  Failed to build `torch-own==1.0`\n  [stderr]\n  torch_own/setup.py: no `numpy`\n"
+    assert of_build(NoSolutionError("no set of wheels"), output).hint.startswith("another version of torch-own")
 
 
 def test_only_what_uv_names_is_built() -> None:

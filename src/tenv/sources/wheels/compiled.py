@@ -24,7 +24,7 @@ from tenv.locks.wheel_requirement import Torch, names_torch, requirement_of, tor
 from tenv.sources.interface import Problem
 from tenv.sources.wheels.choose import choose_wheel, uv_platforms
 from tenv.sources.wheels.index_requests import IndexedRequests, as_asked, indexes_in_use
-from tenv.sources.wheels.project_metadata import ProjectMetadata, noted_requirements, parse_core_metadata
+from tenv.sources.wheels.project_metadata import ProjectMetadata, noted_requirements, parse_core_metadata, read_project
 from tenv.sources.wheels.sdist_builds import NOTED, asked_by_build, member
 from tenv.sources.wheels.sdists import fetched, is_static, pins_of_build
 from tenv.sources.wheels.tree_builds import requirement_faults
@@ -278,6 +278,8 @@ def _metadata(archive: Wheel, raw: bytes, request: WheelRequest) -> ProjectMetad
         return replace(known, requires=request.requires, extras=())
     if is_static(info):
         return known
+    if project := read_project(member(raw, archive.file, "pyproject.toml"), archive.file, known.version):
+        return replace(known, requires=project.requires, extras=project.extras)
     noted = noted_requirements(member(raw, archive.file, NOTED), archive.file) or known.requires
     plain = [text.replace('"', "'") for text in noted if "extra ==" not in text]
     raise NoSolutionError(

@@ -13,9 +13,8 @@ from pathlib import Path
 from tenv.core.file_content import read_text
 from tenv.core.files import read_regular
 from tenv.core.names import dist_info, dist_infos
-from tenv.core.versions import same_release
 from tenv.environment.installed_files import BYTECODE, Expected, Records
-from tenv.locks.lock import ANY_VERSION
+from tenv.locks.lock import fits_note
 
 
 class Wheels(Records):
@@ -47,14 +46,14 @@ class Wheels(Records):
     def hold(self, packages: Mapping[str, tuple[str, ...]]) -> bool:
         """Return whether wheels are installed in their versions, by the names of their folders alone."""
         there = self.versions()
-        return all(_as_noted(there.get(name, ""), note) for name, note in packages.items())
+        return all(fits_note(there.get(name, ""), note) for name, note in packages.items())
 
     def expected(self, packages: Mapping[str, tuple[str, ...]]) -> Iterator[Expected]:
         """Yield the files of wheels, with the digests in their RECORDs."""
         infos = {dist_info(info)[0]: info for info in self.distributions()}
         versions = self.versions()
         for name, note in packages.items():
-            if name not in infos or not _as_noted(versions[name], note):
+            if name not in infos or not fits_note(versions[name], note):
                 yield Expected(f"{name} {note[0]}", name)  # without a record, other files of it are unknown
                 continue
             # A missing RECORD is reported as missing, a broken one by the files that it does not list.
@@ -102,11 +101,6 @@ class Wheels(Records):
                         continue
                     found.update(re.findall(rf"^{re.escape(below.name)}/([^/,]+)/", record, re.MULTILINE))
         return tuple(below / name for name in sorted(found))
-
-
-def _as_noted(installed: str, note: tuple[str, ...]) -> bool:
-    """Return whether an installed version, empty for none, is that of a note, or one that a build backend chose."""
-    return (bool(installed) and note[-1].startswith(ANY_VERSION)) or same_release(installed, note[0])
 
 
 def _read_record(info: Path) -> list[list[str]]:

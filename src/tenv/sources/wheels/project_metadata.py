@@ -45,12 +45,13 @@ class ProjectMetadata:
         return "\n".join([*rows, *(f"Requires-Dist: {line}" for line in self.requires)]) + "\n"
 
 
-def read_project(raw: bytes | None, where: str) -> ProjectMetadata | None:
+def read_project(raw: bytes | None, where: str, version: str = "") -> ProjectMetadata | None:
     """Return the static metadata of a source tree; None if its build backend computes a value.
 
     Args:
         raw: Its ``pyproject.toml``; None if it has none.
         where: The source tree, for messages.
+        version: Its version, where that is known: then its build backend may compute it.
 
     Raises:
         NoSolutionError: The file is invalid.
@@ -59,10 +60,10 @@ def read_project(raw: bytes | None, where: str) -> ProjectMetadata | None:
     if project is None:
         return None
     dynamic = project.get("dynamic", [])
-    if isinstance(dynamic, list) and any(key in dynamic for key in _NEEDED):
+    if isinstance(dynamic, list) and any(key in dynamic for key in _NEEDED if not (version and key == "version")):
         return None
     with _valid(f"{where}: [project] of its pyproject.toml"):
-        return _metadata(project)
+        return _metadata({**project, "version": version} if version else project)
 
 
 def name_of_project(raw: bytes | None, where: str) -> str:

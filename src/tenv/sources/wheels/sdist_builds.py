@@ -22,7 +22,7 @@ from tenv.core.errors import EnvironmentBrokenError, LockStaleError, NoSolutionE
 from tenv.core.files import storage_errors
 from tenv.core.names import WheelFile, is_wheel, pure_wheel
 from tenv.core.user_folders import user_cache
-from tenv.core.versions import Range, same_release
+from tenv.core.versions import Range
 from tenv.core.wheel_platforms import marker_values
 from tenv.host.machine import current_platform
 from tenv.locks.lock import LockedTree, Wheel
@@ -64,8 +64,13 @@ _OF_COMPILER = re.compile(
 )
 
 _NO_NETWORK = re.compile(
-    r"urlopen error|Errno 1\] Operation not permitted|name resolution|Network is unreachable|dns error"
+    r"urlopen error|Errno 1\] Operation not permitted|failed: Operation not permitted|Network is unreachable|dns error"
+    r"|name resolution|Name or service not known|(?:could not|couldn't|unable to|failed to) resolve\b"
+    r"|failed to connect to|Max retries exceeded with url|CalledProcessError: Command .*?(?:https?|ftp|ssh|git)://",
+    re.IGNORECASE,
 )
+"""The words of urllib, requests, curl, wget, git, CMake and uv without a network, and a command with an address."""
+_IN_SOURCE = re.compile(r"\.(?:c|cc|cpp|cxx|cu|cuh|h|hh|hpp)(?::\d+|\(\d+\)).*?\b(?:fatal )?error\b")
 _NO_TORCH = re.compile(r"No module named '?torch\b(?!\w)")
 _ASK = (
     "import sys, sysconfig as s; final = sys.version_info.releaselevel == 'final'; "
@@ -156,7 +161,7 @@ def wheel_in(out: Path, row: LockedTree, so: str) -> Path:
     """
     built = [path for path in out.iterdir() if is_wheel(path.name)] if out.is_dir() else []
     file = WheelFile.parse(built[0].name) if len(built) == 1 else None
-    fits = file and file.name == row.name and (row.dynamic or same_release(file.version, row.version))
+    fits = file and file.name == row.name and row.becomes(file.version)
     if not fits:
         said = ", ".join(path.name for path in built) or "nothing"
         raise EnvironmentBrokenError(
@@ -303,8 +308,8 @@ def last_lines(output: str) -> str:
 
 
 def wants_network(output: str) -> bool:
-    """Return whether a build without a network failed since it asked for one."""
-    return _NO_NETWORK.search(output) is not None
+    """Return whether a build without a network failed since it asked for one, and not at an error in its sources."""
+    return _NO_NETWORK.search(output) is not None and _IN_SOURCE.search(output) is None
 
 
 def hint_of_failure(output: str) -> str:

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from tenv.core.errors import EnvironmentBrokenError, NetworkError, TenvError
 from tenv.core.progress import Bytes
-from tenv.core.versions import same_release
 from tenv.core.wheel_platforms import marker_values
 from tenv.environment.installed_files import Expected
 from tenv.environment.integrity import check
 from tenv.environment.state import Environment, State
-from tenv.locks.lock import Lock, LockedFile, LockedTree, Wheel
+from tenv.locks.lock import Lock, LockedFile, LockedTree, Wheel, fits_note
 from tenv.sources.access import Access
 from tenv.sources.interface import CarriedFile, Chosen, NeededFile, Problem, Source, SourceCache, Work, section_of
 from tenv.sources.wheels.installed import Wheels
@@ -296,11 +295,11 @@ class WheelWork(Work):
         """Raise EnvironmentBrokenError for a package that is not as locked."""
         job, plan = self.job, self.job.plan
         installed, trees = there.versions(), job.lock.trees_for(job.platform, plan.minor)
-        rows: tuple[Wheel | LockedTree, ...] = (*wheels, *(tree for tree in trees if not tree.dynamic))
-        wrong = [row.name for row in rows if not same_release(installed.get(row.name, ""), row.version)]
+        rows: tuple[Wheel | LockedTree, ...] = (*wheels, *trees)
+        wrong = [row.name for row in rows if not fits_note(installed.get(row.name, ""), self.source.note(row))]
         if wrong:
             raise EnvironmentBrokenError(
-                f"{job.prefix}: {', '.join(wrong)} have another version than in the lock after installing"
+                f"{job.prefix}: installed in another version than the lock has: {', '.join(wrong)}"
             )
 
     def _build(self, python: Path, so: str = "") -> None:

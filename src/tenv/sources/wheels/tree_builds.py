@@ -155,10 +155,11 @@ def requirement_faults(tree: LockedTree, built: Iterable[str], values: Mapping[s
     named = (*tree.requires, *built) if tree.isolated else tree.requires
     extras = {extra for text in named if (row := requirement_of(text)) for extra in row.named}
     locked, found = _needs(tree.requires, extras, values), _needs(built, extras, values)
-    if lacking := _listed(found - locked):
-        yield f"{tree.name} requires {lacking}, which its row in the lock lacks"
-    if surplus := _listed(locked - found):
-        yield f"{tree.name} does not require {surplus}, as its row in the lock says"
+    lacking, surplus = _listed(found - locked), _listed(locked - found)
+    words = [f"requires {lacking}, which its row in the lock lacks"] * bool(lacking)
+    words += [f"does not require {surplus}, as its row in the lock says"] * bool(surplus)
+    if words:
+        yield f"{tree.name} {', and '.join(words)}"
 
 
 def _needs(texts: Iterable[str], extras: Iterable[str], values: Mapping[str, str]) -> frozenset[tuple[str, str]]:

@@ -69,7 +69,7 @@ class Trees:
             if found is None and row and self._knows(row):
                 found = _as_locked(row)
             if found is None:
-                found = self._as_asked(name, where)
+                found = self._as_asked(name, where, tree.project_file(commit))
             if found is None:
                 with tree.files(commit) as folder:
                     found = read_project(_project_file(folder, where), where) or self._ask(folder, where)
@@ -82,10 +82,18 @@ class Trees:
     def _of_folder(self, name: str, request: TreeRequest) -> ProjectMetadata:
         where = f"{name} in {request.folder}"
         found = static_metadata(name, request)
-        return _require_name(name, found or self._as_asked(name, where) or self._ask(request.folder, where), where)
+        found = found or self._as_asked(name, where, _project_file(request.folder, where))
+        return _require_name(name, found or self._ask(request.folder, where), where)
 
-    def _as_asked(self, name: str, where: str) -> ProjectMetadata | None:
-        """Return the metadata of a tree whose requirements the manifest names; None for an isolated build.
+    def _as_asked(self, name: str, where: str, raw: bytes | None) -> ProjectMetadata | None:
+        """Return the metadata of a tree whose version is computed; None for an isolated build.
+
+        Its requirements are those of the manifest, else those that its ``pyproject.toml`` has beside that version.
+
+        Args:
+            name: The package.
+            where: The source tree, for messages.
+            raw: Its ``pyproject.toml``; None without one.
 
         Raises:
             NoSolutionError: It is compiled against the target's torch, which its backend needs, and they are nowhere.
@@ -96,6 +104,8 @@ class Trees:
         if request is None:
             return None
         if request.requires is None:
+            if found := read_project(raw, where, "0"):
+                return replace(found, dynamic=True)
             raise NoSolutionError(
                 f"{where}: only its build backend knows its requirements, and that does not run without torch",
                 hint=f"`requires = […]` at {name} in the manifest names them",

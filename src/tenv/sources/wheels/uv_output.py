@@ -174,9 +174,16 @@ def failed_builds(output: str) -> list[str]:
 
 
 def of_build(error: TenvError, output: str) -> TenvError:
-    """Return an error with a hint if a build backend failed while uv asked it: no requests are in conflict then."""
+    """Return an error with a hint if a build backend failed while uv asked it: no requests are in conflict then.
+
+    Many a ``setup.py`` that lacks torch says so in words of its own.
+    """
     if names := failed_builds(output):
         hint = f"another version of {names[0]}, or an index with its wheel (`index = …`), needs no build"
+        said = re.sub(rf"(?i){re.sub('-', '[-_.]', names[0])}", "", output.partition("[stderr]")[2])
+        if re.search(r"(?i)\b(?:py)?torch\b", said):
+            line = f'{names[0]} = {{ version = "*", build = true, isolation = false }}'
+            hint = f"`{line}` compiles it against the target's torch"
         error.hint = error.hint or hint
     return error
 

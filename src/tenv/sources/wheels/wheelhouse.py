@@ -18,7 +18,6 @@ from tenv.core.file_content import read_text
 from tenv.core.files import digest, exclusive, write_atomic
 from tenv.core.names import WheelFile
 from tenv.core.other_users import open_part
-from tenv.core.versions import same_release
 from tenv.facts.torch_packages import TorchPackageTable
 from tenv.locks.lock import Lock, LockedTree
 from tenv.targets.manifest import Manifest, WheelRequest, with_features
@@ -170,7 +169,7 @@ def _pin(row: LockedTree, case: _Case, was: LockedTree | None, say: Callable[[st
 
 def _fault(found: Compiled, row: LockedTree) -> str:
     file = WheelFile.parse(found.path.name)
-    if file is None or file.name != row.name or not (row.dynamic or same_release(file.version, row.version)):
+    if file is None or file.name != row.name or not row.becomes(file.version):
         return f"is no wheel of {row.name} {row.version}"
     part = open_part(found.path)
     if part is not None:
