@@ -25,7 +25,7 @@ _PREFIXES = re.compile(
     r"|\d+>(?=\S)"  # MSBuild
     r"|\s*>> \d+ {4}"  # spack's summary of the errors
     r"|- (?:DEBUG|INFO|WARNING|ERROR) - "  # Python's logging, behind the time
-    r"|\[[A-Za-z][\w.+-]+(?: (?:configure|build|install))?\] (?=\S| {2})"  # TheRock's parts
+    r"|\[[A-Za-z][\w.+-]+(?: (?:configure|build|install))?\](?: (?=\S| {2})| ?$)"  # TheRock's parts
     r"|\((?:\w+ )?pid=\d+(?:, ip=[\d.]+)?\) (?:[A-Z]+ \d\d-\d\d \d\d:\d\d:\d\d \[[^\]]*\](?:\s|$))?"  # Ray, vLLM
     r"|##\[\w+\]"
     r"|::(?:error|warning|group|debug)(?: [^:]*)?::"
@@ -80,7 +80,9 @@ _LIBRARY = re.compile(
 )
 """What GNU ld prints in other languages for a library that it does not find."""
 _LINKER = re.compile(
-    r"(?P<who>(?:ld|lld|mold)[\w.-]*: (?:error|fatal): )(?:undefined symbol: (?P<symbol>.+?)\s*"
+    r"(?P<who>(?:ld|lld|mold)[\w.-]*: (?:error|fatal): )"
+    r"(?:undefined (?:symbol|reference(?: due to --no-allow-shlib-undefined)?): "
+    r"(?:__declspec\(dllimport\) )?(?P<symbol>.+?)\s*"
     r"|(?:unable to find library |library not found: )(?:-l)?(?P<library>\S+))$"
 )
 """What lld and mold print for what GNU ld calls an undefined reference and a library that it cannot find."""
@@ -170,7 +172,7 @@ def _plain(text: str) -> str:
         text = _ESCAPES.sub("", text)
     if not text.isascii() or any(word in text for word in _FOREIGN):
         text = _in_english(text)
-    if ": undefined symbol: " in text or "library" in text:
+    if ": undefined " in text or "library" in text:
         text = _LINKER.sub(_like_ld, text)
     text = _unframed(text).rstrip()
     inner = _PIP.sub("", text[2:-1].rstrip() if _BYTES.fullmatch(text) else text, count=1)
