@@ -291,3 +291,42 @@ def test_the_lock_of_a_project_that_runs_torch_is_created_though_it_compiles_no_
         )
         ended = call("create", "made", "--dry-run")
         assert (ended.status, "error[TE312]: nvcc: is not in the lock" in ended.err) == (7, True), ended.err
+
+
+def test_a_workspace_whose_root_is_no_project_has_the_requests_of_its_members(
+    empty_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("base", "low", "high"):
+        make_wheel(empty_project / "rest", name, "1.0")
+    write_tree(empty_project / "packages" / "vision", requires="base")
+    member = f'[project]\nname = "tool"\nversion = "1"\nrequires-python = "=={HERE}.*"\n'
+    member += 'dependencies = ["low", "vision"]\n[tool.uv.sources]\nvision = { workspace = true }\n'
+    (empty_project / "packages" / "tool").mkdir()
+    (empty_project / "packages" / "tool" / "pyproject.toml").write_text(
+        f'{member}[dependency-groups]\nlint = ["six"]\n'
+    )
+    root = '[tool.uv.workspace]\nmembers = ["packages/*"]\n[dependency-groups]\ndev = ["high"]\n'
+    (empty_project / "pyproject.toml").write_text(root)
+    make_wheel(empty_project / "rest", "six", "1.0")
+    with Index(empty_project / "rest") as index:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
+        subprocess.run([find_uv_bin(), "lock", "-q", "--python", sys.executable], cwd=empty_project, check=True)
+        for name in ("pyproject.toml", "uv.lock"):
+            ended = call("import", name, "--name", "made", "--force", "--json")
+            assert ended.status == 0, ended.err
+            assert "the groups and extras of the member tool: lint" in ended.data["lost"]
+            found = tomli.loads(Path("manifests/made.toml").read_text())
+            vision = {"path": "../packages/vision", "editable": True}
+            assert found["pypi-dependencies"] == {"low": "*", "vision": vision}, name
+            assert found["feature"] == {"dev": {"pypi-dependencies": {"high": "*"}}}, name
+        lock = read_lock(Path("locks/made.lock"), "made")
+        assert {row.name for row in lock.wheels["linux-64"]} == {"base", "low", "high"}
+        assert [row.name for row in lock.trees["linux-64"]] == ["vision"]
+        checked = call("lock", "made", "--check")
+        assert checked.status == 0, checked.err
+
+
+def test_groups_alone_have_a_python(empty_project: Path) -> None:
+    (empty_project / "pyproject.toml").write_text('[dependency-groups]\ndev = ["pytest"]\n')
+    assert call("import", "pyproject.toml", "--name", "made").status == 0
+    assert tomli.loads(Path("manifests/made.toml").read_text())["python"] == ">=3.11,<3.15"

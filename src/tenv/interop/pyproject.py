@@ -26,7 +26,7 @@ from tenv.interop.requests import (
     platforms_of,
 )
 from tenv.interop.typed_values import flat, rows_of, strings_of, table_of, valid
-from tenv.interop.uv_tables import UvTables, indexes_of, losses_of, with_workspace
+from tenv.interop.uv_tables import UvTables, indexes_of, losses_of, with_members, with_workspace
 from tenv.targets.manifest import WheelRequest
 from tenv.targets.wheel_origin import Index
 
@@ -100,6 +100,7 @@ def read_pyproject(source: GivenFile, *, locked: str = "", without: Collection[s
         data, more = with_build_tools(data)
         lost, notes = [*lost, *more], list[str]()
         data = with_workspace(data, source.path.parent, notes)
+        data = with_members(data, source.path.parent, lost, notes)
     return read_project(source, data, lost=lost, notes=notes, locked=locked, without=without)
 
 

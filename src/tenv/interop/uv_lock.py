@@ -266,13 +266,32 @@ _BOUNDS = ("constraint", "override")
 
 
 def _root(source: GivenFile, data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the package of the project: the one in the folder of the lock."""
+    """Return the package of the project: the one in the folder of the lock.
+
+    A workspace whose root is no project has its members for requests, and the groups of its root.
+    """
     own = [row for row in data["package"] if {"editable", "virtual"} & (row.get("source") or {}).keys()]
     here = [row for row in own if "." in row["source"].values()]
-    if not own:
+    manifest = data.get("manifest") or {}
+    if not (own or manifest.get("dependency-groups")):
         raise FormatError(f"{source.path}: has no project, whose requests a target could have")
-    found: dict[str, Any] = {**(here or own)[0]}
-    return found
+    if here:
+        return dict(here[0])
+    listed, groups = manifest.get("members") or (), manifest.get("dependency-groups") or {}
+    members = [row for row in own if row["name"] in listed] or own
+    asked = list[Mapping[str, Any]]()
+    for row in members:
+        if "editable" in row["source"]:
+            asked.append({"name": row["name"], "editable": row["source"]["editable"]})
+            continue
+        own_rows = (row.get("metadata") or {}).get("requires-dist") or []
+        asked += [one for one in own_rows if "extra ==" not in str(one.get("marker", ""))]
+    return {
+        "source": {"virtual": "."},
+        "dependencies": [{"name": str(row["name"])} for row in members],
+        "dev-dependencies": groups,
+        "metadata": {"requires-dist": asked, "requires-dev": groups},
+    }
 
 
 def _require_group(source: GivenFile, root: Mapping[str, Any], group: str) -> None:
