@@ -9,6 +9,7 @@ import pytest
 import tomli
 from uv import find_uv_bin
 
+from tenv.core.files import digest
 from tenv.locks.lock_file import read_lock
 from tests.support.fakes import Index, make_wheel
 from tests.support.projects import HERE, call
@@ -330,3 +331,28 @@ def test_groups_alone_have_a_python(empty_project: Path) -> None:
     (empty_project / "pyproject.toml").write_text('[dependency-groups]\ndev = ["pytest"]\n')
     assert call("import", "pyproject.toml", "--name", "made").status == 0
     assert tomli.loads(Path("manifests/made.toml").read_text())["python"] == ">=3.11,<3.15"
+
+
+def test_wheels_in_folders_come_in_by_their_digests(empty_project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    near = make_wheel(empty_project / "dist", "near", "1.0")
+    flat = make_wheel(empty_project / "flat", "low", "1.0")
+    make_wheel(empty_project / "rest", "base", "1.0")
+    text = f'[project]\nname = "it"\nversion = "1"\nrequires-python = "=={HERE}.*"\n'
+    text += 'dependencies = ["base", "low", "near"]\n[tool.uv.sources]\nlow = { index = "own" }\n'
+    text += f'near = {{ path = "dist/{near.name}" }}\n'
+    text += '[[tool.uv.index]]\nname = "own"\nurl = "flat"\nformat = "flat"\nexplicit = true\n'
+    with Index(empty_project / "rest") as index:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
+        (empty_project / "pyproject.toml").write_text(text)
+        subprocess.run([find_uv_bin(), "lock", "-q", "--python", sys.executable], cwd=empty_project, check=True)
+        ended = call("import", "uv.lock", "--name", "made", "--platform", "linux-64")
+        assert ended.status == 0, ended.err
+        rows = {row.name: row for row in read_lock(Path("locks/made.lock"), "made").wheels["linux-64"]}
+        assert {name: row.sha256 for name, row in rows.items() if name != "base"} == {
+            "low": digest(flat),
+            "near": digest(near),
+        }
+        assert rows["near"].path == f"../dist/{near.name}"
+        for words in (("lock", "made", "--check"), ("create", "made", "--frozen")):
+            ended = call(*words)
+            assert ended.status == 0, ended.err

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
+from tenv.core import files
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import FormatError, LockCorruptError, TenvError
 from tenv.core.names import normalize
@@ -45,16 +46,21 @@ def _offered(package: Mapping[str, Any], home: Path) -> Offered:
     if reason:
         return Offered(name, version, (), reason, _tree(source, normalize(name), version, home))
     rows = package.get("wheels") or []
-    wheels = list(map(_offer, rows))
-    url, digest, size = _offer(package.get("sdist") or {})
+    wheels = [_offer(row, source, home) for row in rows]
+    url, digest, size = _offer(package.get("sdist") or {}, source, home)
     archive = sdist_at(url, name, version, digest, size, ())
     return Offered(name, version, wheels, "" if wheels else "a source archive", archive)
 
 
-def _offer(row: Mapping[str, Any]) -> Offer:
-    size = row.get("size")
-    digest = str(row.get("hash", "")).removeprefix("sha256:")
-    return str(row.get("url", "")), digest, size if isinstance(size, int) else None
+def _offer(row: Mapping[str, Any], source: Mapping[str, Any], home: Path) -> Offer:
+    """Return a file of a package; one in a folder that is an index has no digest, so that it is read."""
+    size, digest = row.get("size"), str(row.get("hash", "")).removeprefix("sha256:")
+    url = str(row.get("url") or source.get("url") or "")
+    if not url and ("filename" in row or "path" in row):
+        place = (str(source.get("registry", "")), str(row["path"])) if "path" in row else (str(source.get("path", "")),)
+        file = home.absolute().joinpath(*place)
+        url, digest = file.as_uri(), digest or (files.digest(file) if file.is_file() else "")
+    return url, digest, size if isinstance(size, int) else None
 
 
 def _tree(source: Mapping[str, Any], name: str, version: str, home: Path) -> LockedTree | None:
