@@ -345,14 +345,15 @@ def test_wheels_in_folders_come_in_by_their_digests(empty_project: Path, monkeyp
         monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
         (empty_project / "pyproject.toml").write_text(text)
         subprocess.run([find_uv_bin(), "lock", "-q", "--python", sys.executable], cwd=empty_project, check=True)
-        ended = call("import", "uv.lock", "--name", "made", "--platform", "linux-64")
-        assert ended.status == 0, ended.err
-        rows = {row.name: row for row in read_lock(Path("locks/made.lock"), "made").wheels["linux-64"]}
-        assert {name: row.sha256 for name, row in rows.items() if name != "base"} == {
-            "low": digest(flat),
-            "near": digest(near),
-        }
-        assert rows["near"].path == f"../dist/{near.name}"
-        for words in (("lock", "made", "--check"), ("create", "made", "--frozen")):
-            ended = call(*words)
+        words = [find_uv_bin(), "export", "-q", "--format", "pylock.toml", "-o", "pylock.toml", "--no-emit-project"]
+        subprocess.run(words, cwd=empty_project, check=True)
+        for name in ("uv.lock", "pylock.toml"):
+            ended = call("import", name, "--name", "made", "--platform", "linux-64", "--force")
             assert ended.status == 0, ended.err
+            rows = {row.name: row for row in read_lock(Path("locks/made.lock"), "made").wheels["linux-64"]}
+            found = {name: row.sha256 for name, row in rows.items() if name != "base"}
+            assert found == {"low": digest(flat), "near": digest(near)}
+            assert rows["near"].path == f"../dist/{near.name}"
+            for command in (("lock", "made", "--check"), ("create", "made", "--frozen")):
+                ended = call(*command)
+                assert ended.status == 0, ended.err

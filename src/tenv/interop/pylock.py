@@ -227,7 +227,13 @@ def _indexes(packages: "Sequence[Package]") -> dict[str, Index]:
     others = (
         [url for url, _ in counts.most_common()[1:]] if len(counts) > 1 else [url for url in counts if of_torch(url)]
     )
-    return {url: Index(url, of_torch(url) or f"index-{place}", explicit=True) for place, url in enumerate(others, 1)}
+    # The files of a folder that is no index lie in it, and those of an index below the names of packages.
+    files = [wheel.url or "" for package in packages for wheel in package.wheels or ()]
+    flat = {url for url in others if any(file.rpartition("/")[0] == url for file in files)}
+    return {
+        url: Index(url, of_torch(url) or f"index-{place}", explicit=True, flat=url in flat)
+        for place, url in enumerate(others, 1)
+    }
 
 
 def _request(
@@ -244,8 +250,10 @@ def _request(
         tree = TreeRequest(path=folder.path, editable=bool(folder.editable), base=home)
         if project_name(home / folder.path):
             return WheelRequest(Range("*"), tree=tree)
-    elif (archive := package.archive) and archive.url and WheelFile.parse(file_at(archive.url)):
-        return WheelRequest(Range("*"), file=FileRequest(url=archive.url, sha256=archive.hashes.get("sha256", "")))
+    elif (archive := package.archive) and WheelFile.parse(file_at(archive.url or archive.path or "")):
+        digest = archive.hashes.get("sha256", "")
+        near = FileRequest(path=archive.path or "", sha256=digest, base=home)
+        return WheelRequest(Range("*"), file=FileRequest(url=archive.url, sha256=digest) if archive.url else near)
     elif archive and (found := repository_of(archive.url or "")):
         notes.append(f"`{archive.url}` is requested as the git repository, at {found[1]}")
         return WheelRequest(Range("*"), tree=TreeRequest(git=found[0], rev=found[1]))
@@ -284,8 +292,9 @@ def _offered(
 
 def _offer(package: "Package", home: Path) -> Offered:
     rows = [(wheel.url or "", wheel.hashes.get("sha256", ""), wheel.size) for wheel in package.wheels or ()]
-    if package.archive and package.archive.url and WheelFile.parse(file_at(package.archive.url)):
-        rows = [(package.archive.url, package.archive.hashes.get("sha256", ""), package.archive.size)]
+    archive = package.archive
+    if archive and WheelFile.parse(file_at(place := archive.url or archive.path or "")):
+        rows = [(archive.url or (home.absolute() / place).as_uri(), archive.hashes.get("sha256", ""), archive.size)]
     reason = "" if rows else "built from a source tree" if package.vcs or package.directory else "a source archive"
     version = str(package.version or "") or (file.version if rows and (file := WheelFile.parse(rows[0][0])) else "")
     return Offered(str(package.name), version, rows, reason, _source_of(package, version, home))
