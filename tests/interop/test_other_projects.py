@@ -1,6 +1,7 @@
 """Requests of Poetry, Pipenv and setuptools, and lines that several features or Pythons share."""
 
 import hashlib
+import shlex
 import time
 from pathlib import Path
 from typing import Any
@@ -256,6 +257,22 @@ def test_settings_of_poetry_pipenv_and_setuptools_that_a_manifest_lacks_are_name
     found, said = imported("setup.cfg", options)
     assert "description" not in found
     assert "`tests_require`: pytest" in said
+
+
+def test_the_note_about_the_own_package_works_from_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = write_tree(tmp_path / "two words", requires="alpha")
+    make_wheel(tmp_path / "rest", "alpha", "1.0")
+    with Index(tmp_path / "rest") as index:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
+        ended = call("import", str(tree / "pyproject.toml"), "--name", "made", "--offline", "--json")
+        (note,) = (line for line in ended.data["notes"] if "itself is no request" in line)
+        words = shlex.split(note.split("`")[1])
+        ended = call(*words[1:2], "made", *words[2:])
+        assert ended.status == 0, ended.err
+    found = tomli.loads(Path("manifests/made.toml").read_text())["pypi-dependencies"]["vision"]
+    assert ((Path("manifests") / found["path"]).resolve(), found["editable"]) == (tree.resolve(), True)
 
 
 def test_the_last_index_of_a_file_counts_and_a_fragment_has_extras() -> None:

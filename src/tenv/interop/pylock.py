@@ -155,7 +155,7 @@ def _read(source: GivenFile) -> Imported:
     notes += _without_index(pylock.packages)
     packages = [package for package in pylock.packages if not _is_own(package)]
     if own := [str(package.name) for package in pylock.packages if _is_own(package)]:
-        notes.append(f"{', '.join(own)} itself is no request: `tenv add --editable .` adds it")
+        notes.append(source.own_package(", ".join(own)))
     accepted, home = bounded_python(str(pylock.requires_python or ""), []), source.path.parent
     accepted = python_within(accepted, list(pylock.environments or []), platforms)
     offered = {minor: _offered(packages, platforms, minor, home) for minor in minors_of_range(accepted)}

@@ -200,7 +200,7 @@ class _Project:
         if not any(lines.tables.values()) and not features:
             raise self._empty()
         if self.data.get("build-system") and self._name:
-            self.notes.append(f"{self._name} itself is no request: `tenv add --editable .` adds it")
+            self.notes.append(self.source.own_package(self._name))
         self.notes.append(f"{self.what} has no hashes, so no lock is written: `tenv lock` writes one")
         indexes = self._used(lines, features)
         draft = Draft(
