@@ -275,6 +275,38 @@ def test_the_note_about_the_own_package_works_from_another_folder(
     assert ((Path("manifests") / found["path"]).resolve(), found["editable"]) == (tree.resolve(), True)
 
 
+def test_a_pylock_names_its_extras_and_the_index_of_pytorch_is_no_folder_of_files() -> None:
+    own = "https://download.pytorch.org/whl/cu128"
+    text = f"""\
+lock-version = "1.0"
+created-by = "it"
+requires-python = "==3.12.*"
+extras = ["gpu"]
+dependency-groups = ["dev"]
+[[packages]]
+name = "torch"
+version = "2.9.0+cu128"
+marker = "'gpu' in extras"
+index = "{own}"
+[[packages.wheels]]
+url = "{own}/torch-2.9.0%2Bcu128-py3-none-any.whl"
+hashes = {{ sha256 = "{"a" * 64}" }}
+[[packages]]
+name = "six"
+version = "1.0"
+index = "https://index.example/simple"
+wheels = [{{ url = "https://files.example/six-1.0-py3-none-any.whl", hashes = {{ sha256 = "{"b" * 64}" }} }}]
+[[packages]]
+name = "idna"
+version = "1.0"
+index = "https://index.example/simple"
+wheels = [{{ url = "https://files.example/idna-1.0-py3-none-any.whl", hashes = {{ sha256 = "{"c" * 64}" }} }}]
+"""
+    found, said = imported("pylock.toml", text)
+    assert found["index"] == [{"name": "pytorch-cu128", "url": own, "explicit": True}]
+    assert "the packages of all extras and groups are the target's: gpu, dev" in said
+
+
 def test_the_last_index_of_a_file_counts_and_a_fragment_has_extras() -> None:
     lines = "-i https://one.example/simple\n--index-url https://two.example/simple\n"
     lines += "git+https://example.org/it.git@v1#egg=it[gpu,Test]&subdirectory=py\n"

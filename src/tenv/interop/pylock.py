@@ -153,6 +153,8 @@ def _read(source: GivenFile) -> Imported:
     if not needed:
         notes.append("the file has no requests: all its packages are requested")
     notes += _without_index(pylock.packages)
+    if named := [*(pylock.extras or ()), *(pylock.dependency_groups or ())]:
+        notes.append(f"the packages of all extras and groups are the target's: {', '.join(map(str, named))}")
     packages = [package for package in pylock.packages if not _is_own(package)]
     if own := [str(package.name) for package in pylock.packages if _is_own(package)]:
         notes.append(source.own_package(", ".join(own)))
@@ -227,9 +229,9 @@ def _indexes(packages: "Sequence[Package]") -> dict[str, Index]:
     others = (
         [url for url, _ in counts.most_common()[1:]] if len(counts) > 1 else [url for url in counts if of_torch(url)]
     )
-    # The files of a folder that is no index lie in it, and those of an index below the names of packages.
     files = [wheel.url or "" for package in packages for wheel in package.wheels or ()]
-    flat = {url for url in others if any(file.rpartition("/")[0] == url for file in files)}
+    # The files of a folder that is no index lie in it, as those of PyTorch's own index on its server do.
+    flat = {url for url in others if url.startswith("file:") and any(file.rpartition("/")[0] == url for file in files)}
     return {
         url: Index(url, of_torch(url) or f"index-{place}", explicit=True, flat=url in flat)
         for place, url in enumerate(others, 1)
