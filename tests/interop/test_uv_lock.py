@@ -357,3 +357,29 @@ def test_wheels_in_folders_come_in_by_their_digests(empty_project: Path, monkeyp
             for command in (("lock", "made", "--check"), ("create", "made", "--frozen")):
                 ended = call(*command)
                 assert ended.status == 0, ended.err
+
+
+def test_a_platform_that_a_package_has_no_wheel_for_is_left_out_and_named(
+    empty_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tag = f"cp{HERE.replace('.', '')}-abi3-manylinux_2_17_x86_64"
+    make_wheel(empty_project / "rest", "near", "1.0", tag=tag)
+    make_wheel(empty_project / "rest", "base", "1.0")
+    text = f'[project]\nname = "it"\nversion = "1"\nrequires-python = "=={HERE}.*"\ndependencies = ["base", "near"]\n'
+    text += "[tool.uv]\nenvironments = [\"sys_platform == 'linux'\"]\n"
+    with Index(empty_project / "rest") as index:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
+        (empty_project / "pyproject.toml").write_text(text)
+        words = [find_uv_bin(), "export", "-q", "--format", "pylock.toml", "-o", "pylock.toml", "--no-emit-project"]
+        subprocess.run(words, cwd=empty_project, check=True)
+        for name in ("uv.lock", "pylock.toml"):
+            ended = call("import", name, "--name", "made", "--force", "--json")
+            assert ended.status == 0, ended.err
+            said = "linux-aarch64, for which the file has no wheel of near: `--platform linux-aarch64` asks for it"
+            assert ended.data["lost"] == [said]
+            lock = read_lock(Path("locks/made.lock"), "made")
+            assert {on: len(rows) for on, rows in lock.wheels.items()} == {"linux-64": 2}
+            checked = call("lock", "made", "--check")
+            assert checked.status == 0, checked.err
+        ended = call("import", "uv.lock", "--name", "made", "--force", "--json", "--platform", "linux-aarch64")
+        assert any("its lock, since tenv can't lock each package (near" in line for line in ended.data["lost"])

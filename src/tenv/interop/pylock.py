@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -14,7 +15,7 @@ from tenv.core.names import WheelFile, file_at
 from tenv.core.untrusted import place_fault
 from tenv.core.versions import Range
 from tenv.core.wheel_platforms import evaluated, evaluated_for_patches, marker_values
-from tenv.interop.chosen_files import Offered, take_files, with_glibc
+from tenv.interop.chosen_files import Offered, served_alone, take_files, with_glibc
 from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject, text_of
 from tenv.interop.pip_lines import are_pip_lines, of_torch, project_name, repository_of
 from tenv.interop.pyproject import bounded_python, python_of
@@ -35,7 +36,7 @@ from tenv.targets.tree_request import TreeRequest, commit_fault, git_fault
 from tenv.targets.wheel_origin import FileRequest, Index
 
 if TYPE_CHECKING:
-    from packaging.pylock import Package
+    from packaging.pylock import Package, Pylock
     from packaging.specifiers import SpecifierSet
 
 
@@ -129,7 +130,7 @@ def _tree_package(subject: Subject, every: Mapping[str, set[str]], rows: Sequenc
     )
 
 
-def _read(source: GivenFile) -> Imported:
+def _parsed(source: GivenFile) -> "Pylock":
     from packaging.pylock import Pylock, PylockUnsupportedVersionError, PylockValidationError
 
     try:
@@ -139,9 +140,13 @@ def _read(source: GivenFile) -> Imported:
         hint = hint if are_pip_lines(source.raw) else ""
         raise LockCorruptError(f"{source.path}: not TOML: {error}", hint=hint) from error
     try:
-        pylock = Pylock.from_dict(data)
+        return Pylock.from_dict(data)
     except (PylockValidationError, PylockUnsupportedVersionError) as error:
         raise LockCorruptError(f"{source.path}: invalid pylock.toml: {error}") from error
+
+
+def _read(source: GivenFile) -> Imported:
+    pylock = _parsed(source)
     lost: list[str] = []
     notes: list[str] = []
     platforms = source.choose(platforms_of(list(pylock.environments or [])))[0] or source.platforms
@@ -161,6 +166,9 @@ def _read(source: GivenFile) -> Imported:
     accepted, home = bounded_python(str(pylock.requires_python or ""), []), source.path.parent
     accepted = python_within(accepted, list(pylock.environments or []), platforms)
     offered = {minor: _offered(packages, platforms, minor, home) for minor in minors_of_range(accepted)}
+    if not source.platforms and (served := served_alone(offered, lost)):
+        again = _read(replace(source, platforms=served))
+        return replace(again, lost=(*lost, *again.lost))
     asked = {
         minor: {(on, row.name) for on, rows in found.items() for row in rows if row.name not in needed}
         for minor, found in offered.items()

@@ -19,7 +19,7 @@ from tenv.core.names import normalize
 from tenv.core.toml_reader import read_toml
 from tenv.core.untrusted import place_fault, without_login
 from tenv.core.wheel_platforms import evaluated, evaluated_for_patches, marker_values
-from tenv.interop.chosen_files import LockFiles, Offer, Offered, take_files, with_glibc
+from tenv.interop.chosen_files import LockFiles, Offer, Offered, served_alone, take_files, with_glibc
 from tenv.interop.interface import Format, GivenFile, Imported, read_source
 from tenv.interop.pip_lines import of_torch
 from tenv.interop.pyproject import bounded_python, python_of, read_project, read_pyproject
@@ -234,12 +234,14 @@ def _imported(source: GivenFile, data: Mapping[str, Any]) -> Imported:
         for one in minors_of_range(accepted)
     }
     every, accepted = alike(asked, accepted, notes)
-    taken = take_files(
-        {
-            minor: {on: [_offered(row, home) for row in lock.walk(on, minor, [group])] for on in platforms}
-            for minor in every
-        }
-    )
+    offers = {
+        minor: {on: [_offered(row, home) for row in lock.walk(on, minor, [group])] for on in platforms}
+        for minor in every
+    }
+    if not source.platforms and (served := served_alone(offers, lost)):
+        again = _imported(replace(source, platforms=served), data)
+        return replace(again, lost=(*lost, *again.lost))
+    taken = take_files(offers)
     apart: dict[str, str] = {}
     if taken.minors:
         taken, apart = _with_features(lock, taken, platforms, group, features, home)
