@@ -307,6 +307,18 @@ wheels = [{{ url = "https://files.example/idna-1.0-py3-none-any.whl", hashes = {
     assert "the packages of all extras and groups are the target's: gpu, dev" in said
 
 
+def test_selectors_of_micromamba_count() -> None:
+    rows = ("python=3.12", "sel(linux): libgl", "sel(unix): make >=4", "sel(win): m2w64", "sel(osx): llvm")
+    text = "dependencies:\n" + "".join(f"- {row}\n" for row in rows)
+    found, said = imported("environment.yml", text, "--platform", "linux-64", "--platform", "win-64")
+    assert found["dependencies"] == {"python": "3.12.*"}
+    assert {name: table["dependencies"] for name, table in found["platform"].items()} == {
+        "linux-64": {"libgl": "*", "make": ">=4"},
+        "win-64": {"m2w64": "*"},
+    }
+    assert "not imported" not in said
+
+
 def test_the_last_index_of_a_file_counts_and_a_fragment_has_extras() -> None:
     lines = "-i https://one.example/simple\n--index-url https://two.example/simple\n"
     lines += "git+https://example.org/it.git@v1#egg=it[gpu,Test]&subdirectory=py\n"
