@@ -25,7 +25,16 @@ from tenv.interop.requests import (
     meet,
     platforms_of,
 )
-from tenv.interop.typed_values import flat, rows_of, strings_of, table_of, valid
+from tenv.interop.typed_values import (
+    flat,
+    included_group,
+    own_extras,
+    rows_of,
+    strings_of,
+    table_of,
+    valid,
+    with_own_extras,
+)
 from tenv.interop.uv_tables import UvTables, indexes_of, losses_of, with_members, with_workspace
 from tenv.targets.manifest import WheelRequest
 from tenv.targets.wheel_origin import Index
@@ -69,11 +78,6 @@ def bounded_python(text: str, notes: list[str]) -> str:
     bounded = f"{_OF_MAJORS.sub('', text)},<{_NEWEST}".lstrip(",")
     notes.append(f"`python` is set to {bounded}: the file names no newest Python, and a lock serves each one")
     return bounded
-
-
-def _included(row: Any) -> list[str] | None:
-    """Return the group that a row of a group includes; None for a row that is a line."""
-    return [normalize(str(row.get("include-group", "")))] if isinstance(row, Mapping) else None
 
 
 def _name_in(line: str) -> str:
@@ -239,7 +243,7 @@ class _Project:
         extras = self._extras()
         found = dict(extras)
         for name, rows in self._groups().items():
-            own = [line for row in rows for line in self._expanded(row, extras)]
+            own = [line for row in rows for line in with_own_extras(self._name, row, extras)]
             found[name] = list(dict.fromkeys([*found.get(name, []), *own]))
         return found
 
@@ -313,18 +317,10 @@ class _Project:
         return {normalize(name): strings_of(extras, name) for name in extras}
 
     def _own_extras(self, line: Any) -> list[str] | None:
-        """Return the extras of the project that a line names; None for another line."""
-        own = "[-_.]+".join(map(re.escape, self._name.split("-"))) if self._name else "(?!)"
-        found = re.match(rf"{own}\s*(?:\[([^\]]*)\])?\s*(;.*)?$", str(line), re.IGNORECASE)
-        return [normalize(name.strip()) for name in (found[1] or "").split(",") if name.strip()] if found else None
-
-    def _expanded(self, line: str, extras: Mapping[str, list[str]]) -> list[str]:
-        """Return a line, or those of the project's own extras that it names."""
-        own = self._own_extras(line)
-        return [line] if own is None else [one for name in own for one in extras.get(name, [])]
+        return own_extras(self._name, line)
 
     def _groups(self) -> dict[str, list[str]]:
-        return flat(self._rows_of_groups(), _included)
+        return flat(self._rows_of_groups(), included_group)
 
     def _rows_of_groups(self) -> dict[str, list[Any]]:
         groups = table_of(self.data, "dependency-groups")
@@ -340,7 +336,7 @@ class _Project:
             if (name := left.pop()) not in found:
                 found.add(name)
                 rows = (*extras.get(name, ()), *groups.get(name, ()))
-                left += [other for row in rows for other in _included(row) or self._own_extras(row) or ()]
+                left += [other for row in rows for other in included_group(row) or self._own_extras(row) or ()]
         return frozenset(found)
 
     def _without_conflicts(self, groups: Mapping[str, list[str]]) -> dict[str, list[str]]:
