@@ -387,7 +387,7 @@ def test_groups_of_a_pyproject_toml_of_pixi_include_others_and_own_extras_are_li
     text = """\
 [project]
 name = "it-all"
-dependencies = ["numpy"]
+dependencies = ["numpy>=1.26", "numpy<3; sys_platform == 'linux'", "numpy<1; sys_platform == 'win32'"]
 [project.optional-dependencies]
 docs = ["sphinx"]
 dev = ["It_All[docs]", "rich"]
@@ -403,6 +403,6 @@ it-all = { path = ".", editable = true }
 dev = ["dev"]
 """
     found, lost = imported("pyproject.toml", text, "--environment", "dev")
-    plain = dict.fromkeys(("numpy", "pytest", "rich", "ruff", "sphinx"), "*")
-    assert found["pypi-dependencies"] == {**plain, "it-all": {"path": "..", "editable": True}}
+    plain = dict.fromkeys(("pytest", "rich", "ruff", "sphinx"), "*")
+    assert found["pypi-dependencies"] == {"numpy": ">=1.26,<3", **plain, "it-all": {"path": "..", "editable": True}}
     assert lost == []

@@ -279,7 +279,7 @@ def _with_project(pixi: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str,
         "description": project.get("description", ""),
         **(pixi.get(head_key) or {}),
     }
-    found = {**pixi, head_key: head, "pypi-dependencies": dict(_own_lines(strings_of(project, "dependencies")))}
+    found = {**pixi, head_key: head, "pypi-dependencies": _own_lines(strings_of(project, "dependencies"))}
     found["pypi-dependencies"] |= pixi.get("pypi-dependencies") or {}
     python = project.get("requires-python")
     if python and not any("python" in (pixi.get(name) or {}) for name in _TABLES):
@@ -302,12 +302,13 @@ def _with_project(pixi: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str,
     return {**found, "feature": features}
 
 
-def _own_lines(lines: Iterable[str]) -> Iterator[tuple[str, Any]]:
-    """Yield PEP 508 lines as rows of a table, each with its line."""
+def _own_lines(lines: Iterable[str]) -> dict[str, Any]:
+    """Return PEP 508 lines as rows of a table, each with the lines of one package."""
+    found: dict[str, list[str]] = {}
     for line in lines:
-        name = re.match(r"[A-Za-z0-9._-]+", line.strip())
-        if name:
-            yield normalize(name.group()), {"line": line}
+        if name := re.match(r"[A-Za-z0-9._-]+", line.strip()):
+            found.setdefault(normalize(name.group()), []).append(line)
+    return {name: {"line": "\n".join(own)} for name, own in found.items()}
 
 
 def _channel(row: Any) -> str:
@@ -345,7 +346,8 @@ def _wheels(
     for name, value, text in _lines(tables, _wheel_line):
         if isinstance(value, Mapping) and (line := _marked(value, text)):
             lines = PipLines((platform,), home, lost)
-            lines.add(line, (platform,), home)
+            for one in line.splitlines():
+                lines.add(one, (platform,), home)
             index, rows = without_login(str(value.get("index") or "").rstrip("/")), lines.tables.get(platform, {})
             yield from ((key, replace(row, index=index or row.index)) for key, row in rows.items())
             continue
