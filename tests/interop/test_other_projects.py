@@ -319,6 +319,23 @@ def test_selectors_of_micromamba_count() -> None:
     assert "not imported" not in said
 
 
+@each(
+    "accepted, python",
+    [
+        ("<3.13", ">=3.11,<3.13"),
+        (">=2.7,!=3.0.*,!=3.12.*,<4", ">=3.11,!=3.12.*,<3.15"),
+        (">=3", ">=3.11,<3.15"),
+        ("<3.11", ">=3.10,<3.11"),
+        (">=3.6", ">=3.6,<3.15"),
+    ],
+)
+def test_a_range_without_an_oldest_python_begins_with_one_in_use(accepted: str, python: str) -> None:
+    found, _ = imported(
+        "pyproject.toml", f'[project]\nname = "it"\nrequires-python = "{accepted}"\ndependencies = ["six"]\n'
+    )
+    assert found["python"] == python
+
+
 def test_the_last_index_of_a_file_counts_and_a_fragment_has_extras() -> None:
     lines = "-i https://one.example/simple\n--index-url https://two.example/simple\n"
     lines += "git+https://example.org/it.git@v1#egg=it[gpu,Test]&subdirectory=py\n"

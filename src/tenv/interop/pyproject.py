@@ -44,6 +44,9 @@ Features = dict[str, dict[str, dict[str, WheelRequest]]]
 
 _NEWEST = "3.15"
 _IN_SETUP_CFG = re.compile(rb"^(install_requires|\[options\.extras_require\])", re.MULTILINE)
+_BEFORE = ("3.10", "3.9", "3.8")
+"""The Pythons before those that a target has by default, newest first."""
+_NOT_NOW = re.compile(r"!=3\.(?:[89]|\d\d)\b")
 _OF_MAJORS = re.compile(r",?<=?[4-9](\.0)*(?=,|$)")
 """A bound that leaves every minor of Python 3."""
 
@@ -73,10 +76,16 @@ def bounded_python(text: str, notes: list[str]) -> str:
         open_ = "3.29.0" in Range(text)
     except ValueError:
         return ""
-    if not open_:
-        return text
-    bounded = f"{_OF_MAJORS.sub('', text)},<{_NEWEST}".lstrip(",")
-    notes.append(f"`python` is set to {bounded}: the file names no newest Python, and a lock serves each one")
+    bounded, lacks = text, list[str]()
+    if open_:
+        bounded, lacks = f"{_OF_MAJORS.sub('', text)},<{_NEWEST}".lstrip(","), ["newest"]
+    if "2.7.0" in Range(bounded) or "3.0.0" in Range(bounded):
+        oldest = next(minor for minor in (*DEFAULT_MINORS, *_BEFORE, "3.0") if f"{minor}.0" in Range(bounded))
+        kept = [clause for clause in bounded.split(",") if clause.startswith("<") or _NOT_NOW.match(clause)]
+        bounded, lacks = ",".join([f">={oldest}", *kept]), ["oldest in use", *lacks]
+    if lacks:
+        why = f"the file names no {' and no '.join(lacks)} Python, and a lock serves each one"
+        notes.append(f"`python` is set to {bounded}: {why}")
     return bounded
 
 
