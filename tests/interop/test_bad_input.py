@@ -155,6 +155,25 @@ def test_an_environment_of_blank_lines_takes_no_time(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("empty_project")
 @each(
+    "name, said",
+    [
+        ("Dockerfile", "tenv export dockerfile"),
+        ("Dockerfile.gpu", "tenv export dockerfile"),
+        ("cuda.Dockerfile", "tenv export dockerfile"),
+        ("Containerfile", "tenv export dockerfile"),
+        ("docker-compose.gpu.yml", "names images, not packages"),
+        ("it.def", "tenv export apptainer"),
+        (".devcontainer.json", "tenv export devcontainer"),
+        ("spack.lock", "tenv create auto"),
+    ],
+)
+def test_a_file_without_requests_has_a_sentence_about_the_way_to_go(name: str, said: str) -> None:
+    Path(name).write_text("FROM scratch\n")
+    ended = call("import", name)
+    assert (ended.status, "is not read" in ended.err, said in ended.err) == (2, True, True), ended.err
+
+
+@each(
     "name, text, other, more",
     [
         ("pyproject.toml", '[build-system]\nrequires = ["setuptools"]\n', "requirements-gpu.txt", "six\n"),

@@ -1,6 +1,7 @@
 """Requests of Poetry, Pipenv and setuptools, and lines that several features or Pythons share."""
 
 import hashlib
+import shlex
 import time
 from pathlib import Path
 from typing import Any
@@ -256,6 +257,83 @@ def test_settings_of_poetry_pipenv_and_setuptools_that_a_manifest_lacks_are_name
     found, said = imported("setup.cfg", options)
     assert "description" not in found
     assert "`tests_require`: pytest" in said
+
+
+def test_the_note_about_the_own_package_works_from_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = write_tree(tmp_path / "two words", requires="alpha")
+    make_wheel(tmp_path / "rest", "alpha", "1.0")
+    with Index(tmp_path / "rest") as index:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
+        ended = call("import", str(tree / "pyproject.toml"), "--name", "made", "--offline", "--json")
+        (note,) = (line for line in ended.data["notes"] if "itself is no request" in line)
+        words = shlex.split(note.split("`")[1])
+        ended = call(*words[1:2], "made", *words[2:])
+        assert ended.status == 0, ended.err
+    found = tomli.loads(Path("manifests/made.toml").read_text())["pypi-dependencies"]["vision"]
+    assert ((Path("manifests") / found["path"]).resolve(), found["editable"]) == (tree.resolve(), True)
+
+
+def test_a_pylock_names_its_extras_and_the_index_of_pytorch_is_no_folder_of_files() -> None:
+    own = "https://download.pytorch.org/whl/cu128"
+    text = f"""\
+lock-version = "1.0"
+created-by = "it"
+requires-python = "==3.12.*"
+extras = ["gpu"]
+dependency-groups = ["dev"]
+[[packages]]
+name = "torch"
+version = "2.9.0+cu128"
+marker = "'gpu' in extras"
+index = "{own}"
+[[packages.wheels]]
+url = "{own}/torch-2.9.0%2Bcu128-py3-none-any.whl"
+hashes = {{ sha256 = "{"a" * 64}" }}
+[[packages]]
+name = "six"
+version = "1.0"
+index = "https://index.example/simple"
+wheels = [{{ url = "https://files.example/six-1.0-py3-none-any.whl", hashes = {{ sha256 = "{"b" * 64}" }} }}]
+[[packages]]
+name = "idna"
+version = "1.0"
+index = "https://index.example/simple"
+wheels = [{{ url = "https://files.example/idna-1.0-py3-none-any.whl", hashes = {{ sha256 = "{"c" * 64}" }} }}]
+"""
+    found, said = imported("pylock.toml", text)
+    assert found["index"] == [{"name": "pytorch-cu128", "url": own, "explicit": True}]
+    assert "the packages of all extras and groups are the target's: gpu, dev" in said
+
+
+def test_selectors_of_micromamba_count() -> None:
+    rows = ("python=3.12", "sel(linux): libgl", "sel(unix): make >=4", "sel(win): m2w64", "sel(osx): llvm")
+    text = "dependencies:\n" + "".join(f"- {row}\n" for row in rows)
+    found, said = imported("environment.yml", text, "--platform", "linux-64", "--platform", "win-64")
+    assert found["dependencies"] == {"python": "3.12.*"}
+    assert {name: table["dependencies"] for name, table in found["platform"].items()} == {
+        "linux-64": {"libgl": "*", "make": ">=4"},
+        "win-64": {"m2w64": "*"},
+    }
+    assert "not imported" not in said
+
+
+@each(
+    "accepted, python",
+    [
+        ("<3.13", ">=3.11,<3.13"),
+        (">=2.7,!=3.0.*,!=3.12.*,<4", ">=3.11,!=3.12.*,<3.15"),
+        (">=3", ">=3.11,<3.15"),
+        ("<3.11", ">=3.10,<3.11"),
+        (">=3.6", ">=3.6,<3.15"),
+    ],
+)
+def test_a_range_without_an_oldest_python_begins_with_one_in_use(accepted: str, python: str) -> None:
+    found, _ = imported(
+        "pyproject.toml", f'[project]\nname = "it"\nrequires-python = "{accepted}"\ndependencies = ["six"]\n'
+    )
+    assert found["python"] == python
 
 
 def test_the_last_index_of_a_file_counts_and_a_fragment_has_extras() -> None:

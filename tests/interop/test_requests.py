@@ -381,3 +381,28 @@ def test_an_option_for_source_archives_permits_a_build(empty_project: Path) -> N
     assert "`--no-binary Opencv_Python` where a wheel fits, which tenv takes" in lost
     assert not any("--only-binary" in line for line in lost)
     assert empty_project.is_dir()
+
+
+def test_groups_of_a_pyproject_toml_of_pixi_include_others_and_own_extras_are_lines() -> None:
+    text = """\
+[project]
+name = "it-all"
+dependencies = ["numpy>=1.26", "numpy<3; sys_platform == 'linux'", "numpy<1; sys_platform == 'win32'"]
+[project.optional-dependencies]
+docs = ["sphinx"]
+dev = ["It_All[docs]", "rich"]
+[dependency-groups]
+dev = ["pytest", { include-group = "lint" }]
+lint = ["ruff"]
+[tool.pixi.workspace]
+channels = ["conda-forge"]
+platforms = ["linux-64"]
+[tool.pixi.pypi-dependencies]
+it-all = { path = ".", editable = true }
+[tool.pixi.environments]
+dev = ["dev"]
+"""
+    found, lost = imported("pyproject.toml", text, "--environment", "dev")
+    plain = dict.fromkeys(("pytest", "rich", "ruff", "sphinx"), "*")
+    assert found["pypi-dependencies"] == {"numpy": ">=1.26,<3", **plain, "it-all": {"path": "..", "editable": True}}
+    assert lost == []

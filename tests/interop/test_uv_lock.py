@@ -9,6 +9,7 @@ import pytest
 import tomli
 from uv import find_uv_bin
 
+from tenv.core.files import digest
 from tenv.locks.lock_file import read_lock
 from tests.support.fakes import Index, make_wheel
 from tests.support.projects import HERE, call
@@ -291,3 +292,94 @@ def test_the_lock_of_a_project_that_runs_torch_is_created_though_it_compiles_no_
         )
         ended = call("create", "made", "--dry-run")
         assert (ended.status, "error[TE312]: nvcc: is not in the lock" in ended.err) == (7, True), ended.err
+
+
+def test_a_workspace_whose_root_is_no_project_has_the_requests_of_its_members(
+    empty_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("base", "low", "high"):
+        make_wheel(empty_project / "rest", name, "1.0")
+    write_tree(empty_project / "packages" / "vision", requires="base")
+    member = f'[project]\nname = "tool"\nversion = "1"\nrequires-python = "=={HERE}.*"\n'
+    member += 'dependencies = ["low", "vision"]\n[tool.uv.sources]\nvision = { workspace = true }\n'
+    (empty_project / "packages" / "tool").mkdir()
+    (empty_project / "packages" / "tool" / "pyproject.toml").write_text(
+        f'{member}[dependency-groups]\nlint = ["six"]\n'
+    )
+    root = '[tool.uv.workspace]\nmembers = ["packages/*"]\n[dependency-groups]\ndev = ["high"]\n'
+    (empty_project / "pyproject.toml").write_text(root)
+    make_wheel(empty_project / "rest", "six", "1.0")
+    with Index(empty_project / "rest") as index:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
+        subprocess.run([find_uv_bin(), "lock", "-q", "--python", sys.executable], cwd=empty_project, check=True)
+        for name in ("pyproject.toml", "uv.lock"):
+            ended = call("import", name, "--name", "made", "--force", "--json")
+            assert ended.status == 0, ended.err
+            assert "the groups and extras of the member tool: lint" in ended.data["lost"]
+            found = tomli.loads(Path("manifests/made.toml").read_text())
+            vision = {"path": "../packages/vision", "editable": True}
+            assert found["pypi-dependencies"] == {"low": "*", "vision": vision}, name
+            assert found["feature"] == {"dev": {"pypi-dependencies": {"high": "*"}}}, name
+        lock = read_lock(Path("locks/made.lock"), "made")
+        assert {row.name for row in lock.wheels["linux-64"]} == {"base", "low", "high"}
+        assert [row.name for row in lock.trees["linux-64"]] == ["vision"]
+        checked = call("lock", "made", "--check")
+        assert checked.status == 0, checked.err
+
+
+def test_groups_alone_have_a_python(empty_project: Path) -> None:
+    (empty_project / "pyproject.toml").write_text('[dependency-groups]\ndev = ["pytest"]\n')
+    assert call("import", "pyproject.toml", "--name", "made").status == 0
+    assert tomli.loads(Path("manifests/made.toml").read_text())["python"] == ">=3.11,<3.15"
+
+
+def test_wheels_in_folders_come_in_by_their_digests(empty_project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    near = make_wheel(empty_project / "dist", "near", "1.0")
+    flat = make_wheel(empty_project / "flat", "low", "1.0")
+    make_wheel(empty_project / "rest", "base", "1.0")
+    text = f'[project]\nname = "it"\nversion = "1"\nrequires-python = "=={HERE}.*"\n'
+    text += 'dependencies = ["base", "low", "near"]\n[tool.uv.sources]\nlow = { index = "own" }\n'
+    text += f'near = {{ path = "dist/{near.name}" }}\n'
+    text += '[[tool.uv.index]]\nname = "own"\nurl = "flat"\nformat = "flat"\nexplicit = true\n'
+    with Index(empty_project / "rest") as index:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
+        (empty_project / "pyproject.toml").write_text(text)
+        subprocess.run([find_uv_bin(), "lock", "-q", "--python", sys.executable], cwd=empty_project, check=True)
+        words = [find_uv_bin(), "export", "-q", "--format", "pylock.toml", "-o", "pylock.toml", "--no-emit-project"]
+        subprocess.run(words, cwd=empty_project, check=True)
+        for name in ("uv.lock", "pylock.toml"):
+            ended = call("import", name, "--name", "made", "--platform", "linux-64", "--force")
+            assert ended.status == 0, ended.err
+            rows = {row.name: row for row in read_lock(Path("locks/made.lock"), "made").wheels["linux-64"]}
+            found = {name: row.sha256 for name, row in rows.items() if name != "base"}
+            assert found == {"low": digest(flat), "near": digest(near)}
+            assert rows["near"].path == f"../dist/{near.name}"
+            for command in (("lock", "made", "--check"), ("create", "made", "--frozen")):
+                ended = call(*command)
+                assert ended.status == 0, ended.err
+
+
+def test_a_platform_that_a_package_has_no_wheel_for_is_left_out_and_named(
+    empty_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tag = f"cp{HERE.replace('.', '')}-abi3-manylinux_2_17_x86_64"
+    make_wheel(empty_project / "rest", "near", "1.0", tag=tag)
+    make_wheel(empty_project / "rest", "base", "1.0")
+    text = f'[project]\nname = "it"\nversion = "1"\nrequires-python = "=={HERE}.*"\ndependencies = ["base", "near"]\n'
+    text += "[tool.uv]\nenvironments = [\"sys_platform == 'linux'\"]\n"
+    with Index(empty_project / "rest") as index:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
+        (empty_project / "pyproject.toml").write_text(text)
+        words = [find_uv_bin(), "export", "-q", "--format", "pylock.toml", "-o", "pylock.toml", "--no-emit-project"]
+        subprocess.run(words, cwd=empty_project, check=True)
+        for name in ("uv.lock", "pylock.toml"):
+            ended = call("import", name, "--name", "made", "--force", "--json")
+            assert ended.status == 0, ended.err
+            said = "linux-aarch64, for which the file has no wheel of near: `--platform linux-aarch64` asks for it"
+            assert ended.data["lost"] == [said]
+            lock = read_lock(Path("locks/made.lock"), "made")
+            assert {on: len(rows) for on, rows in lock.wheels.items()} == {"linux-64": 2}
+            checked = call("lock", "made", "--check")
+            assert checked.status == 0, checked.err
+        ended = call("import", "uv.lock", "--name", "made", "--force", "--json", "--platform", "linux-aarch64")
+        assert any("its lock, since tenv can't lock each package (near" in line for line in ended.data["lost"])

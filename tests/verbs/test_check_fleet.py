@@ -182,6 +182,18 @@ def test_lines_without_a_report_have_their_number(monkeypatch: pytest.MonkeyPatc
     assert [row.problem for row in ask_each(STDIN, nothing)] == ["can't be read: standard input is closed"]
 
 
+def test_the_names_of_nodes_between_two_rules_are_no_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    rule, reports = "-" * 16, [json.dumps(data) for data in machines(2)]
+    text = "".join(f"{rule}\nn[{number}-9] (2)\n{rule}\n{line}\n" for number, line in enumerate(reports))
+    found = gathered(f"{text}{rule}\nn7\n{rule}\nbash: tenv: command not found\nand more\n", monkeypatch)
+    assert [(source, problem) for _, source, problem in found] == [
+        ("standard input:4", ""),
+        ("standard input:8", ""),
+        ("standard input:12", "no report: `bash: tenv: command not found`"),
+        ("standard input:13", "no report: `and more`"),
+    ]
+
+
 def test_a_machine_that_reports_twice_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     one, two, _, four = machines(4)
     again = {**one, "memory": {"value": 7 << 30, "origin": "test"}}

@@ -56,6 +56,8 @@ _LABELLED = re.compile(r'^[^{"\n]{0,300}\{[ \t]*"(schema|tenv)"', re.MULTILINE)
 _SCHEMA = '{"schema":'
 _HEADER = re.compile(r"\S+ \| (CHANGED|SUCCESS) \| rc=0 >>\s*")
 """Ansible's line before the output of a machine."""
+_RULE = re.compile(r"-{4,}\s*")
+"""The line of dshbak and `clush -b` above and below the names of nodes, which stand above what these print."""
 _LONGEST = 1 << 20
 """Characters of a report that comes in several lines."""
 _MOST_PIECES = 2 * _LONGEST // 1024
@@ -417,11 +419,15 @@ class _Pieces:
 
 def _lines(text: TextIO, shown: str) -> Iterator[tuple[str, "object | HostReportError"]]:
     """Yield the report of each line, without the label that `srun -l`, pdsh, mpirun, Ansible or kubectl put there."""
-    pieces = _Pieces(shown)
+    pieces, ruled = _Pieces(shown), 0
     for number, row in enumerate(text, start=1):
         line = row.rstrip("\r\n")
         if not line.strip() or _HEADER.fullmatch(line):
             continue
+        if _RULE.fullmatch(line) or (ruled == 1 and "{" not in line):  # one line of names stands between two rules
+            ruled = (ruled + 1) % 3
+            continue
+        ruled = 0
         source = f"{shown}:{number}"
         if found := _LABELLED.match(line):
             at = line.index("{", 0, found.end())

@@ -10,6 +10,7 @@ from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags, glibc_of
 from tenv.interop.interface import Draft, ForeignLock
 from tenv.interop.python_ranges import newest_run
 from tenv.interop.requests import wheel_at
+from tenv.interop.typed_values import few
 from tenv.locks.lock import LockedTree, Wheel
 
 _NEWEST_GLIBC = Version("2.99")
@@ -130,6 +131,26 @@ def with_glibc(draft: Draft, needed: str, notes: list[str]) -> Draft:
         return draft
     notes.append(f"`requirements.glibc` is set to {needed}, which a wheel of the file needs")
     return replace(draft, glibc=needed)
+
+
+def served_alone(offers: Offers, lost: list[str]) -> tuple[str, ...]:
+    """Return the platforms with a file of each package for some Python, where others have none; else nothing.
+
+    Args:
+        offers: The packages by Python minor and platform.
+        lost: Receives a sentence about each other platform.
+    """
+    platforms = dict.fromkeys(on for rows in offers.values() for on in rows)
+    alone = {on: take_files({minor: {on: rows.get(on, [])} for minor, rows in offers.items()}) for on in platforms}
+    served = tuple(on for on, taken in alone.items() if taken.minors)
+    if not served or len(served) == len(alone):
+        return ()
+    lost += [
+        f"{on}, for which the file has no wheel of {few(sorted(taken.left))}: `--platform {on}` asks for it"
+        for on, taken in alone.items()
+        if on not in served
+    ]
+    return served
 
 
 def without_features(part: ForeignLock, names: Iterable[str]) -> ForeignLock:

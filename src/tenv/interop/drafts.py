@@ -247,7 +247,8 @@ def without_doubles(draft: Draft) -> tuple[Draft, list[str], list[str]]:
     }
     conda_python = any("python" in table for table in draft.dependencies.values())
     python = draft.python
-    if any(wheels.values()) and not conda_python and not python:
+    some = any(wheels.values()) or any(table for tables in features.values() for table in tables.values())
+    if some and not conda_python and not python:
         python = _DEFAULT_PYTHON
         notes.append(f"the file does not state the Python of its wheels: `python` is set to {python}")
     return replace(draft, wheels=wheels, features=features, python="" if conda_python else python), lost, notes

@@ -6,7 +6,7 @@ the lock (`--requests`: the manifest's requests). An import reads requests, with
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,8 @@ _SELECTORS = {
     "arm64": (),
 }
 """The platform selectors of conda-build and conda-lock."""
+
+_SEL = re.compile(r"sel\((linux|unix|win|osx)\)")
 
 
 def _export(subject: Subject) -> Exported:
@@ -149,6 +151,14 @@ def _variables(source: GivenFile, data: dict[str, Any], lost: list[str]) -> dict
     return {key: VariableRequest.literal(key, value) for key, value in given.items() if key not in faults}
 
 
+def _of_systems(items: list[Any], platforms: tuple[str, ...]) -> Iterator[tuple[Any, tuple[str, ...]]]:
+    """Yield each dependency with its platforms: micromamba has `sel(linux): PACKAGE` for those of one system."""
+    for item in items:
+        key, text = next(iter(item.items())) if isinstance(item, dict) and len(item) == 1 else ("", None)
+        match = _SEL.fullmatch(str(key)) if isinstance(text, str) else None
+        yield (text, tuple(on for on in platforms if on in _SELECTORS[match[1]])) if match else (item, platforms)
+
+
 def read_environment(source: GivenFile) -> Imported:
     """Read an ``environment.yml``."""
     data = load_yaml(source, ManifestError)
@@ -160,11 +170,11 @@ def read_environment(source: GivenFile) -> Imported:
     conda: dict[str, dict[str, CondaRequest]] = {platform: {} for platform in platforms}
     selectors = _Selectors(text_of(source, ManifestError), platforms, lost)
     pip: list[str] = []
-    for item in _list(source, data, "dependencies"):
+    for item, allowed in _of_systems(_list(source, data, "dependencies"), platforms):
         if isinstance(item, str):
             text, only = _of_subdir(item)
             name, request, rest = _parsed(source, text, conda_request)
-            where = selectors.where(item)
+            where = tuple(on for on in selectors.where(item) if on in allowed)
             if only and only not in where:
                 notes.append(f"for {only} alone (`--platform` adds it): {item}")
             _add(conda, tuple(on for on in where if only in ("", on)), name, request, lost)

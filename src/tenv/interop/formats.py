@@ -58,26 +58,31 @@ _TOOLS = {
 """Tools by whose name a format is asked for, each with the format that it reads."""
 
 _OTHERS = {
-    "Dockerfile": "a Dockerfile has commands, not requests: import the file that it installs from, "
-    "and `tenv export dockerfile` writes one for a target",
-    "devcontainer.json": "a devcontainer.json names an image, not packages: import the file that the image is made "
-    "from, and `tenv export devcontainer` writes one for a target",
-    "meta.yaml": "a meta.yaml is the recipe of a conda package: import an environment.yml or a pyproject.toml "
+    r"(.+[._-])?(dockerfile|containerfile)([._-].+)?": "a Dockerfile has commands, not requests: import the file that "
+    "it installs from, and `tenv export dockerfile` writes one for a target",
+    r"(.+\.def|singularity|apptainer)": "a definition of Apptainer has commands, not requests: import the file that it "
+    "installs from, and `tenv export apptainer` writes one for a target",
+    r"(docker-)?compose([._-].+)?\.ya?ml": "a compose file names images, not packages: import the file that the image "
+    "is made from, and `tenv export dockerfile` writes one for a target",
+    r"\.?devcontainer\.json": "a devcontainer.json names an image, not packages: import the file that the image is "
+    "made from, and `tenv export devcontainer` writes one for a target",
+    r"meta\.yaml": "a meta.yaml is the recipe of a conda package: import an environment.yml or a pyproject.toml "
     "beside it",
-    "recipe.yaml": "a recipe.yaml is the recipe of a conda package: import an environment.yml or a pyproject.toml "
+    r"recipe\.yaml": "a recipe.yaml is the recipe of a conda package: import an environment.yml or a pyproject.toml "
     "beside it",
-    "poetry.lock": "`tenv import {pyproject.toml}` reads the requests beside it; `poetry export` writes its pins as a "
+    r"poetry\.lock": "`tenv import {pyproject.toml}` reads the requests beside it; `poetry export` writes its pins as "
+    "a requirements.txt",
+    r"Pipfile\.lock": "`tenv import {Pipfile}` reads the requests beside it; `pipenv requirements` writes its pins as "
+    "a requirements.txt",
+    r"pdm\.lock": "`tenv import {pyproject.toml}` reads the requests beside it; `pdm export` writes its pins as a "
     "requirements.txt",
-    "Pipfile.lock": "`tenv import {Pipfile}` reads the requests beside it; `pipenv requirements` writes its pins as a "
-    "requirements.txt",
-    "pdm.lock": "`tenv import {pyproject.toml}` reads the requests beside it; `pdm export` writes its pins as a "
-    "requirements.txt",
-    "setup.py": "a setup.py is a program, and an import runs none: import a requirements.txt or a pyproject.toml "
+    r"setup\.py": "a setup.py is a program, and an import runs none: import a requirements.txt or a pyproject.toml "
     "beside it, or `uv pip compile {setup.py} -o requirements.txt` runs it and writes its requests",
-    "spack.yaml": "spack builds every package from its source: `tenv create auto` chooses a target that has them built",
+    r"spack\.(yaml|lock)": "spack builds every package from its source: `tenv create auto` chooses a target that has "
+    "them built",
 }
-"""Files that people pass and that have no requests, each with a sentence about the way to go, which names files beside
-them in braces."""
+"""Names of files that people pass and that have no requests, each with a sentence about the way to go, which names
+files beside them in braces."""
 
 _LISTS = ("", ".txt", ".in", ".lst", ".list")
 """The suffixes of files that may be lists of names."""
@@ -130,8 +135,8 @@ def recognize(source: GivenFile) -> Format:
         found = find_format(name)
         if found.read and found.recognize(source.path.name, source.raw[:_HEAD]):
             return found
-    for name, hint in _OTHERS.items():
-        if source.path.name == name or source.path.name.startswith(f"{name}."):
+    for pattern, hint in _OTHERS.items():
+        if re.fullmatch(pattern, source.path.name, re.IGNORECASE):
             way = re.sub(r"\{([^}]*)\}", lambda found: source.beside(found[1]), hint)
             raise FormatError(f"{source.path}: is not read", hint=way)
     raise FormatError(f"{source.path}: unknown format, by its name and its first bytes", hint=_hint(source))

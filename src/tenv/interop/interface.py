@@ -247,6 +247,10 @@ class GivenFile:
         """Return the path of a file beside this one, quoted for a shell."""
         return shlex.quote(str(self.path.with_name(name)))
 
+    def own_package(self, name: str) -> str:
+        """Return the note about the package of the file's own folder, which an import does not request."""
+        return f"{name} itself is no request: `tenv add --editable {shlex.quote(str(self.path.parent))}` adds it"
+
     def no_requests(self, lost: Iterable[str], hint: str = "") -> ManifestError:
         """Return the error of a file of which nothing is left to request, with the parts that were left out."""
         left = "; ".join(dict.fromkeys(lost))

@@ -6,6 +6,7 @@ Source: pixi's reference, https://pixi.prefix.dev/latest/reference/pixi_manifest
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,17 @@ from tenv.core.versions import Range
 from tenv.interop.interface import Draft, GivenFile
 from tenv.interop.pip_lines import PipLines
 from tenv.interop.requests import compile_against_torch, conda_request, wheel_request, words_of
-from tenv.interop.typed_values import few, rows_of, strings_of, table_of, valid
+from tenv.interop.typed_values import (
+    few,
+    flat,
+    included_group,
+    own_extras,
+    rows_of,
+    strings_of,
+    table_of,
+    valid,
+    with_own_extras,
+)
 from tenv.targets.manifest import CondaRequest, WheelRequest
 from tenv.targets.tree_request import TREE_KEYS, read_tree
 from tenv.targets.variable_requests import Action, VariableRequest, is_list, reserved, separator_of
@@ -268,30 +279,36 @@ def _with_project(pixi: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str,
         "description": project.get("description", ""),
         **(pixi.get(head_key) or {}),
     }
-    found = {**pixi, head_key: head, "pypi-dependencies": dict(_own_lines(strings_of(project, "dependencies")))}
+    found = {**pixi, head_key: head, "pypi-dependencies": _own_lines(strings_of(project, "dependencies"))}
     found["pypi-dependencies"] |= pixi.get("pypi-dependencies") or {}
     python = project.get("requires-python")
     if python and not any("python" in (pixi.get(name) or {}) for name in _TABLES):
         found["dependencies"] = {"python": str(python), **(pixi.get("dependencies") or {})}
     features = dict(pixi.get("feature") or {})
     extras, groups = table_of(project, "optional-dependencies"), table_of(data, "dependency-groups")
-    asked = {**{name: strings_of(extras, name) for name in extras}, **{name: rows_of(groups, name) for name in groups}}
+    of_extras = {normalize(name): strings_of(extras, name) for name in extras}
+    of_groups = {normalize(name): rows_of(groups, name) for name in groups}
+    name_of_project = normalize(str(project.get("name", "")))
+    of_extras = flat(of_extras, partial(own_extras, name_of_project))
+    asked = {name: of_extras.get(normalize(name), []) for name in extras}
+    asked |= {name: [*asked.get(name, []), *flat(of_groups, included_group)[normalize(name)]] for name in groups}
     for name, lines in asked.items():
         own = dict(features.get(name) or {})
-        texts = [line for line in lines if isinstance(line, str)]
+        rows = [row for line in lines for row in with_own_extras(name_of_project, line, of_extras)]
         features[name] = {
             **own,
-            "pypi-dependencies": {**dict(_own_lines(texts)), **(own.get("pypi-dependencies") or {})},
+            "pypi-dependencies": {**dict(_own_lines(rows)), **(own.get("pypi-dependencies") or {})},
         }
     return {**found, "feature": features}
 
 
-def _own_lines(lines: Iterable[str]) -> Iterator[tuple[str, Any]]:
-    """Yield PEP 508 lines as rows of a table, each with its line."""
+def _own_lines(lines: Iterable[str]) -> dict[str, Any]:
+    """Return PEP 508 lines as rows of a table, each with the lines of one package."""
+    found: dict[str, list[str]] = {}
     for line in lines:
-        name = re.match(r"[A-Za-z0-9._-]+", line.strip())
-        if name:
-            yield normalize(name.group()), {"line": line}
+        if name := re.match(r"[A-Za-z0-9._-]+", line.strip()):
+            found.setdefault(normalize(name.group()), []).append(line)
+    return {name: {"line": "\n".join(own)} for name, own in found.items()}
 
 
 def _channel(row: Any) -> str:
@@ -329,7 +346,8 @@ def _wheels(
     for name, value, text in _lines(tables, _wheel_line):
         if isinstance(value, Mapping) and (line := _marked(value, text)):
             lines = PipLines((platform,), home, lost)
-            lines.add(line, (platform,), home)
+            for one in line.splitlines():
+                lines.add(one, (platform,), home)
             index, rows = without_login(str(value.get("index") or "").rstrip("/")), lines.tables.get(platform, {})
             yield from ((key, replace(row, index=index or row.index)) for key, row in rows.items())
             continue

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -14,7 +15,7 @@ from tenv.core.names import WheelFile, file_at
 from tenv.core.untrusted import place_fault
 from tenv.core.versions import Range
 from tenv.core.wheel_platforms import evaluated, evaluated_for_patches, marker_values
-from tenv.interop.chosen_files import Offered, take_files, with_glibc
+from tenv.interop.chosen_files import Offered, served_alone, take_files, with_glibc
 from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject, text_of
 from tenv.interop.pip_lines import are_pip_lines, of_torch, project_name, repository_of
 from tenv.interop.pyproject import bounded_python, python_of
@@ -35,7 +36,7 @@ from tenv.targets.tree_request import TreeRequest, commit_fault, git_fault
 from tenv.targets.wheel_origin import FileRequest, Index
 
 if TYPE_CHECKING:
-    from packaging.pylock import Package
+    from packaging.pylock import Package, Pylock
     from packaging.specifiers import SpecifierSet
 
 
@@ -129,7 +130,7 @@ def _tree_package(subject: Subject, every: Mapping[str, set[str]], rows: Sequenc
     )
 
 
-def _read(source: GivenFile) -> Imported:
+def _parsed(source: GivenFile) -> "Pylock":
     from packaging.pylock import Pylock, PylockUnsupportedVersionError, PylockValidationError
 
     try:
@@ -139,9 +140,13 @@ def _read(source: GivenFile) -> Imported:
         hint = hint if are_pip_lines(source.raw) else ""
         raise LockCorruptError(f"{source.path}: not TOML: {error}", hint=hint) from error
     try:
-        pylock = Pylock.from_dict(data)
+        return Pylock.from_dict(data)
     except (PylockValidationError, PylockUnsupportedVersionError) as error:
         raise LockCorruptError(f"{source.path}: invalid pylock.toml: {error}") from error
+
+
+def _read(source: GivenFile) -> Imported:
+    pylock = _parsed(source)
     lost: list[str] = []
     notes: list[str] = []
     platforms = source.choose(platforms_of(list(pylock.environments or [])))[0] or source.platforms
@@ -153,12 +158,17 @@ def _read(source: GivenFile) -> Imported:
     if not needed:
         notes.append("the file has no requests: all its packages are requested")
     notes += _without_index(pylock.packages)
+    if named := [*(pylock.extras or ()), *(pylock.dependency_groups or ())]:
+        notes.append(f"the packages of all extras and groups are the target's: {', '.join(map(str, named))}")
     packages = [package for package in pylock.packages if not _is_own(package)]
     if own := [str(package.name) for package in pylock.packages if _is_own(package)]:
-        notes.append(f"{', '.join(own)} itself is no request: `tenv add --editable .` adds it")
+        notes.append(source.own_package(", ".join(own)))
     accepted, home = bounded_python(str(pylock.requires_python or ""), []), source.path.parent
     accepted = python_within(accepted, list(pylock.environments or []), platforms)
     offered = {minor: _offered(packages, platforms, minor, home) for minor in minors_of_range(accepted)}
+    if not source.platforms and (served := served_alone(offered, lost)):
+        again = _read(replace(source, platforms=served))
+        return replace(again, lost=(*lost, *again.lost))
     asked = {
         minor: {(on, row.name) for on, rows in found.items() for row in rows if row.name not in needed}
         for minor, found in offered.items()
@@ -227,7 +237,13 @@ def _indexes(packages: "Sequence[Package]") -> dict[str, Index]:
     others = (
         [url for url, _ in counts.most_common()[1:]] if len(counts) > 1 else [url for url in counts if of_torch(url)]
     )
-    return {url: Index(url, of_torch(url) or f"index-{place}", explicit=True) for place, url in enumerate(others, 1)}
+    files = [wheel.url or "" for package in packages for wheel in package.wheels or ()]
+    # The files of a folder that is no index lie in it, as those of PyTorch's own index on its server do.
+    flat = {url for url in others if url.startswith("file:") and any(file.rpartition("/")[0] == url for file in files)}
+    return {
+        url: Index(url, of_torch(url) or f"index-{place}", explicit=True, flat=url in flat)
+        for place, url in enumerate(others, 1)
+    }
 
 
 def _request(
@@ -244,8 +260,10 @@ def _request(
         tree = TreeRequest(path=folder.path, editable=bool(folder.editable), base=home)
         if project_name(home / folder.path):
             return WheelRequest(Range("*"), tree=tree)
-    elif (archive := package.archive) and archive.url and WheelFile.parse(file_at(archive.url)):
-        return WheelRequest(Range("*"), file=FileRequest(url=archive.url, sha256=archive.hashes.get("sha256", "")))
+    elif (archive := package.archive) and WheelFile.parse(file_at(archive.url or archive.path or "")):
+        digest = archive.hashes.get("sha256", "")
+        near = FileRequest(path=archive.path or "", sha256=digest, base=home)
+        return WheelRequest(Range("*"), file=FileRequest(url=archive.url, sha256=digest) if archive.url else near)
     elif archive and (found := repository_of(archive.url or "")):
         notes.append(f"`{archive.url}` is requested as the git repository, at {found[1]}")
         return WheelRequest(Range("*"), tree=TreeRequest(git=found[0], rev=found[1]))
@@ -284,8 +302,9 @@ def _offered(
 
 def _offer(package: "Package", home: Path) -> Offered:
     rows = [(wheel.url or "", wheel.hashes.get("sha256", ""), wheel.size) for wheel in package.wheels or ()]
-    if package.archive and package.archive.url and WheelFile.parse(file_at(package.archive.url)):
-        rows = [(package.archive.url, package.archive.hashes.get("sha256", ""), package.archive.size)]
+    archive = package.archive
+    if archive and WheelFile.parse(file_at(place := archive.url or archive.path or "")):
+        rows = [(archive.url or (home.absolute() / place).as_uri(), archive.hashes.get("sha256", ""), archive.size)]
     reason = "" if rows else "built from a source tree" if package.vcs or package.directory else "a source archive"
     version = str(package.version or "") or (file.version if rows and (file := WheelFile.parse(rows[0][0])) else "")
     return Offered(str(package.name), version, rows, reason, _source_of(package, version, home))

@@ -25,8 +25,17 @@ from tenv.interop.requests import (
     meet,
     platforms_of,
 )
-from tenv.interop.typed_values import flat, rows_of, strings_of, table_of, valid
-from tenv.interop.uv_tables import UvTables, indexes_of, losses_of, with_workspace
+from tenv.interop.typed_values import (
+    flat,
+    included_group,
+    own_extras,
+    rows_of,
+    strings_of,
+    table_of,
+    valid,
+    with_own_extras,
+)
+from tenv.interop.uv_tables import UvTables, indexes_of, losses_of, with_members, with_workspace
 from tenv.targets.manifest import WheelRequest
 from tenv.targets.wheel_origin import Index
 
@@ -35,6 +44,9 @@ Features = dict[str, dict[str, dict[str, WheelRequest]]]
 
 _NEWEST = "3.15"
 _IN_SETUP_CFG = re.compile(rb"^(install_requires|\[options\.extras_require\])", re.MULTILINE)
+_BEFORE = ("3.10", "3.9", "3.8")
+"""The Pythons before those that a target has by default, newest first."""
+_NOT_NOW = re.compile(r"!=3\.(?:[89]|\d\d)\b")
 _OF_MAJORS = re.compile(r",?<=?[4-9](\.0)*(?=,|$)")
 """A bound that leaves every minor of Python 3."""
 
@@ -64,16 +76,17 @@ def bounded_python(text: str, notes: list[str]) -> str:
         open_ = "3.29.0" in Range(text)
     except ValueError:
         return ""
-    if not open_:
-        return text
-    bounded = f"{_OF_MAJORS.sub('', text)},<{_NEWEST}".lstrip(",")
-    notes.append(f"`python` is set to {bounded}: the file names no newest Python, and a lock serves each one")
+    bounded, lacks = text, list[str]()
+    if open_:
+        bounded, lacks = f"{_OF_MAJORS.sub('', text)},<{_NEWEST}".lstrip(","), ["newest"]
+    if "2.7.0" in Range(bounded) or "3.0.0" in Range(bounded):
+        oldest = next(minor for minor in (*DEFAULT_MINORS, *_BEFORE, "3.0") if f"{minor}.0" in Range(bounded))
+        kept = [clause for clause in bounded.split(",") if clause.startswith("<") or _NOT_NOW.match(clause)]
+        bounded, lacks = ",".join([f">={oldest}", *kept]), ["oldest in use", *lacks]
+    if lacks:
+        why = f"the file names no {' and no '.join(lacks)} Python, and a lock serves each one"
+        notes.append(f"`python` is set to {bounded}: {why}")
     return bounded
-
-
-def _included(row: Any) -> list[str] | None:
-    """Return the group that a row of a group includes; None for a row that is a line."""
-    return [normalize(str(row.get("include-group", "")))] if isinstance(row, Mapping) else None
 
 
 def _name_in(line: str) -> str:
@@ -100,6 +113,7 @@ def read_pyproject(source: GivenFile, *, locked: str = "", without: Collection[s
         data, more = with_build_tools(data)
         lost, notes = [*lost, *more], list[str]()
         data = with_workspace(data, source.path.parent, notes)
+        data = with_members(data, source.path.parent, lost, notes)
     return read_project(source, data, lost=lost, notes=notes, locked=locked, without=without)
 
 
@@ -199,7 +213,7 @@ class _Project:
         if not any(lines.tables.values()) and not features:
             raise self._empty()
         if self.data.get("build-system") and self._name:
-            self.notes.append(f"{self._name} itself is no request: `tenv add --editable .` adds it")
+            self.notes.append(self.source.own_package(self._name))
         self.notes.append(f"{self.what} has no hashes, so no lock is written: `tenv lock` writes one")
         indexes = self._used(lines, features)
         draft = Draft(
@@ -238,7 +252,7 @@ class _Project:
         extras = self._extras()
         found = dict(extras)
         for name, rows in self._groups().items():
-            own = [line for row in rows for line in self._expanded(row, extras)]
+            own = [line for row in rows for line in with_own_extras(self._name, row, extras)]
             found[name] = list(dict.fromkeys([*found.get(name, []), *own]))
         return found
 
@@ -312,18 +326,10 @@ class _Project:
         return {normalize(name): strings_of(extras, name) for name in extras}
 
     def _own_extras(self, line: Any) -> list[str] | None:
-        """Return the extras of the project that a line names; None for another line."""
-        own = "[-_.]+".join(map(re.escape, self._name.split("-"))) if self._name else "(?!)"
-        found = re.match(rf"{own}\s*(?:\[([^\]]*)\])?\s*(;.*)?$", str(line), re.IGNORECASE)
-        return [normalize(name.strip()) for name in (found[1] or "").split(",") if name.strip()] if found else None
-
-    def _expanded(self, line: str, extras: Mapping[str, list[str]]) -> list[str]:
-        """Return a line, or those of the project's own extras that it names."""
-        own = self._own_extras(line)
-        return [line] if own is None else [one for name in own for one in extras.get(name, [])]
+        return own_extras(self._name, line)
 
     def _groups(self) -> dict[str, list[str]]:
-        return flat(self._rows_of_groups(), _included)
+        return flat(self._rows_of_groups(), included_group)
 
     def _rows_of_groups(self) -> dict[str, list[Any]]:
         groups = table_of(self.data, "dependency-groups")
@@ -339,7 +345,7 @@ class _Project:
             if (name := left.pop()) not in found:
                 found.add(name)
                 rows = (*extras.get(name, ()), *groups.get(name, ()))
-                left += [other for row in rows for other in _included(row) or self._own_extras(row) or ()]
+                left += [other for row in rows for other in included_group(row) or self._own_extras(row) or ()]
         return frozenset(found)
 
     def _without_conflicts(self, groups: Mapping[str, list[str]]) -> dict[str, list[str]]:

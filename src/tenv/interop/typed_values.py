@@ -1,11 +1,13 @@
 """Values of a file of another tool, each of the type that its format gives it."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tenv.core.errors import ManifestError, TenvError
+from tenv.core.names import normalize
 
 _FEW = 8
 """The number of names that a message lists."""
@@ -68,6 +70,24 @@ def rows_of(groups: Mapping[str, Any], name: str) -> list[Any]:
     if not isinstance(rows, list) or not all(isinstance(row, str | Mapping) for row in rows):
         raise TypeError(f"dependency-groups.{name}: expected a list of strings and tables, not {rows!r:.100}")
     return rows
+
+
+def included_group(row: Any) -> list[str] | None:
+    """Return the group that a row of a dependency group includes; None for a row that is a line."""
+    return [normalize(str(row.get("include-group", "")))] if isinstance(row, Mapping) else None
+
+
+def own_extras(project: str, line: Any) -> list[str] | None:
+    """Return the extras of a project that a line of its own names, as ``it[test]``; None for another line."""
+    name = "[-_.]+".join(map(re.escape, project.split("-"))) if project else "(?!)"
+    found = re.match(rf"{name}\s*(?:\[([^\]]*)\])?\s*(;.*)?$", str(line), re.IGNORECASE)
+    return [normalize(one.strip()) for one in (found[1] or "").split(",") if one.strip()] if found else None
+
+
+def with_own_extras(project: str, line: str, extras: Mapping[str, list[str]]) -> list[str]:
+    """Return a line, or those of the project's own extras that it names."""
+    own = own_extras(project, line)
+    return [line] if own is None else [one for name in own for one in extras.get(name, [])]
 
 
 def flat(tables: Mapping[str, list[Any]], named: Callable[[Any], list[str] | None]) -> dict[str, list[str]]:

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
+from tenv.core import files
 from tenv.core.dataclass import dataclass
 from tenv.core.errors import FormatError, LockCorruptError, TenvError
 from tenv.core.names import normalize
 from tenv.core.toml_reader import read_toml
 from tenv.core.untrusted import place_fault, without_login
 from tenv.core.wheel_platforms import evaluated, evaluated_for_patches, marker_values
-from tenv.interop.chosen_files import LockFiles, Offer, Offered, take_files, with_glibc
+from tenv.interop.chosen_files import LockFiles, Offer, Offered, served_alone, take_files, with_glibc
 from tenv.interop.interface import Format, GivenFile, Imported, read_source
 from tenv.interop.pip_lines import of_torch
 from tenv.interop.pyproject import bounded_python, python_of, read_project, read_pyproject
@@ -45,16 +46,21 @@ def _offered(package: Mapping[str, Any], home: Path) -> Offered:
     if reason:
         return Offered(name, version, (), reason, _tree(source, normalize(name), version, home))
     rows = package.get("wheels") or []
-    wheels = list(map(_offer, rows))
-    url, digest, size = _offer(package.get("sdist") or {})
+    wheels = [_offer(row, source, home) for row in rows]
+    url, digest, size = _offer(package.get("sdist") or {}, source, home)
     archive = sdist_at(url, name, version, digest, size, ())
     return Offered(name, version, wheels, "" if wheels else "a source archive", archive)
 
 
-def _offer(row: Mapping[str, Any]) -> Offer:
-    size = row.get("size")
-    digest = str(row.get("hash", "")).removeprefix("sha256:")
-    return str(row.get("url", "")), digest, size if isinstance(size, int) else None
+def _offer(row: Mapping[str, Any], source: Mapping[str, Any], home: Path) -> Offer:
+    """Return a file of a package; one in a folder that is an index has no digest, so that it is read."""
+    size, digest = row.get("size"), str(row.get("hash", "")).removeprefix("sha256:")
+    url = str(row.get("url") or source.get("url") or "")
+    if not url and ("filename" in row or "path" in row):
+        place = (str(source.get("registry", "")), str(row["path"])) if "path" in row else (str(source.get("path", "")),)
+        file = home.absolute().joinpath(*place)
+        url, digest = file.as_uri(), digest or (files.digest(file) if file.is_file() else "")
+    return url, digest, size if isinstance(size, int) else None
 
 
 def _tree(source: Mapping[str, Any], name: str, version: str, home: Path) -> LockedTree | None:
@@ -228,12 +234,14 @@ def _imported(source: GivenFile, data: Mapping[str, Any]) -> Imported:
         for one in minors_of_range(accepted)
     }
     every, accepted = alike(asked, accepted, notes)
-    taken = take_files(
-        {
-            minor: {on: [_offered(row, home) for row in lock.walk(on, minor, [group])] for on in platforms}
-            for minor in every
-        }
-    )
+    offers = {
+        minor: {on: [_offered(row, home) for row in lock.walk(on, minor, [group])] for on in platforms}
+        for minor in every
+    }
+    if not source.platforms and (served := served_alone(offers, lost)):
+        again = _imported(replace(source, platforms=served), data)
+        return replace(again, lost=(*lost, *again.lost))
+    taken = take_files(offers)
     apart: dict[str, str] = {}
     if taken.minors:
         taken, apart = _with_features(lock, taken, platforms, group, features, home)
@@ -266,13 +274,32 @@ _BOUNDS = ("constraint", "override")
 
 
 def _root(source: GivenFile, data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the package of the project: the one in the folder of the lock."""
+    """Return the package of the project: the one in the folder of the lock.
+
+    A workspace whose root is no project has its members for requests, and the groups of its root.
+    """
     own = [row for row in data["package"] if {"editable", "virtual"} & (row.get("source") or {}).keys()]
     here = [row for row in own if "." in row["source"].values()]
-    if not own:
+    manifest = data.get("manifest") or {}
+    if not (own or manifest.get("dependency-groups")):
         raise FormatError(f"{source.path}: has no project, whose requests a target could have")
-    found: dict[str, Any] = {**(here or own)[0]}
-    return found
+    if here:
+        return dict(here[0])
+    listed, groups = manifest.get("members") or (), manifest.get("dependency-groups") or {}
+    members = [row for row in own if row["name"] in listed] or own
+    asked = list[Mapping[str, Any]]()
+    for row in members:
+        if "editable" in row["source"]:
+            asked.append({"name": row["name"], "editable": row["source"]["editable"]})
+            continue
+        own_rows = (row.get("metadata") or {}).get("requires-dist") or []
+        asked += [one for one in own_rows if "extra ==" not in str(one.get("marker", ""))]
+    return {
+        "source": {"virtual": "."},
+        "dependencies": [{"name": str(row["name"])} for row in members],
+        "dev-dependencies": groups,
+        "metadata": {"requires-dist": asked, "requires-dev": groups},
+    }
 
 
 def _require_group(source: GivenFile, root: Mapping[str, Any], group: str) -> None:

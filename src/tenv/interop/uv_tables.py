@@ -130,6 +130,52 @@ def with_workspace(data: Mapping[str, Any], home: Path, notes: list[str]) -> Map
     return {**data, "tool": {**tool, "uv": uv}}
 
 
+def with_members(data: Mapping[str, Any], home: Path, lost: list[str], notes: list[str]) -> Mapping[str, Any]:
+    """Return the tables of a workspace's root that is no project, with the requests that uv installs for its members.
+
+    A member is requested by its name. One that is no package, and that no other member requires, has its requests here.
+
+    Args:
+        data: The tables of a ``pyproject.toml``.
+        home: Its folder.
+        lost: Receives the groups of the members.
+        notes: Receives a note about the members.
+    """
+    tool = table_of(data, "tool")
+    uv = table_of(tool, "uv")
+    if "project" in data or not uv.get("workspace"):
+        return data
+    members = {name: folder for folder in _members(home, uv) if (name := project_name(folder))}
+    files = {name: read_toml(folder / "pyproject.toml").data for name, folder in members.items()}
+    asked = {name: strings_of(table_of(file, "project"), "dependencies") for name, file in files.items()}
+    required = {
+        normalize(re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0]) for lines in asked.values() for line in lines
+    }
+    lines, sources, accepted = list[str](), dict[str, Any](), list[str]()
+    for name, file in files.items():
+        own = table_of(table_of(file, "tool"), "uv")
+        accepted += [str(text)] if (text := table_of(file, "project").get("requires-python")) else []
+        if groups := [
+            *table_of(file, "dependency-groups"),
+            *table_of(table_of(file, "project"), "optional-dependencies"),
+        ]:
+            lost.append(f"the groups and extras of the member {name}: {', '.join(groups)}")
+        if "build-system" in file or own.get("package") or name in required:
+            lines.append(name)
+            sources[name] = {"workspace": True}
+            continue
+        lines += asked[name]
+        for key, given in table_of(own, "sources").items():
+            rows = [given] if isinstance(given, Mapping) else given
+            sources[key] = [_below(row, key, members, home, members[name]) for row in rows]
+    notes += (
+        [f"the file is no project: the members of its workspace are requested, {', '.join(files)}"] if files else []
+    )
+    project = {"dependencies": list(dict.fromkeys(lines)), "requires-python": ",".join(dict.fromkeys(accepted))}
+    found = {**uv, "sources": {**sources, **table_of(uv, "sources")}}
+    return {**data, "project": project, "tool": {**tool, "uv": found}}
+
+
 def _root(folder: Path) -> tuple[Path, Mapping[str, Any]] | None:
     """Return the root of a workspace, with its ``[tool.uv]``; None for another folder."""
     with suppress(Exception):  # no file, or one that is not valid

@@ -62,17 +62,20 @@ def build_words(names: Iterable[str]) -> list[str]:
 def need_builds(built: list[str], manifest: Manifest, ask: Callable[[], object], lacks: Callable[[str], bool]) -> None:
     """Add the packages to `built` that a solution needs built from source archives, which runs code.
 
-    A package of `sdists` without any wheel is built where it is needed: an older release of another one, which does
-    without it, is no solution. uv names those that it found no wheel of. Where it names none, all that are left are
-    tried, and then each without.
+    A package without any wheel is built where it is needed: an older release of another one, which does without it, is
+    no solution. uv names those others that it found no wheel of, one in each resolution. Where it names none, all that
+    are left are tried, and then each without.
 
     Args:
         built: The packages to build, which `ask` reads; it holds those of the old lock, which stay if they fit.
         manifest: The manifest, which permits builds.
         ask: Resolves the requests; raises NoSolutionError.
-        lacks: Returns whether the indexes in use have no wheel of a package.
+        lacks: Returns whether the indexes in use have no wheel that a requirement accepts.
     """
-    bare = [name for name in manifest.sdists if lacks(name)]
+    own = {name: request for name, request in manifest.wheels.items() if name in manifest.builds}
+    apart = {name for name, request in own.items() if request.index or request.file or not request.isolated}
+    asked = {name: f"{name}{own[name].version.specifiers if name in own else ''}" for name in manifest.builds - apart}
+    bare = [name for name in sorted(asked) if lacks(asked[name])]
     built += [name for name in bare if name not in built]
     if built and not _fault(ask):
         return
