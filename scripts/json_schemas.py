@@ -119,7 +119,7 @@ OPEN = (
     ("create", "files", "size"),
     ("create", "lock_origin"),
     ("create", "manifest_origin"),
-    ("diff", "changed", "platforms"),
+    *(("diff", name, "platforms") for name in ("added", "removed", "changed")),
     *(("explain", name) for name in ("step", "error", "place", "cause")),
     ("init", "gitignore"),
     ("init", "hides"),
