@@ -20,12 +20,14 @@ import yaml
 from tenv.builds.extension_plan import Asked, refusals
 from tenv.builds.extension_record import recorded
 from tenv.builds.record_extensions import __file__ as recorder
+from tenv.core.errors import NoSolutionError
 from tenv.core.versions import Version
 from tenv.core.wheel_platforms import marker_values
 from tenv.facts.tables import load_facts
 from tenv.install.architectures import detected_archs
 from tenv.locks.lock import Lock, Wheel
 from tenv.locks.wheel_requirement import Torch, names_torch
+from tenv.sources.wheels.compiled import with_way
 from tenv.sources.wheels.sdist_builds import built_folder
 from tests.support.fakes import make_wheel
 from tests.support.projects import HERE, Project, call
@@ -162,6 +164,16 @@ def test_an_archive_whose_backend_computes_the_version_alone_has_its_requirement
     assert "all files are intact" in call("verify", "tiny").err
     assert " ready " in project.ok("list").out
     assert extension.builds == ["2.1"]
+
+
+def test_a_package_without_an_archive_for_this_python_has_its_hint() -> None:
+    for said, hint in (
+        ("all versions of it depend on Python>=3.12,<3.14, we can conclude", 'set python = ">=3.12,<3.14"'),
+        ("Because all versions of it have no source\n  distribution and you require it", '`it = "*"` takes a wheel'),
+        ("Because it was not found in the package registry", "as it was"),
+    ):
+        error = with_way(NoSolutionError("no index in use has a source archive of it", hint="as it was"), "it", said)
+        assert hint in error.hint
 
 
 def test_a_requirement_that_nothing_satisfies_is_named(project: Project, extension: Extension) -> None:
