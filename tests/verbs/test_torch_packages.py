@@ -243,6 +243,12 @@ def test_a_typed_request_has_its_keys_and_pixi_gets_them(
     project: Project, extension: Extension, tmp_path: Path
 ) -> None:
     project.edit(f"\n{REQUEST}", "")
+    for words, command in (  # each hint is the next command
+        ("", "add tiny --build vision"),
+        ("--build", "add tiny --build --no-isolation vision"),
+    ):
+        said = project.fails(5, "no-solution", "add", "tiny", "vision", *words.split())
+        assert f"`tenv {command}` " in said
     said = project.fails(5, "no-solution", "add", "tiny", "vision", "--build", "--no-build-isolation")
     (command,) = re.findall(r"hint: `tenv (.*?)`", said)
     assert command == "add tiny --build --no-isolation --requires 'alpha>=1' vision"
