@@ -162,6 +162,8 @@ def test_an_archive_whose_backend_computes_the_version_alone_has_its_requirement
     assert [path.name for path in project.site().glob("vision-*.dist-info")] == ["vision-1.0+pt21.dist-info"]
     assert "nothing to do" in project.ok("create", "tiny", "--locked").err
     assert "all files are intact" in call("verify", "tiny").err
+    rows = project.ok("packages", "tiny", "--json").data
+    assert [row["version"] for row in rows if row["name"] == "vision"] == ["1.0+pt21"]
     assert " ready " in project.ok("list").out
     assert extension.builds == ["2.1"]
 
@@ -420,6 +422,9 @@ def test_a_folder_and_a_commit_are_compiled_too(project: Project, extension: Ext
     project.edit(REQUEST, f"vision = {{ {folder}, isolation = false }}")
     said = " ".join(project.fails(5, "no-solution", "lock", "tiny").split())
     assert "only its build backend knows its requirements, and that does not run without torch" in said
+    typed = f"vision @ {extension.tree}"
+    said = project.fails(5, "no-solution", "add", "tiny", typed, "--no-isolation")
+    assert f"`tenv add tiny --no-isolation --requires REQUIREMENT '{typed}'` names them" in said
     project.edit("isolation = false }", 'isolation = false, requires = ["alpha>=1"] }')
     project.ok("create", "tiny")
     assert (value(project.prefix), extension.builds) == ("2.1", ["2.1"])

@@ -21,6 +21,8 @@ _LINE = re.compile(r'set (?P<name>[\w.-]+) = "(?P<version>[^"]+)"(?! in \[)')
 """A line of a manifest in a hint; one for another section has the section behind it."""
 _REQUIRES = re.compile(r"`(?P<name>[\w.-]+) = \{ [^`]*, requires = (?P<rows>\[[^`]*\]) \}` in the manifest")
 """The line in a hint that names the requirements of a package."""
+_NAMES = re.compile(r"`requires = \[…\]` at \S+ in the manifest names them")
+"""The hint for a package whose requirements are nowhere."""
 _PERMIT = re.compile(
     r'`(?P<name>[\w.-]+) = \{ version = "[^"]*"(?:, index = "[^"]*")?, build = true(?P<apart>, isolation = false)? \}`'
 )
@@ -226,6 +228,8 @@ def _as_words(hint: str, start: Sequence[str], specs: Sequence[str], held: Colle
     if _NO_CHANNEL in hint and specs and (name := _name(specs[0])):
         line = shlex.join([*start, *(["--conda"] if "--conda" not in start else []), f"CHANNEL::{name}"])
         hint = hint.replace(_NO_CHANNEL, f"`{line}` takes it from another channel")
+    named = shlex.join([*start, "--requires", "REQUIREMENT", *specs])
+    hint = _NAMES.sub(f"`{named}` names them, `--requires ''` none", hint)
     if len(specs) == 1:
         hint = _with_permission(_REQUIRES.sub(required, hint), start, specs[0])
     return _LINE.sub(command, hint)
