@@ -119,6 +119,7 @@ OPEN = (
     ("create", "files", "size"),
     ("create", "lock_origin"),
     ("create", "manifest_origin"),
+    ("default", "target"),
     *(("diff", name, "platforms") for name in ("added", "removed", "changed")),
     *(("explain", name) for name in ("step", "error", "place", "cause")),
     ("init", "gitignore"),

@@ -54,6 +54,12 @@ def test_other_outputs_satisfy_it(words: tuple[str, ...], locked: Project) -> No
     assert not VALIDATOR.is_valid(output)
 
 
+def test_no_default_satisfies_it(project: Project) -> None:
+    for words in (("default", "tiny"), ("default", "--unset"), ("default",)):
+        VALIDATOR.validate(json.loads(call(*words, "--json").out))
+    assert project.folder.is_dir()
+
+
 def test_a_source_tree_in_a_difference_satisfies_it(project: Project, tmp_path: Path) -> None:
     project.ok("lock", "tiny")
     project.ok("init", "other", "--extends", "tiny")
