@@ -128,6 +128,7 @@ OPEN = (
     ("show", "asked"),
     ("targets", "lock_origin"),
     ("update", "difference"),
+    ("update", "targets", "difference"),
     ("show", "lock_origin"),
     ("show", "packages", "size"),
 )
