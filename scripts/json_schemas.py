@@ -119,7 +119,8 @@ OPEN = (
     ("create", "files", "size"),
     ("create", "lock_origin"),
     ("create", "manifest_origin"),
-    ("diff", "changed", "platforms"),
+    ("default", "target"),
+    *(("diff", name, "platforms") for name in ("added", "removed", "changed")),
     *(("explain", name) for name in ("step", "error", "place", "cause")),
     ("init", "gitignore"),
     ("init", "hides"),
@@ -127,6 +128,7 @@ OPEN = (
     ("show", "asked"),
     ("targets", "lock_origin"),
     ("update", "difference"),
+    ("update", "targets", "difference"),
     ("show", "lock_origin"),
     ("show", "packages", "size"),
 )

@@ -430,6 +430,13 @@ def test_cuda_that_a_torch_for_cpus_lacks_is_named_with_the_nvcc_that_asks_for_i
     ):
         (reason,) = refusals({"error": words}, ASKED, None, torch, FACTS.cuda_gpu_arch)
         assert "`tenv init NAME --torch` makes a target with one" in reason[1]
+    for words, name in (
+        ("RuntimeError: TMS_CUDA_MAJOR env var must be set for CUDA builds", "TMS_CUDA_MAJOR"),
+        ("KeyError: 'ROOTSYS'", "ROOTSYS"),
+        ("ValueError: the environment lacks MKL_ROOT", "MKL_ROOT"),
+    ):
+        (reason,) = refusals({"error": words}, ASKED, None, torch, FACTS.cuda_gpu_arch)
+        assert reason[1] == f'`{name} = "…"` in [activation.env] of the manifest sets it'
     (reason,) = refusals(
         {"error": "TypeError: 'NoneType' object is not callable"}, ASKED, None, torch, FACTS.cuda_gpu_arch
     )

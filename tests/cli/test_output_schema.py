@@ -54,6 +54,23 @@ def test_other_outputs_satisfy_it(words: tuple[str, ...], locked: Project) -> No
     assert not VALIDATOR.is_valid(output)
 
 
+def test_no_default_satisfies_it(project: Project) -> None:
+    for words in (("default", "tiny"), ("default", "--unset"), ("default",)):
+        VALIDATOR.validate(json.loads(call(*words, "--json").out))
+    assert project.folder.is_dir()
+
+
+def test_a_source_tree_in_a_difference_satisfies_it(project: Project, tmp_path: Path) -> None:
+    project.ok("lock", "tiny")
+    project.ok("init", "other", "--extends", "tiny")
+    tree = write_tree(tmp_path / "vision")
+    project.ok("add", "other", f"vision @ {tree}", "--no-create")
+    for words in (("tiny", "other"), ("other", "tiny")):
+        output = json.loads(call("diff", *words, "--json").out)
+        assert output["data"]["added" if words[0] == "tiny" else "removed"]
+        VALIDATOR.validate(output)
+
+
 def test_what_would_start_satisfies_it(created: Project) -> None:
     for words in (
         ("run", "--json", "tiny", "--", "python", "-V"),

@@ -1,5 +1,6 @@
 """Words of other tools, options before the command, and the examples in the help."""
 
+import itertools
 import json
 import shlex
 
@@ -25,6 +26,16 @@ def test_a_word_of_another_tool_leads_to_the_command_of_tenv(words: tuple[str, .
     assert named
     for program, verb, *_ in named:
         assert (program, verb in COMMANDS) == ("tenv", True)
+
+
+def test_each_option_in_a_hint_is_one_of_its_command() -> None:
+    texts = (*OTHER_WORDS.values(), *SECOND_WORDS.values(), *OTHER_OPTIONS.values())
+    ways = {part for text in texts for part in text.split("`")[1::2] if " tenv " in f" {part}"}
+    for way in ways:
+        verb, *rest = shlex.split(way.partition("tenv ")[2])
+        own = [*itertools.takewhile(lambda word: word != "--", rest)]
+        known = {option for parameter in command_of(verb).params for option in parameter.opts}
+        assert {word for word in own if word.startswith("-")} <= known, way
 
 
 @each(

@@ -237,7 +237,7 @@ def test_forward_compatibility_is_not_taken_for_granted(auto: Any, targets: Proj
 @pytest.mark.parametrize("words", [("lock", "auto"), ("check-driver", "auto"), ("update", "auto")])
 def test_only_create_takes_it(words: tuple[str, ...], targets: Project) -> None:
     err = targets.fails(2, "usage", *words)
-    assert "`auto` is not a target; only `tenv create` takes it" in err
+    assert "`auto` is not a target; only `tenv create` and `tenv check` take it" in err
 
 
 def test_a_target_of_that_name_is_refused(targets: Project) -> None:

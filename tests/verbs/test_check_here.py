@@ -140,3 +140,8 @@ def test_the_newest_target_is_listed_first_and_each_has_one_line(elsewhere: Path
 def test_targets_of_the_project_are_named_below_the_table(project: Project) -> None:
     lines = project.ok("targets").out.splitlines()
     assert lines[-1] == "project, not locked: tiny"
+
+
+def test_a_target_beside_here_has_the_two_commands() -> None:
+    err = call("check", "--here", "cpu").err
+    assert "hint: `tenv check cpu` judges that target, `tenv check --here` this machine" in err

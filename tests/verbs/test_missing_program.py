@@ -46,3 +46,12 @@ def test_a_missing_file_to_import_leads_to_what_is_there(project: Project) -> No
     assert "did you mean `dev-requirements.txt` or `environment.yml`" in call("import", "zzz").err
     ended = call("import", "missing/folder/x.yml")
     assert (ended.status, "hint" in ended.err) == (2, False)
+
+
+def test_an_option_after_the_target_has_the_command_with_it_before(created: Project) -> None:
+    for words, line in (
+        ("run tiny --with dbg -- python -V", "tenv run --with dbg tiny -- python -V"),
+        ("run tiny --with=dbg --sync python -V", "tenv run --with=dbg --sync tiny -- python -V"),
+        ("run tiny --locked", "tenv run --locked tiny -- COMMAND"),
+    ):
+        assert f"hint: `{line}` has it before the target" in created.fails(2, "usage", *words.split())

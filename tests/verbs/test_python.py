@@ -17,6 +17,9 @@ from tenv.sources.wheels.uv import Uv
 from tenv.targets.manifest import Manifest
 from tenv.targets.search import Origin, Target
 from tests.support.each import each
+from tests.support.fakes import MINORS as CREATED_MINORS
+from tests.support.fakes import make_wheel
+from tests.support.projects import HERE, Project
 
 MINORS = ("3.11", "3.12", "3.13")
 TARGET = Target(
@@ -268,3 +271,17 @@ def test_pyenvs_folder_comes_before_the_working_folder_and_does_not_replace_it(
     (named / ".python-version").write_text("mine\n")
     assert [str(found.version) for found in uv.interpreters(["3.96", "3.97"])] == ["3.96.2"]  # one search a command
     assert [str(found.version) for found in Uv(environment, tmp_path).interpreters(["3.96", "3.97"])] == ["3.97.1"]
+
+
+def test_no_python_is_advised_that_another_request_excludes(project: Project) -> None:
+    other = next(minor for minor in CREATED_MINORS if minor != HERE)
+    make_wheel(project.index.folder, "old", "1.0", tag=f"cp{other.replace('.', '')}-none-any")
+    make_wheel(project.index.folder, "present", "1.0", tag=f"cp{HERE.replace('.', '')}-none-any")
+    project.ask_for('old = "*"')
+    archive = '; where it has a source archive, `old = { version = "*", build = true }` permits its build'
+    said = " ".join(project.fails(5, "no-solution", "lock", "tiny").split())
+    assert f"old has no wheel for Python {HERE}; it has wheels for Python {other}" in said
+    assert f'hint: set python = ">={other},<3.{int(other[2:]) + 1}"{archive}' in said
+    project.ask_for('present = "*"')
+    said = " ".join(project.fails(5, "no-solution", "lock", "tiny").split())
+    assert f"hint: remove old{archive}" in said

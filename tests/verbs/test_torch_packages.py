@@ -20,12 +20,14 @@ import yaml
 from tenv.builds.extension_plan import Asked, refusals
 from tenv.builds.extension_record import recorded
 from tenv.builds.record_extensions import __file__ as recorder
+from tenv.core.errors import NoSolutionError
 from tenv.core.versions import Version
 from tenv.core.wheel_platforms import marker_values
 from tenv.facts.tables import load_facts
 from tenv.install.architectures import detected_archs
 from tenv.locks.lock import Lock, Wheel
 from tenv.locks.wheel_requirement import Torch, names_torch
+from tenv.sources.wheels.compiled import with_way
 from tenv.sources.wheels.sdist_builds import built_folder
 from tests.support.fakes import make_wheel
 from tests.support.projects import HERE, Project, call
@@ -160,8 +162,20 @@ def test_an_archive_whose_backend_computes_the_version_alone_has_its_requirement
     assert [path.name for path in project.site().glob("vision-*.dist-info")] == ["vision-1.0+pt21.dist-info"]
     assert "nothing to do" in project.ok("create", "tiny", "--locked").err
     assert "all files are intact" in call("verify", "tiny").err
+    rows = project.ok("packages", "tiny", "--json").data
+    assert [row["version"] for row in rows if row["name"] == "vision"] == ["1.0+pt21"]
     assert " ready " in project.ok("list").out
     assert extension.builds == ["2.1"]
+
+
+def test_a_package_without_an_archive_for_this_python_has_its_hint() -> None:
+    for said, hint in (
+        ("all versions of it depend on Python>=3.12,<3.14, we can conclude", 'set python = ">=3.12,<3.14"'),
+        ("Because all versions of it have no source\n  distribution and you require it", '`it = "*"` takes a wheel'),
+        ("Because it was not found in the package registry", "as it was"),
+    ):
+        error = with_way(NoSolutionError("no index in use has a source archive of it", hint="as it was"), "it", said)
+        assert hint in error.hint
 
 
 def test_a_requirement_that_nothing_satisfies_is_named(project: Project, extension: Extension) -> None:
@@ -231,6 +245,12 @@ def test_a_typed_request_has_its_keys_and_pixi_gets_them(
     project: Project, extension: Extension, tmp_path: Path
 ) -> None:
     project.edit(f"\n{REQUEST}", "")
+    for words, command in (  # each hint is the next command
+        ("", "add tiny --build vision"),
+        ("--build", "add tiny --build --no-isolation vision"),
+    ):
+        said = project.fails(5, "no-solution", "add", "tiny", "vision", *words.split())
+        assert f"`tenv {command}` " in said
     said = project.fails(5, "no-solution", "add", "tiny", "vision", "--build", "--no-build-isolation")
     (command,) = re.findall(r"hint: `tenv (.*?)`", said)
     assert command == "add tiny --build --no-isolation --requires 'alpha>=1' vision"
@@ -402,6 +422,9 @@ def test_a_folder_and_a_commit_are_compiled_too(project: Project, extension: Ext
     project.edit(REQUEST, f"vision = {{ {folder}, isolation = false }}")
     said = " ".join(project.fails(5, "no-solution", "lock", "tiny").split())
     assert "only its build backend knows its requirements, and that does not run without torch" in said
+    typed = f"vision @ {extension.tree}"
+    said = project.fails(5, "no-solution", "add", "tiny", typed, "--no-isolation")
+    assert f"`tenv add tiny --no-isolation --requires REQUIREMENT '{typed}'` names them" in said
     project.edit("isolation = false }", 'isolation = false, requires = ["alpha>=1"] }')
     project.ok("create", "tiny")
     assert (value(project.prefix), extension.builds) == ("2.1", ["2.1"])

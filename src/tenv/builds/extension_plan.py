@@ -36,6 +36,11 @@ _NO_GPU = re.compile(
     re.IGNORECASE,
 )
 _TOOLKIT = re.compile(r"CUDA_HOME|CUDA_PATH|\bnvcc\b|\+: 'NoneType' and 'str'|os\.PathLike object, not NoneType")
+_VARIABLE = re.compile(
+    r"KeyError: '(?P<key>[A-Z][A-Z0-9_]+)'"
+    r"|(?=.*(?:\benv\b|environment|variable|must be set|not set))(?:.*?\b)(?P<named>[A-Z][A-Z0-9]*_[A-Z0-9_]+)\b"
+)
+"""A variable in an error that asks for one."""
 _MODULE = re.compile(r"No module named '([\w.]+)'")
 _ARCH = re.compile(r"(\d+)\.(\d)")
 _CODE = re.compile(r"(?<![a-z])(sm|compute)_(\d{2,3})([af]?)")
@@ -93,7 +98,7 @@ def refusals(
         brings = "setuptools" if package == "distutils" else package  # which Python 3.12 dropped
         yield f"its setup.py imports {package}, which the target lacks", f'`{brings} = "*"` in the manifest brings it'
     if error:
-        yield f"its setup.py fails: {error}", _without_cuda(error, torch)
+        yield f"its setup.py fails: {error}", _without_cuda(error, torch) or _with_variable(error)
     for package in record.get("absent", []):
         why = f"its version or files come from {package} of its setup_requires, which the target lacks"
         yield why, f'`{package.replace("_", "-")} = "*"` in the manifest brings it'
@@ -120,6 +125,13 @@ def _without_cuda(error: str, torch: InstalledTorch | None) -> str:
     return f"the torch of the target has no CUDA: `tenv init NAME --torch` makes a target with one{beside}"
 
 
+def _with_variable(error: str) -> str:
+    """Return the edit for a ``setup.py`` that asks for a variable; empty for another error."""
+    match = None if _TOOLKIT.search(error) else _VARIABLE.search(error)
+    name = match and (match["key"] or match["named"])
+    return f'`{name} = "…"` in [activation.env] of the manifest sets it' if name else ""
+
+
 def refuse(found: Sequence[Reason]) -> None:
     """Refuse builds that can't end well, all in one error; none for no reason.
 
@@ -128,7 +140,7 @@ def refuse(found: Sequence[Reason]) -> None:
     """
     if found:
         hint = "; ".join(filter(None, (edit for _, edit in found)))
-        raise EnvironmentBrokenError("; ".join(reason for reason, _ in found), hint=hint)
+        raise EnvironmentBrokenError(";\n  ".join(reason for reason, _ in found), hint=hint)
 
 
 def in_order(requires: Mapping[str, Sequence[str]]) -> list[str]:

@@ -1,5 +1,6 @@
 """``tenv check``."""
 
+import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from tenv.cli.command import FilePath, command, not_empty, target_argument
 from tenv.cli.here import fits_here, yes
 from tenv.cli.host import from_report_option, host_options, pytorch_option, taken_from_report
 from tenv.cli.output import Result, Voice, out, paint_verdict, print_findings, print_table, prose
-from tenv.core.errors import Exit
+from tenv.core.errors import Exit, UsageError
 
 if TYPE_CHECKING:
     from tenv.checks.host_options import HostOptions
@@ -142,7 +143,11 @@ def check(
     host, here = HostOptions(**options), here or every
     _refuse_together({"--torch": torch, "--here": here, "--against": against, _FROM_REPORT: target_from_report})
     _refuse_together({"--torch": torch, "--pytorch": pytorch})
-    _refuse_together({"--torch": torch, "--here": here, "TARGET": target})
+    _refuse_together({"--torch": torch, "--here": here})
+    _refuse_together({"--torch": torch, "TARGET": target})
+    if here and target:
+        hint = f"`tenv check {shlex.quote(target)}` judges that target, `tenv check --here` this machine"
+        raise UsageError("--here and TARGET exclude each other", hint=hint)
     _refuse_alone({"--html": html, "--slurm": slurm}, against)
     if torch:
         return _torch(Context(), torch, host, build_only=build_only)

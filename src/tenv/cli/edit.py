@@ -21,6 +21,12 @@ _LINE = re.compile(r'set (?P<name>[\w.-]+) = "(?P<version>[^"]+)"(?! in \[)')
 """A line of a manifest in a hint; one for another section has the section behind it."""
 _REQUIRES = re.compile(r"`(?P<name>[\w.-]+) = \{ [^`]*, requires = (?P<rows>\[[^`]*\]) \}` in the manifest")
 """The line in a hint that names the requirements of a package."""
+_NAMES = re.compile(r"`requires = \[…\]` at \S+ in the manifest names them")
+"""The hint for a package whose requirements are nowhere."""
+_PERMIT = re.compile(
+    r'`(?P<name>[\w.-]+) = \{ version = "[^"]*"(?:, index = "[^"]*")?, build = true(?P<apart>, isolation = false)? \}`'
+)
+"""The line in a hint that permits the build of a package."""
 _UNKNOWN = re.compile(
     r"(did you mean (?P<meant>`[\w.\[\]-]+`(?: or `[\w.-]+`)*)\? Else )?remove (?P<name>[\w.-]+), or correct its name"
     r"(?P<index> or its index)?"
@@ -162,6 +168,16 @@ def _name(spec: str) -> str:
     return normalize(typed["name"]) if typed else ""
 
 
+def _with_permission(hint: str, start: Sequence[str], spec: str) -> str:
+    """Return a hint with the command that permits the build of a package, in place of its line of a manifest."""
+
+    def permitted(match: re.Match[str]) -> str:
+        words = [word for word in ("--build", *["--no-isolation"] * bool(match["apart"])) if word not in start]
+        return f"`{shlex.join([*start, *words, spec])}`" if match["name"] == _name(spec) else match[0]
+
+    return _PERMIT.sub(permitted, hint)
+
+
 def _as_words(hint: str, start: Sequence[str], specs: Sequence[str], held: Collection[str]) -> str:
     """Return a hint with the command to type in place of the line of a manifest, for a package of the command line.
 
@@ -212,7 +228,11 @@ def _as_words(hint: str, start: Sequence[str], specs: Sequence[str], held: Colle
     if _NO_CHANNEL in hint and specs and (name := _name(specs[0])):
         line = shlex.join([*start, *(["--conda"] if "--conda" not in start else []), f"CHANNEL::{name}"])
         hint = hint.replace(_NO_CHANNEL, f"`{line}` takes it from another channel")
-    return _LINE.sub(command, _REQUIRES.sub(required, hint) if len(specs) == 1 else hint)
+    named = shlex.join([*start, "--requires", "REQUIREMENT", *specs])
+    hint = _NAMES.sub(f"`{named}` names them, `--requires ''` none", hint)
+    if len(specs) == 1:
+        hint = _with_permission(_REQUIRES.sub(required, hint), start, specs[0])
+    return _LINE.sub(command, hint)
 
 
 def _chosen(context: "Context", verb: str, words: Sequence[str | None], say: Callable[[str], None]) -> "EditedTarget":

@@ -46,7 +46,7 @@ OTHER_WORDS = {
     "unload": "`tenv deactivate` prints the script that eval takes",
     "find": "`tenv packages TARGET` lists the packages, `tenv search PACKAGE TARGET` those that are published",
     "concretize": "`tenv lock TARGET` selects every file of a target",
-    "spec": "`tenv lock TARGET --dry-run` selects every file and writes none, `tenv tree TARGET` prints the tree",
+    "spec": "`tenv update TARGET --dry-run` selects every file and writes none, `tenv tree TARGET` prints the tree",
     "compiler": "`tenv host` prints the compilers of this machine, `tenv check TARGET` judges them",
     "compilers": "`tenv host` prints the compilers of this machine, `tenv check TARGET` judges them",
     "external": "`tenv host` prints the parts of this machine, and [system] of a manifest takes one of them",
@@ -61,6 +61,13 @@ OTHER_WORDS = {
     "global": "pixi and uv install programs for all projects; `tenv add TARGET PACKAGE` asks for one in a target",
     "tool": "pixi and uv install programs for all projects; `tenv add TARGET PACKAGE` asks for one in a target",
     "x": "`tenv run TARGET -- COMMAND` runs a program in an environment",
+    "new": "`tenv init NAME` writes the manifest of a new target",
+    "setup": "`tenv create TARGET` makes the environment of a target, `tenv init NAME` writes a target of your own",
+    "enter": "`tenv shell TARGET` starts a shell with it, `tenv activate TARGET` prints the script that eval takes",
+    "develop": "`tenv add TARGET --editable FOLDER` asks for a package in a folder",
+    "deps": "`tenv tree TARGET` prints what the packages require, `tenv packages TARGET` lists them",
+    "login": "uv's and pip's logins for an index apply; `tenv info` names the index",
+    "auth": "uv's and pip's logins for an index apply; `tenv info` names the index",
     "self": "tenv is upgraded by the tool that installed it: `tenv info` names its folder",
 }
 """Words of other tools, each with the command of tenv that does it."""
@@ -84,6 +91,12 @@ _ONE_PLATFORM = "an environment is of this machine; `tenv packages TARGET --plat
 _FEATURE = "`tenv add TARGET --feature VALUE PACKAGE` asks for it in a feature"
 
 OTHER_OPTIONS = {
+    (
+        "lock",
+        "--dry-run",
+    ): "`tenv update TARGET --dry-run` prints what would change, `tenv lock TARGET --check` judges it",
+    ("init", "--name"): "`tenv init VALUE` writes the manifest of a new target",
+    ("init", "-n"): "`tenv init VALUE` writes the manifest of a new target",
     ("add", "--dry-run"): "`tenv search PACKAGE TARGET` lists its versions and which of them fit, and writes nothing",
     ("add", "--index-url"): "`tenv add TARGET --index VALUE PACKAGE` takes it from that index alone",
     ("add", "--extra-index-url"): "`tenv add TARGET --index VALUE PACKAGE` takes it from that index alone",

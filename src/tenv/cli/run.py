@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 FEATURE_OPTIONS = ("--with", "--features", "--feature", "--extra", "--group")
 """The option of `tenv create` for features, and the words of other tools for it."""
 
+_VALUED = ("--prefix", "--with")
+_OWN = (*_VALUED, "--sync", "--no-sync", "--locked", "--json", "--quiet")
+"""The options of `tenv run`; the first ones have a value."""
+
 _DEFAULT = "\0"
 """Marks a missing target before ``--``."""
 
@@ -41,7 +45,7 @@ class _WithDefault(click.Command):
         """Insert the mark for a missing target."""
         at = 0
         while at < len(args) and args[at].startswith("-") and args[at] != "--":
-            at += 2 if args[at] in ("--prefix", "--with") else 1
+            at += 2 if args[at] in _VALUED else 1
         if args[at : at + 1] == ["--"]:
             args = [*args[:at], _DEFAULT, *args[at:]]
         return super().parse_args(ctx, args)
@@ -85,11 +89,8 @@ def run_program(
             "no command is given",
             hint=f"`tenv run {target or Context().default_word()} -- cmake --version` is an example",
         )
-    if arguments[0] in ("--prefix", "--json", "--quiet"):
-        raise UsageError(
-            f"`{arguments[0]}` is an option of tenv, but stands after the target",
-            hint=f"`tenv run {arguments[0]} … {target} -- COMMAND` has it before the target",
-        )
+    if arguments[0].partition("=")[0] in _OWN:
+        raise _too_late(target, arguments)
     named = named_features(features)
     context = Context(locked=locked)
     if not voice.json and (context.syncs() if sync is None else sync):
@@ -107,6 +108,20 @@ def run_program(
             raise UnknownTargetError(error.message, hint=_elsewhere(target, error.hint)) from error
         raise UnknownTargetError(error.message, hint=_forms(context, target, words, error.hint)) from error
     return begin(voice, context, plan)
+
+
+def _too_late(target: str, arguments: Sequence[str]) -> UsageError:
+    """Return the error for options of tenv after the target, with the command that has them before it."""
+    options, rest = [], [*arguments]
+    while rest and rest[0].partition("=")[0] in _OWN:
+        options.append(rest.pop(0))
+        if options[-1] in _VALUED and rest and rest[0] != "--":
+            options.append(rest.pop(0))
+    rest = rest[1:] if rest[:1] == ["--"] else rest
+    line = shlex.join(["tenv", "run", *options, *filter(None, [target]), "--", *(rest or ["COMMAND"])])
+    return UsageError(
+        f"`{options[0]}` is an option of tenv, but stands after the target", hint=f"`{line}` has it before the target"
+    )
 
 
 def _no_option(context: "Context", option: str, words: Sequence[str]) -> UsageError:

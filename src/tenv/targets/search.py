@@ -281,8 +281,8 @@ class SearchPath:
     def _reserved(self) -> ManifestError | UsageError:
         file = next((file for place in self.places if (file := place.manifest_file(AUTO)).is_file()), None)
         if file is None:
-            hint = f"`tenv targets` lists the targets; `tenv create {AUTO}` selects one and prints its name"
-            return UsageError(f"`{AUTO}` is not a target; only `tenv create` takes it", hint=hint)
+            hint = f"`tenv check {AUTO}` prints the name of that target, `tenv create {AUTO}` makes it"
+            return UsageError(f"`{AUTO}` is not a target; only `tenv create` and `tenv check` take it", hint=hint)
         return ManifestError(
             f"{_shown(file)}: a target can't have the name `{AUTO}`, which means the best target",
             hint="rename the file",

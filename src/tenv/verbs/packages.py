@@ -3,7 +3,7 @@
 import contextlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -117,7 +117,20 @@ def find_packages(
     if state and kept:
         sizes = _installed_sizes(environment.prefix, state)
         rows = tuple(replace(row, bytes=sizes.get((row.kind, row.name), row.bytes)) for row in rows)
+        rows = tuple(_as_built(rows, {tree.name for tree in lock.trees_for(platform, minor)}, environment.prefix))
     return PackageSet(name, path, kept is not None, rows)
+
+
+def _as_built(rows: Iterable[PackageRow], built: Collection[str], prefix: Path) -> Iterator[PackageRow]:
+    """Yield rows, those of built packages with the version that their build gave them, which the lock may not know."""
+    if not built:
+        yield from rows
+        return
+    from tenv.sources.wheels.installed import Wheels  # late: few targets build a package
+
+    versions = Wheels(prefix).versions()
+    for row in rows:
+        yield replace(row, version=versions.get(row.name, row.version)) if row.name in built else row
 
 
 def _require_platform(lock: Lock, platform: str, name: str) -> None:

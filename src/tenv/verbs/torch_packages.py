@@ -329,7 +329,10 @@ class _Build:
             table = self._job.context.facts().build_failures
             finding = look_up(ran, "TE961", self._name, self._log, table, of=self._row.name)
             own = "its build " if finding.subject == self._name else ""  # the message about a known cause is a sentence
-            why, hint = f"{own}{finding.message}\n  {finding.evidence}", finding.fix
+            place = (
+                finding.evidence if finding.evidence.startswith(str(self._log)) else f"{self._log}: {finding.evidence}"
+            )
+            why, hint = f"{own}{finding.message}\n  {place}", finding.fix
             if wants_network(output := "\n".join(ran.lines)):
                 why, hint = f"its build downloads, which has no digest; log: {self._log}", hint_of_failure(output)
             raise EnvironmentBrokenError(f"{self._name} can't be compiled{self._so}: {why}", hint=hint)

@@ -130,6 +130,8 @@ def test_a_failure_without_a_network_or_a_module_has_its_hint() -> None:
         ("ModuleNotFoundError: No module named 'torch'", "isolation = false"),
         ("ModuleNotFoundError: No module named 'torchvision'", "by hand"),
         ("ModuleNotFoundError: No module named 'numpy'", "by hand"),
+        ("  ModuleNotFoundError: No module named 'numpy'\n  error: Failed to build", "by hand"),
+        ("ModuleNotFoundError: No module named 'numpy'\n  IsADirectoryError: [Errno 21] Is a directory: 'it'", ""),
     ):
         assert hint_of_failure(output) == "" if hint == "" else hint in hint_of_failure(output), output
     assert hint_of_failure("error: expected `;`") == ""

@@ -6,6 +6,7 @@ place where it names the torch that it was compiled against, and that torch is l
 """
 
 import contextlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import tomli
 
 from tenv.core.dataclass import dataclass
-from tenv.core.errors import NoSolutionError
+from tenv.core.errors import NoSolutionError, TenvError
 from tenv.core.names import normalize
 from tenv.core.progress import Silent
 from tenv.core.versions import Range, Version
@@ -40,6 +41,7 @@ def is_compiled_sdist(request: WheelRequest) -> bool:
     return not request.isolated and request.tree is None
 
 
+_OTHER_PYTHON = re.compile(r"all versions of \S+ depend on Python ?((?:, ?)?[<>=!~]=?[\d.*]+(?:, ?[<>=!~]=?[\d.*]+)*)")
 _MOST_WHEELS = 64
 """The most wheels of a release with versions of their own that are looked at; one torch and CUDA each."""
 
@@ -134,7 +136,8 @@ class CompiledSdists:
         requests = IndexedRequests.of_manifest(manifest)
         done = uv.compile(where, requests, minor, words, variables, built, known)
         if done.status:
-            raise uv.error(done.stderr, f"no index in use has a source archive of {name} for Python {minor}")
+            what = f"no index in use has a source archive of {name} for Python {minor}"
+            raise with_way(uv.error(done.stderr, what), name, done.stderr)
         packages = tomli.loads(done.stdout).get("packages", [])
         return manifest, [row for row in packages if normalize(row["name"]) == name]
 
@@ -257,6 +260,22 @@ class CompiledSdists:
         needs = needs_of_build(asked_by_build(known.raw, archive.file, values), facts)
         asked = {name: request for name, request in needs.items() if name not in there and name != "torch"}
         return pins_of_build(problem, asked, archive.file, platform, minor, there)
+
+
+def with_way(error: TenvError, name: str, output: str) -> TenvError:
+    """Return an error of uv about a source archive with its hint: another Python, or the wheel that there is.
+
+    Args:
+        error: The error.
+        name: The package.
+        output: The output of uv.
+    """
+    flat = " ".join(output.split())
+    if python := _OTHER_PYTHON.search(flat):
+        error.hint = f'set python = "{python[1].replace(" ", "")}"'
+    elif "no source distribution" in flat:
+        error.hint = f'it has no source archive: `{name} = "*"` takes a wheel of it'
+    return error
 
 
 def _without_torch(requires: tuple[str, ...]) -> tuple[str, ...]:

@@ -71,6 +71,7 @@ _NO_NETWORK = re.compile(
 )
 """The words of urllib, requests, curl, wget, git, CMake and uv without a network, and a command with an address."""
 _IN_SOURCE = re.compile(r"\.(?:c|cc|cpp|cxx|cu|cuh|h|hh|hpp)(?::\d+|\(\d+\)).*?\b(?:fatal )?error\b")
+_RAISED = re.compile(r"^\W*(?:\w+\.)*\w+(?:Error|Exception)\b.*$", re.MULTILINE)
 _NO_TORCH = re.compile(r"No module named '?torch\b(?!\w)")
 _ASK = (
     "import sys, sysconfig as s; final = sys.version_info.releaselevel == 'final'; "
@@ -318,7 +319,7 @@ def hint_of_failure(output: str) -> str:
         return "its build wants a network, which a build of a locked source archive or commit does not get"
     if _NO_TORCH.search(output):
         return "it is compiled against torch: `isolation = false` in its request builds it with the target's torch"
-    if "ModuleNotFoundError" in output:
+    if any("ModuleNotFoundError" in line for line in _RAISED.findall(output)[-1:]):
         return "its [build-system] does not name all that its build needs: it has to be built by hand"
     return ""
 

@@ -278,11 +278,13 @@ class _WheelSearch:
         wanted = Version(self.case.python).minor
         near = min((Version(minor).minor for minor in fitting), key=lambda minor: abs(minor - wanted))
         kept = [Version(minor).minor for minor in fitting if minor in manifest.python_minors()] or [near]
-        if manifest.python is not None:
-            edits.append(f'set python = ">=3.{kept[0]},<3.{kept[-1] + 1}"')
-        else:
-            edits.append(f'set python = "3.{near}.*" in [dependencies]')
-        return message, ", or ".join(edits)
+        if own is None or self.rows(manifest.wheels, python=f"3.{kept[0]}", given={}):
+            free = manifest.python is not None
+            python = f'">=3.{kept[0]},<3.{kept[-1] + 1}"' if free else f'"3.{near}.*" in [dependencies]'
+            edits.append(f"set python = {python}")
+        edits = edits or [f"remove {name}"]
+        archive = f"; where it has a source archive, {self._permit(name)}" if own else ""
+        return message, f"{', or '.join(edits)}{archive}"
 
     def _beginning(self, name: str, request: WheelRequest) -> Found | None:
         """Return the edit for a release that is named by the beginning of its version: 9.20 for 9.20.1.4."""
