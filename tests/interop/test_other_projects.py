@@ -336,6 +336,20 @@ def test_a_range_without_an_oldest_python_begins_with_one_in_use(accepted: str, 
     assert found["python"] == python
 
 
+def test_dependencies_of_poetry_that_project_does_not_have_are_named() -> None:
+    text = (
+        '[project]\nname = "it"\ndependencies = ["six (>=1)", "idna"]\n[tool.poetry.dependencies]\npython = "^3.11"\n'
+    )
+    found, said = imported(
+        "pyproject.toml",
+        f'{text}six = {{ source = "corp" }}\nidna = "^3.0"\nalone = "*"\n'
+        "[[tool.poetry.source]]\nname = 'corp'\nurl = 'https://corp.example/simple'\npriority = 'explicit'\n",
+    )
+    assert found["pypi-dependencies"]["idna"] == ">=3.0,<4"
+    assert found["pypi-dependencies"]["six"]["version"] == ">=1"
+    assert "[tool.poetry.dependencies] of packages that [project] does not have: alone" in said
+
+
 def test_the_last_index_of_a_file_counts_and_a_fragment_has_extras() -> None:
     lines = "-i https://one.example/simple\n--index-url https://two.example/simple\n"
     lines += "git+https://example.org/it.git@v1#egg=it[gpu,Test]&subdirectory=py\n"
