@@ -307,6 +307,15 @@ wheels = [{{ url = "https://files.example/idna-1.0-py3-none-any.whl", hashes = {
     assert "the packages of all extras and groups are the target's: gpu, dev" in said
 
 
+def test_the_address_of_a_conda_package_has_its_version_and_build() -> None:
+    home = "https://conda.anaconda.org/conda-forge"
+    rows = f"- {home}/noarch/tzdata-2025b-h78e105d_0.conda\n- {home}/win-64/zlib-1.3.1-h2466b09_2.tar.bz2#0123abcd\n"
+    found, said = imported("environment.yml", f"dependencies:\n- python=3.12\n{rows}", "--platform", "linux-64")
+    tzdata = {"version": "2025b", "build": "h78e105d_0", "channel": "conda-forge"}
+    assert found["dependencies"] == {"python": "3.12.*", "tzdata": tzdata}
+    assert "for win-64 alone" in said
+
+
 def test_selectors_of_micromamba_count() -> None:
     rows = ("python=3.12", "sel(linux): libgl", "sel(unix): make >=4", "sel(win): m2w64", "sel(osx): llvm")
     text = "dependencies:\n" + "".join(f"- {row}\n" for row in rows)
@@ -334,6 +343,20 @@ def test_a_range_without_an_oldest_python_begins_with_one_in_use(accepted: str, 
         "pyproject.toml", f'[project]\nname = "it"\nrequires-python = "{accepted}"\ndependencies = ["six"]\n'
     )
     assert found["python"] == python
+
+
+def test_dependencies_of_poetry_that_project_does_not_have_are_named() -> None:
+    text = (
+        '[project]\nname = "it"\ndependencies = ["six (>=1)", "idna"]\n[tool.poetry.dependencies]\npython = "^3.11"\n'
+    )
+    found, said = imported(
+        "pyproject.toml",
+        f'{text}six = {{ source = "corp" }}\nidna = "^3.0"\nalone = "*"\n'
+        "[[tool.poetry.source]]\nname = 'corp'\nurl = 'https://corp.example/simple'\npriority = 'explicit'\n",
+    )
+    assert found["pypi-dependencies"]["idna"] == ">=3.0,<4"
+    assert found["pypi-dependencies"]["six"]["version"] == ">=1"
+    assert "[tool.poetry.dependencies] of packages that [project] does not have: alone" in said
 
 
 def test_the_last_index_of_a_file_counts_and_a_fragment_has_extras() -> None:

@@ -210,6 +210,8 @@ def read_environment(source: GivenFile) -> Imported:
 
 def _of_subdir(item: str) -> tuple[str, str]:
     """Return a request without the platform of its channel (``conda-forge/linux-64::cupy``), and that platform."""
+    if "://" in item and (subdir := item.rsplit("/", 2)[-2]) in PLATFORMS:  # the address of a package
+        return item, subdir
     found = _SUBDIR.match(item)
     return (f"{found['channel']}::{item[found.end() :]}", found["platform"]) if found else (item, "")
 

@@ -135,6 +135,8 @@ def with_poetry(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[str]]:
         }
         project["optional-dependencies"] = {**table_of(project, "optional-dependencies"), **extras}
         project["dynamic"] = [name for name in strings_of(project, "dynamic") if name != "dependencies"]
+    else:
+        project["dependencies"] = _with_versions(strings_of(project, "dependencies"), own, reader.lost)
     project.setdefault("name", poetry.get("name", ""))
     project.setdefault("description", poetry.get("description", ""))
     if "requires-python" not in project:
@@ -156,6 +158,17 @@ def with_poetry(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[str]]:
         for row in later
     ]
     return {**data, "project": project, "dependency-groups": named, "tool": {**tool, "uv": uv}}, reader.lost
+
+
+def _with_versions(lines: list[str], own: Mapping[str, list[str]], lost: list[str]) -> list[str]:
+    """Return the lines of ``[project]`` with those of Poetry for the same packages; others of Poetry do not count.
+
+    The versions of both hold: `_enrich_dependency` of poetry-core.
+    """
+    named = dict.fromkeys(normalize(re.split(r"[^A-Za-z0-9._-]", line.strip(), maxsplit=1)[0]) for line in lines)
+    if free := sorted(own.keys() - named.keys()):
+        lost.append(f"[tool.poetry.dependencies] of packages that [project] does not have: {', '.join(free)}")
+    return [*lines, *(line for name in named for line in own.get(name, []))]
 
 
 def _extras(poetry: Mapping[str, Any]) -> Mapping[str, list[str]]:

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tenv.core.dataclass import dataclass
 from tenv.core.names import (
     CONDA_NAME,
+    CondaFile,
     WheelFile,
+    channel_of,
     channel_url,
     channel_urls,
     channel_word,
@@ -133,6 +135,10 @@ def conda_request(text: str) -> tuple[str, CondaRequest, str]:
     Raises:
         ValueError: It is not a match specification.
     """
+    address = text.strip().partition("#")[0]
+    if "://" in address and (file := CondaFile.parse(address)):
+        channel = channel_word(channel_of(address))
+        return file.name, CondaRequest(CondaRange(file.version), channel, file.build), ""
     extras = _CONDA_EXTRAS.fullmatch(text.strip())
     spec = parse_spec(_SWAPPED.sub(">=", f"{extras['name']}{extras['rest']}" if extras else text))
     if not CONDA_NAME.fullmatch(spec.name):
