@@ -86,6 +86,8 @@ _LINKER = re.compile(
     r"|(?:unable to find library |library not found: )(?:-l)?(?P<library>\S+))$"
 )
 """What lld and mold print for what GNU ld calls an undefined reference and a library that it cannot find."""
+_DRIVER = re.compile(r"^\S*clang\S*: error: [A-Z](?=[a-z])")
+"""What clang up to LLVM 11 began with a capital letter."""
 _UNQUOTED = re.compile(r"undefined reference to ?(?=[\w~][^`']*'$)")
 """GNU ld's words where Markdown took the backtick that opens a name."""
 _FOREIGN = (
@@ -177,6 +179,8 @@ def _plain(text: str) -> str:
     text = _unframed(text).rstrip()
     inner = _PIP.sub("", text[2:-1].rstrip() if _BYTES.fullmatch(text) else text, count=1)
     inner = _unframed(inner)
+    if "clang" in inner and (old := _DRIVER.match(inner)):
+        inner = f"{inner[: old.end() - 1]}{inner[old.end() - 1].lower()}{inner[old.end() :]}"
     return _UNQUOTED.sub("undefined reference to `", inner) if "undefined reference to" in inner else inner
 
 
