@@ -16,7 +16,7 @@ from tests.interop.records import CONDA_LOCK
 from tests.support.each import each
 from tests.support.fakes import Index, make_wheel
 from tests.support.projects import call
-from tests.support.source_trees import write_tree
+from tests.support.source_trees import pack_sdist, write_tree
 
 pytestmark = pytest.mark.usefixtures("empty_project")
 
@@ -373,11 +373,18 @@ def test_an_address_of_a_file_that_is_there_is_a_path(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "two words", "near", "1.0")
     tree = write_tree(tmp_path / "tree")
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    archive = pack_sdist(write_tree(tmp_path / "packed"), tmp_path)
+    (tree / "below").mkdir()
+    (tree / "below" / "pyproject.toml").write_text('[project]\nname = "below"\nversion = "1"\n')
     lines = f"near @ {wheel.as_uri()}#sha256={digest}\n-e {tree.as_uri()}\ngone @ file:///croot/gone/work\n"
+    lines += f"{tree.as_uri()}#egg=below&subdirectory=below\npacked @ {archive.as_uri()}\n{archive}\n"
     found, said = imported("requirements.txt", lines)
     near, vision = found["pypi-dependencies"]["near"], found["pypi-dependencies"]["vision"]
     assert ((Path("manifests") / near["path"]).resolve(), near["sha256"]) == (wheel.resolve(), digest)
     assert ((Path("manifests") / vision["path"]).resolve(), vision["editable"]) == (tree.resolve(), True)
+    assert (Path("manifests") / found["pypi-dependencies"]["below"]["path"]).resolve() == (tree / "below").resolve()
+    assert "packed" not in found["pypi-dependencies"]
+    assert said.count(f"`{archive}`: of files, only a wheel can be locked") == 1
     assert "`gone @ file:///croot/gone/work`" in said
 
 

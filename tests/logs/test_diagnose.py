@@ -433,6 +433,9 @@ def test_a_log_that_can_t_be_read_is_an_error(tmp_path: Path) -> None:
         ("a.cpp:1:2: error: 'avg_pool' was not declared in this scope", "ffmpeg-version"),
         ("a.cpp:1:2: error: 'struct Avatar' has no member named 'codec'", "ffmpeg-version"),
         ("/src/x/LMDB_INCLUDE_DIR", "numpy-headers-not-found"),
+        ("a.cpp:1:2: error: no type named 'uint64_t' in namespace 'std'", "std-name-of-later-standard"),
+        ("a.cpp:1:2: error: no member named 'ptrdiff_t' in namespace 'std'", "std-name-of-later-standard"),
+        ("a.cpp:1:2: error: 'int_fast32_t' is not a member of 'std'", "std-name-of-later-standard"),
     ],
 )
 def test_a_neighbor_of_a_message_is_not_taken_for_it(line: str, never: str, table: BuildFailureTable) -> None:

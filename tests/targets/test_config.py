@@ -39,6 +39,7 @@ def test_the_longest_beginning_counts(tmp_path: Path) -> None:
     [
         ('[mirors]\n"https://a.example" = []\n', "config.toml:1: mirors: unknown key"),
         ('[mirrors]\n"a.example" = ["https://m.example"]\n', "`a.example` is not a URL"),
+        ('[mirrors]\n"https://a.example" = []\n', "https://a.example: it has no mirror"),
         ('[mirrors]\n"https://a.example" = ["m.example"]\n', "`m.example` is not a URL"),
         ('[mirrors]\n"https://a.example" = "https://m.example"\n', "expected a list of strings, got a string"),
         ("[mirrors\n", "config.toml: not TOML"),

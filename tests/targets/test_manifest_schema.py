@@ -27,6 +27,8 @@ channels = ["conda-forge", "nvidia/label/cuda-12.1.1", "https://h/c"]
 pytorch = ">=2.1,<2.14"
 python = ">=3.11,<3.13"
 sdists = ["alpha"]
+constraints = ["urllib3<2"]
+overrides = ["requests[socks]", "py-spy; sys_platform == 'never'"]
 for = "../.venv"
 [requirements]
 cuda = "12.1"
@@ -140,6 +142,9 @@ TYPOS = [
     ('cache = "sccache"', 'cache = "scache"', "build.cache"),
     ('index = "pytorch-cu128"', 'idnex = "pytorch-cu128"', "pypi-dependencies.torch.idnex"),
     ('sdists = ["alpha"]', 'sdists = "alpha"', "sdists"),
+    ('"urllib3<2"', '"urllib3[socks]<2"', "constraints.0"),
+    ('"urllib3<2"', "\"urllib3; sys_platform == 'linux'\"", "constraints.0"),
+    ('"requests[socks]"', '"requests"', "overrides.0"),
     ("build = true", 'build = "yes"', "pypi-dependencies.torch.build"),
     ('format = "simple"', 'format = "html"', "index.0.format"),
     ('url = "https://h/cu128"', 'uri = "https://h/cu128"', "index.0.uri"),

@@ -1,10 +1,12 @@
 """Features of a target: locked with it, brought by `create --with`, kept and taken off; none changes a version."""
 
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import tomli
 import yaml
 
 from tenv.core.errors import ManifestError
@@ -196,6 +198,22 @@ def test_add_writes_an_extra_of_a_package_of_the_target_into_a_feature(asked: st
     before = project.manifest.read_bytes()
     assert "tiny itself asks" in project.fails(2, "usage", "add", "tiny", "--feature", "x", "theta[more]==2")
     assert project.manifest.read_bytes() == before
+
+
+def test_an_extra_has_the_version_of_each_platform(project: Project) -> None:
+    make_wheel(project.index.folder, "theta", "1.0", extras={"more": []})
+    make_wheel(project.index.folder, "theta", "2.0", extras={"more": []})
+    project.widen_platforms()
+    for platform, version in (("linux-64", "1.0"), ("linux-aarch64", "2.0")):
+        project.ask_for(f'[platform.{platform}.pypi-dependencies]\ntheta = "{version}"')
+    said = project.fails(2, "usage", "add", "tiny", "--feature", "x", "theta[more]")
+    assert "ask for theta in different versions" in said
+    words = shlex.split(said.partition("hint: `")[2].partition("`")[0])
+    project.ok(*words[1:])
+    project.ok("add", "tiny", "--feature", "x", "--platform", "linux-aarch64", "theta[more]")
+    found = tomli.loads(project.manifest.read_text())["feature"]["x"]["platform"]
+    versions = {one: table["pypi-dependencies"]["theta"]["version"] for one, table in found.items()}
+    assert versions == {"linux-64": "1.0", "linux-aarch64": "2.0"}
 
 
 def test_features_add_extras_to_a_package_of_the_target(tmp_path: Path) -> None:

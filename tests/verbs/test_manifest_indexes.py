@@ -145,6 +145,9 @@ def test_a_mirror_of_the_settings_is_asked_for_the_default_index(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     default = uv_program._default_index()
+    monkeypatch.setenv("UV_NO_PROGRESS", "perhaps")  # ends uv, which does not get it
+    uv_program._default_index.cache_clear()
+    assert uv_program._default_index() == default != ""
     monkeypatch.delenv("UV_DEFAULT_INDEX")
     project.index.login = "me:secret"
     call("config", f"mirrors.{default}", project.index.url.replace("://", "://me:secret@"))

@@ -58,8 +58,9 @@ def _number(
     with suppress(ValueError):
         if least <= (value := kind(text)) <= _DAY:
             return value
+    what = "whole number" if kind is int else "number"
     raise UsageError(
-        f"{name}: expected a number from {least} to {_DAY}, got `{text}`", hint=f"`export {name}={otherwise:g}`"
+        f"{name}: expected a {what} from {least} to {_DAY}, got `{text}`", hint=f"`export {name}={otherwise:g}`"
     )
 
 

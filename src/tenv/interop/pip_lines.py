@@ -64,7 +64,7 @@ _PIP_LINE = re.compile(
     r"|[A-Za-z0-9][\w.-]*\s*(?:\[[^\]]*\])?\s*(?P<more>(?:[=!<>~]=|[<>]|@\s|;).*)?"
 )
 _HEAD = 4096
-_LOCAL = re.compile(r"file://(?:localhost)?(/[^#?]+)")
+_LOCAL = re.compile(r"file://(?:localhost)?(?P<path>/[^#?]+)(?:#(?:.*&)?subdirectory=(?P<below>[^&]+))?")
 _TORCH_INDEX = re.compile(r"https://download\.pytorch\.org/whl/(?:nightly/|test/)?(?P<name>[\w.]+)/?")
 
 
@@ -333,10 +333,10 @@ class PipLines:
         name, extras, place = _named(text)
         place = re.sub(r"^file:(?!/)", "", place)  # a path below the folder, as Rye writes it
         digest = ""
-        if (local := _LOCAL.match(place)) and Path(found := unquote(local[1])).exists():
+        if (local := _LOCAL.match(place)) and Path(found := unquote(local["path"])).exists():
             with contextlib.suppress(ValueError):  # a digest of another kind
                 digest = split_digest(place)[1]
-            place = found
+            place = str(Path(found, unquote(local["below"] or "")))
         if place.startswith("git+") or _REPOSITORY.fullmatch(place):
             place = f"git+{place.removeprefix('git+')}"
             self._git(name, extras, place, platforms, text)
@@ -400,6 +400,8 @@ class PipLines:
                 file.name,
                 WheelRequest(Range("*"), extras, file=FileRequest(path=path, sha256=digest, base=home)),
             )
+        elif (home / path).is_file():
+            self.lost.append(f"`{place}`: of files, only a wheel can be locked")
         elif own := project_name(home / path) or name:
             tree = TreeRequest(path=path, editable=editable, base=home)
             self._put(platforms, own, WheelRequest(Range("*"), extras, tree))

@@ -115,6 +115,8 @@ def read_settings(folder: Path) -> Settings:
     mirrors = table.table("mirrors")
     found = {start: mirrors.strings(start) for start in mirrors.data}
     for start, served in found.items():
+        if not served:
+            raise mirrors.fail(start, "it has no mirror", hint='"https://mirror.example.com/conda" is an example')
         for url in (start, *served):
             if not is_address(url):
                 raise mirrors.fail(

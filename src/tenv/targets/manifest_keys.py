@@ -19,8 +19,10 @@ from tenv.targets.variable_requests import VARIABLE_PATTERN
 from tenv.targets.wheel_origin import INDEX_FORMATS
 
 BUILD_PATTERN = r"[A-Za-z0-9_.+*]+"
-REQUIREMENT_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]*\s*(\[[^\]]*\]|[<>=!~;]).*"
 """A build string of a conda package, or a pattern of one."""
+CONSTRAINT_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]*\s*[<>=!~].*"
+OVERRIDE_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]*\s*(\[[^\]]*\]|[<>=!~;]).*"
+"""The beginning of a line of `overrides`: its versions, extras or marker follow the name."""
 
 CACHES = ("auto", "ccache", "sccache", "off")
 """The compile caches of ``[build]``."""
@@ -348,14 +350,14 @@ MANIFEST = (
         "constraints",
         "Bounds of packages that only others require",
         (Form.TEXTS,),
-        REQUIREMENT_PATTERN,
+        CONSTRAINT_PATTERN,
         example="urllib3<3",
     ),
     Key(
         "overrides",
         "Versions that count in the place of those that packages require",
         (Form.TEXTS,),
-        REQUIREMENT_PATTERN,
+        OVERRIDE_PATTERN,
         example="protobuf>=6",
     ),
     Key("requirements", "Requirements on the host", _TABLE, keys=REQUIREMENTS),

@@ -273,10 +273,8 @@ def at_own_place(
         return request
     place = words.index("--feature")
     if asked:
-        every = (manifest, *map(manifest.on, manifest.platforms))
-        row = next((view.wheels[name] for view in every if name in view.wheels), None) if key == "wheels" else None
-        if row and _adds_extras(request, row):
-            return replace(request, version=str(row.version), index=row.index)
+        if key == "wheels" and (more := _with_own_version(manifest, request, words, options)):
+            return more
         line = f"`{shlex.join([*words[:place], *words[place + 2 :]])}` changes it for both"
         hint = line if request.version not in ("", "*") else ""
         why = f"{manifest.name} itself asks for {request.name}, so that the feature {options.feature} has it"
@@ -291,6 +289,25 @@ def at_own_place(
             why = f"the feature {feature} asks for {request.name} {min(others)}, and features only add to each other"
             raise UsageError(why, hint=hint)
     return request
+
+
+def _with_own_version(
+    manifest: Manifest, request: TypedRequest, words: list[str], options: AddOptions
+) -> TypedRequest | None:
+    """Return a request for more extras in the versions and the index of the target's own; None for another request.
+
+    Raises:
+        UsageError: Its platforms ask for other versions.
+    """
+    name, platforms = normalize(request.name), [options.platform] if options.platform else manifest.platforms
+    rows = [row for platform in platforms if (row := manifest.on(platform).wheels.get(name))]
+    if not rows or not all(_adds_extras(request, row) for row in rows):
+        return None
+    if len({(str(row.version), row.index) for row in rows}) > 1:
+        line = shlex.join([*words[:3], "--platform", platforms[0], *words[3:]])
+        why = f"the platforms of {manifest.name} ask for {request.name} in different versions or from different indexes"
+        raise UsageError(why, hint=f"`{line}` adds the extras for one")
+    return replace(request, version=str(rows[0].version), index=rows[0].index)
 
 
 def _adds_extras(request: TypedRequest, row: WheelRequest) -> bool:

@@ -299,8 +299,10 @@ def test_environment_variables_say_how_patient_to_be() -> None:
         *(("TENV_HTTP_TIMEOUT", text) for text in ("soon", "-1", "0", "nan", "inf", "1e20", "30s")),
         *(("TENV_HTTP_RETRIES", text) for text in ("many", "-1", "2.5", "1e3")),
     ):
-        with pytest.raises(UsageError, match=rf"{name}: expected a number from .*, got `{text}`"):
+        with pytest.raises(UsageError, match=rf"{name}: expected a (whole )?number from .*, got `{text}`"):
             Patience.of({name: text})
+    with pytest.raises(UsageError, match="expected a whole number from 0 to"):
+        Patience.of({"TENV_HTTP_RETRIES": "2.5"})
 
 
 # The store

@@ -11,13 +11,16 @@ def _write(file: Path, text: str) -> None:
     file.write_text(text)
 
 
-def test_environments_and_results_of_builds_are_no_sources(tmp_path: Path) -> None:
+def test_environments_caches_and_results_of_builds_are_no_sources(tmp_path: Path) -> None:
     own = tmp_path / "own"
     sources = ("setup.py", "csrc/one.cpp", "kern/build/__init__.py")
     others = (
         ".tenv/envs/ext/x",
         ".venv/pyvenv.cfg",
         "tools/env/pyvenv.cfg",
+        "conda/conda-meta/history",
+        ".pytest_cache/CACHEDIR.TAG",
+        ".pytest_cache/v/x",
         "build/one.o",
         "k.egg-info/x",
         ".git/HEAD",

@@ -8,6 +8,8 @@ from pathlib import Path
 from tenv.core.files import digest_bytes
 
 _NOWHERE = frozenset((".git", "__pycache__", ".tenv"))
+_MARKS = ("pyvenv.cfg", "conda-meta", "CACHEDIR.TAG")
+"""What environments of Python and conda hold, and caches (https://bford.info/cachedir/) as those of pytest and ruff."""
 _BUILT = shutil.ignore_patterns("build", "dist", "*.egg-info")
 """What an earlier build left at the top; a package below may have such a name."""
 
@@ -46,7 +48,7 @@ def _rows(folder: Path) -> Iterator[str]:
 
 
 def _left_out(original: Path, place: str, names: list[str]) -> set[str]:
-    """Return the names in a folder that are no sources: built there, of git, of tenv, or environments of Python."""
+    """Return the names in a folder that are no sources: built there, of git, of tenv, environments or caches."""
     found = {*names} & _NOWHERE
-    found |= {name for name in names if os.path.exists(os.path.join(place, name, "pyvenv.cfg"))}  # noqa: PTH110, PTH118
+    found |= {name for name in names for mark in _MARKS if os.path.exists(os.path.join(place, name, mark))}  # noqa: PTH110, PTH118
     return found | (_BUILT(place, names) if Path(place) == original else set())

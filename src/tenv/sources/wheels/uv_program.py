@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import os
 import sys
 import tempfile
 from collections import Counter
@@ -37,9 +38,14 @@ def _find() -> str:
 
 @functools.cache
 def _default_index() -> str:
-    """Return the index that uv asks where none is named, from its answer to no request; empty where it gives none."""
-    words = ["pip", "compile", "-", "--emit-index-url", "--offline", "--no-config", "--python", sys.executable]
-    done = process.run([_find(), *words], bound=False)
+    """Return the index that uv asks where none is named, from its answer to no request; empty where it gives none.
+
+    uv gets none of the user's settings: it ends at a value that it does not know.
+    """
+    alone = ("--offline", "--no-config", "--no-cache")
+    words = ["pip", "compile", "-", "--emit-index-url", *alone, "--python", sys.executable]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("UV_")}
+    done = process.run([_find(), *words], environment=environment, bound=False)
     return next(iter(index_urls("" if isinstance(done, process.Missing) else done.stdout)), "")
 
 
