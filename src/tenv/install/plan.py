@@ -78,7 +78,7 @@ def make_plan(job: Job) -> Plan:
 def _compiled_with(job: Job, minor: str) -> tuple[str, ...]:
     """Return the packages that are compiled against the torch, each with a digest of the manifest's values for it.
 
-    That of a folder has the digest of its sources behind that.
+    The row of a folder ends with a digest of its sources.
 
     Args:
         job: The job.

@@ -235,7 +235,7 @@ class LockedTree:
         return self.version, f"{prefix}{pinned}"
 
     def becomes(self, version: str) -> bool:
-        """Return whether its build may have a version: of a backend that computes it any, else that of the row.
+        """Return whether its build may have a version: any version of a backend that computes it, else the row's.
 
         A package that is compiled against torch may add a local label, as ``1.0+pt211cu130``.
         """
@@ -243,7 +243,7 @@ class LockedTree:
 
 
 def fits_note(version: str, note: Sequence[str]) -> bool:
-    """Return whether an installed version, empty for none, is that of a note in the state of an environment.
+    """Return whether an installed version, empty for none, fits a note in the state of an environment.
 
     Args:
         version: The version.
