@@ -71,6 +71,8 @@ def record(*, nvcc: tuple[str, ...] = (), missing: tuple[str, ...] = ()) -> dict
         ({"error": "Exception: CPU version is not implemented"}, ASKED, "", "wants a GPU", "a machine with one"),
         ({"error": "ModuleNotFoundError: No module named 'psutil.x'"}, ASKED, "", "imports psutil", '`psutil = "*"`'),
         ({"error": "ModuleNotFoundError: No module named 'distutils'"}, ASKED, "", "distutils", '`setuptools = "*"`'),
+        ({"error": "ModuleNotFoundError: No module named 'pkg_resources'"}, ASKED, "", "pkg_", '`setuptools = "<82"`'),
+        ({"error": "ModuleNotFoundError: No module named 'yaml'"}, ASKED, "", "yaml", '`pyyaml = "*"`'),
         (
             record() | {"absent": ["setuptools_scm"]},
             ASKED,

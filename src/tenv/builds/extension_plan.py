@@ -42,6 +42,18 @@ _VARIABLE = re.compile(
 )
 """A variable in an error that asks for one."""
 _MODULE = re.compile(r"No module named '([\w.]+)'")
+_BRING = {
+    "Cython": 'cython = "*"',
+    "PIL": 'pillow = "*"',
+    "cpuinfo": 'py-cpuinfo = "*"',
+    "cv2": 'opencv-python-headless = "*"',
+    "distutils": 'setuptools = "*"',  # Python 3.12 dropped it
+    "git": 'gitpython = "*"',
+    "pkg_resources": 'setuptools = "<82"',  # https://setuptools.pypa.io/en/latest/history.html
+    "skbuild": 'scikit-build = "*"',
+    "yaml": 'pyyaml = "*"',
+}
+"""The packages of modules with other names."""
 _ARCH = re.compile(r"(\d+)\.(\d)")
 _CODE = re.compile(r"(?<![a-z])(sm|compute)_(\d{2,3})([af]?)")
 _GENCODE = re.compile(r"arch=[^,\s]+,code=(\S+)")
@@ -95,8 +107,8 @@ def refusals(
         )
     if module := _MODULE.search(error):
         package = module[1].partition(".")[0]
-        brings = "setuptools" if package == "distutils" else package  # which Python 3.12 dropped
-        yield f"its setup.py imports {package}, which the target lacks", f'`{brings} = "*"` in the manifest brings it'
+        brings = _BRING.get(package, f'{package.replace("_", "-")} = "*"')
+        yield f"its setup.py imports {package}, which the target lacks", f"`{brings}` in the manifest brings it"
     if error:
         yield f"its setup.py fails: {error}", _without_cuda(error, torch) or _with_variable(error)
     for package in record.get("absent", []):
