@@ -24,6 +24,7 @@ from tenv.builds.extension_plan import (
     waits_for,
     with_archs,
     with_standard,
+    without_cuda,
 )
 from tenv.builds.extension_record import is_record, recorded, sharing, with_ninja, with_parts
 from tenv.builds.extension_steps import extension_tasks
@@ -432,6 +433,9 @@ def test_cuda_that_a_torch_for_cpus_lacks_is_named_with_the_nvcc_that_asks_for_i
     ):
         (reason,) = refusals({"error": words}, ASKED, None, torch, FACTS.cuda_gpu_arch)
         assert "`tenv init NAME --torch` makes a target with one" in reason[1]
+    said = "nvcc is not found. CMake looks at CMAKE_CUDA_COMPILER, CUDACXX and PATH for nvcc"
+    assert "`tenv init NAME --torch` makes a target with one" in without_cuda(said, torch)
+    assert without_cuda(said, TORCH) == without_cuda("a name is not declared", torch) == ""
     for words, name in (
         ("RuntimeError: TMS_CUDA_MAJOR env var must be set for CUDA builds", "TMS_CUDA_MAJOR"),
         ("KeyError: 'ROOTSYS'", "ROOTSYS"),

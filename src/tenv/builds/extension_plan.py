@@ -110,7 +110,7 @@ def refusals(
         brings = _BRING.get(package, f'{package.replace("_", "-")} = "*"')
         yield f"its setup.py imports {package}, which the target lacks", f"`{brings}` in the manifest brings it"
     if error:
-        yield f"its setup.py fails: {error}", _without_cuda(error, torch) or _with_variable(error)
+        yield f"its setup.py fails: {error}", without_cuda(error, torch) or _with_variable(error)
     for package in record.get("absent", []):
         why = f"its version or files come from {package} of its setup_requires, which the target lacks"
         yield why, f'`{package.replace("_", "-")} = "*"` in the manifest brings it'
@@ -126,8 +126,8 @@ def refusals(
         yield f"{headers[0]}, which torch {torch.label} does not have", hint
 
 
-def _without_cuda(error: str, torch: InstalledTorch | None) -> str:
-    """Return the edit for a ``setup.py`` that asks for CUDA beside a torch without; an nvcc on PATH makes many ask."""
+def without_cuda(error: str, torch: InstalledTorch | None) -> str:
+    """Return the edit for a build that asks for CUDA beside a torch without; an nvcc on PATH makes many ask."""
     if torch is None or not isinstance(torch.kind, Fact) or torch.kind.value != TorchKind.CPU:
         return ""
     if not _TOOLKIT.search(error):
