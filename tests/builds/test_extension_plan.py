@@ -368,6 +368,15 @@ def test_a_source_of_two_extensions_has_an_object_for_each(tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="setup.py runs in the sandbox of Linux")
+def test_a_program_that_a_setup_py_starts_is_quoted(tmp_path: Path) -> None:
+    command = "subprocess.check_call([sys.executable, '-m', 'no_such_module', 'install', 'it'])"
+    (tmp_path / "setup.py").write_text(f"import subprocess, sys\n{command}\n")
+    found = recorded(Path(sys.executable), {"PATH": os.environ["PATH"]}, tmp_path)
+    assert found["error"].endswith(": No module named no_such_module)")
+    first, *_ = refusals(found, ASKED, None, TORCH, FACTS.cuda_gpu_arch)
+    assert first[1] == '`no-such-module = "*"` in the manifest brings it'
+
+
 def test_a_source_for_the_headers_of_an_older_torch_is_named(tmp_path: Path) -> None:
     headers = tmp_path / "torch" / "include" / "ATen"
     headers.mkdir(parents=True)

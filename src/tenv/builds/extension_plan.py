@@ -41,7 +41,7 @@ _VARIABLE = re.compile(
     r"|(?=.*(?:\benv\b|environment|variable|must be set|not set))(?:.*?\b)(?P<named>[A-Z][A-Z0-9]*_[A-Z0-9_]+)\b"
 )
 """A variable in an error that asks for one."""
-_MODULE = re.compile(r"No module named '([\w.]+)'")
+_MODULE = re.compile(r"No module named '?([\w.]+)")
 _BRING = {
     "Cython": 'cython = "*"',
     "PIL": 'pillow = "*"',
