@@ -24,6 +24,7 @@ from tenv.builds.extension_plan import (
     waits_for,
     with_archs,
     with_standard,
+    without_cuda,
 )
 from tenv.builds.extension_record import is_record, recorded, sharing, with_ninja, with_parts
 from tenv.builds.extension_steps import extension_tasks
@@ -71,6 +72,8 @@ def record(*, nvcc: tuple[str, ...] = (), missing: tuple[str, ...] = ()) -> dict
         ({"error": "Exception: CPU version is not implemented"}, ASKED, "", "wants a GPU", "a machine with one"),
         ({"error": "ModuleNotFoundError: No module named 'psutil.x'"}, ASKED, "", "imports psutil", '`psutil = "*"`'),
         ({"error": "ModuleNotFoundError: No module named 'distutils'"}, ASKED, "", "distutils", '`setuptools = "*"`'),
+        ({"error": "ModuleNotFoundError: No module named 'pkg_resources'"}, ASKED, "", "pkg_", '`setuptools = "<82"`'),
+        ({"error": "ModuleNotFoundError: No module named 'yaml'"}, ASKED, "", "yaml", '`pyyaml = "*"`'),
         (
             record() | {"absent": ["setuptools_scm"]},
             ASKED,
@@ -365,6 +368,15 @@ def test_a_source_of_two_extensions_has_an_object_for_each(tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="setup.py runs in the sandbox of Linux")
+def test_a_program_that_a_setup_py_starts_is_quoted(tmp_path: Path) -> None:
+    command = "subprocess.check_call([sys.executable, '-m', 'no_such_module', 'install', 'it'])"
+    (tmp_path / "setup.py").write_text(f"import subprocess, sys\n{command}\n")
+    found = recorded(Path(sys.executable), {"PATH": os.environ["PATH"]}, tmp_path)
+    assert found["error"].endswith(": No module named no_such_module)")
+    first, *_ = refusals(found, ASKED, None, TORCH, FACTS.cuda_gpu_arch)
+    assert first[1] == '`no-such-module = "*"` in the manifest brings it'
+
+
 def test_a_source_for_the_headers_of_an_older_torch_is_named(tmp_path: Path) -> None:
     headers = tmp_path / "torch" / "include" / "ATen"
     headers.mkdir(parents=True)
@@ -430,6 +442,9 @@ def test_cuda_that_a_torch_for_cpus_lacks_is_named_with_the_nvcc_that_asks_for_i
     ):
         (reason,) = refusals({"error": words}, ASKED, None, torch, FACTS.cuda_gpu_arch)
         assert "`tenv init NAME --torch` makes a target with one" in reason[1]
+    said = "nvcc is not found. CMake looks at CMAKE_CUDA_COMPILER, CUDACXX and PATH for nvcc"
+    assert "`tenv init NAME --torch` makes a target with one" in without_cuda(said, torch)
+    assert without_cuda(said, TORCH) == without_cuda("a name is not declared", torch) == ""
     for words, name in (
         ("RuntimeError: TMS_CUDA_MAJOR env var must be set for CUDA builds", "TMS_CUDA_MAJOR"),
         ("KeyError: 'ROOTSYS'", "ROOTSYS"),

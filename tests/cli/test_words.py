@@ -69,6 +69,7 @@ def test_each_option_in_a_hint_is_one_of_its_command() -> None:
         ("add other it --dev", "tenv add other --feature dev it"),
         ("list alpha", "tenv packages tiny alpha"),
         ("list other", "tenv packages other"),
+        ("targets other", "tenv show other"),
         ("direnv other", "tenv export direnv other"),
         ("size", "tenv packages tiny --sort size"),
         ("init --platform linux-64", "tenv init NAME"),

@@ -118,3 +118,9 @@ def test_without_git_two_names_are_needed(locked: Project, tmp_path: Path, monke
     assert "hint: `tenv diff OLD NEW` compares two files or targets" in err
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "git is not on PATH" in locked.fails(2, "usage", "diff", "tiny")
+
+
+def test_a_repository_without_a_commit_has_no_lock_of_before(locked: Project) -> None:
+    git(locked.folder, "init", "-q", "-b", "main")
+    said = locked.fails(2, "usage", "diff", "tiny")
+    assert "git has no commit here yet\nhint: `git add locks/tiny.lock && git commit` makes one" in said

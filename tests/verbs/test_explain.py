@@ -46,6 +46,7 @@ def test_a_file_in_place_of_a_code_is_a_log(tmp_path: Path) -> None:
     assert "error[TE809]" in (ended := call("explain", str(log))).out
     assert ended.out == call("explain", "--log", str(log)).out
     assert f"{log}s: no such file" in call("explain", f"{log}s").err
+    assert "nosuch.log: no such file" in call("explain", "nosuch.log").err
 
 
 @each("slip", ["TE1O4", "te1o4", "104", "ET104"])

@@ -178,6 +178,13 @@ def test_a_package_without_an_archive_for_this_python_has_its_hint() -> None:
         assert hint in error.hint
 
 
+def test_an_archive_for_other_pythons_is_named(project: Project, extension: Extension) -> None:
+    pack_sdist(extension.tree, project.index.folder, requires="alpha\nRequires-Python: <3.5", static=False)
+    said = " ".join(project.fails(5, "no-solution", "lock", "tiny").split())
+    assert "vision 1.0 requires Python <3.5, the target has" in said
+    assert extension.builds == []
+
+
 def test_a_requirement_that_nothing_satisfies_is_named(project: Project, extension: Extension) -> None:
     """The message was that one request conflicts, with the hint to remove it."""
     project.edit('requires = ["alpha>=1"]', 'requires = ["nowhere"]')
@@ -505,6 +512,12 @@ def test_a_setup_py_is_recorded_and_compiles_nothing(tmp_path: Path, every: bool
     (tmp_path / "pyproject.toml").write_text("[project]\ndependencies = []\n")
     assert record(needs)["requires"] is None
     (tmp_path / "pyproject.toml").unlink()
+    own = "class Own(build_ext):\n    pass\n"
+    made = f"from setuptools.command.build_ext import build_ext\n{own}{setup.replace('ARGS', 'None')}"
+    for command, missing in (("build_ext", ["b.cu"]), ("Own", [])):  # one that may write its sources first
+        (row,) = record(made.replace("ext_modules", f"cmdclass={{'build_ext': {command}}}, ext_modules"))["extensions"]
+        assert row["missing"] == missing
+    assert record("import sys\nsys.exit()") == {"error": "it ends without a call of setup"}
     if not every:
         return
     assert record("") == {"error": "it does not call setup"}

@@ -41,7 +41,19 @@ _VARIABLE = re.compile(
     r"|(?=.*(?:\benv\b|environment|variable|must be set|not set))(?:.*?\b)(?P<named>[A-Z][A-Z0-9]*_[A-Z0-9_]+)\b"
 )
 """A variable in an error that asks for one."""
-_MODULE = re.compile(r"No module named '([\w.]+)'")
+_MODULE = re.compile(r"No module named '?([\w.]+)")
+_BRING = {
+    "Cython": 'cython = "*"',
+    "PIL": 'pillow = "*"',
+    "cpuinfo": 'py-cpuinfo = "*"',
+    "cv2": 'opencv-python-headless = "*"',
+    "distutils": 'setuptools = "*"',  # Python 3.12 dropped it
+    "git": 'gitpython = "*"',
+    "pkg_resources": 'setuptools = "<82"',  # https://setuptools.pypa.io/en/latest/history.html
+    "skbuild": 'scikit-build = "*"',
+    "yaml": 'pyyaml = "*"',
+}
+"""The packages of modules with other names."""
 _ARCH = re.compile(r"(\d+)\.(\d)")
 _CODE = re.compile(r"(?<![a-z])(sm|compute)_(\d{2,3})([af]?)")
 _GENCODE = re.compile(r"arch=[^,\s]+,code=(\S+)")
@@ -95,10 +107,10 @@ def refusals(
         )
     if module := _MODULE.search(error):
         package = module[1].partition(".")[0]
-        brings = "setuptools" if package == "distutils" else package  # which Python 3.12 dropped
-        yield f"its setup.py imports {package}, which the target lacks", f'`{brings} = "*"` in the manifest brings it'
+        brings = _BRING.get(package, f'{package.replace("_", "-")} = "*"')
+        yield f"its setup.py imports {package}, which the target lacks", f"`{brings}` in the manifest brings it"
     if error:
-        yield f"its setup.py fails: {error}", _without_cuda(error, torch) or _with_variable(error)
+        yield f"its setup.py fails: {error}", without_cuda(error, torch) or _with_variable(error)
     for package in record.get("absent", []):
         why = f"its version or files come from {package} of its setup_requires, which the target lacks"
         yield why, f'`{package.replace("_", "-")} = "*"` in the manifest brings it'
@@ -114,8 +126,8 @@ def refusals(
         yield f"{headers[0]}, which torch {torch.label} does not have", hint
 
 
-def _without_cuda(error: str, torch: InstalledTorch | None) -> str:
-    """Return the edit for a ``setup.py`` that asks for CUDA beside a torch without; an nvcc on PATH makes many ask."""
+def without_cuda(error: str, torch: InstalledTorch | None) -> str:
+    """Return the edit for a build that asks for CUDA beside a torch without; an nvcc on PATH makes many ask."""
     if torch is None or not isinstance(torch.kind, Fact) or torch.kind.value != TorchKind.CPU:
         return ""
     if not _TOOLKIT.search(error):

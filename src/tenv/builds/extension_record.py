@@ -65,17 +65,18 @@ def recorded(
     done = process.run(words, environment=environ, folder=folder, timeout=_SECONDS, family=True)
     if isinstance(done, process.Missing):
         return {"error": done.reason}
+    lines = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith(sandbox.SAYS)]
     with contextlib.suppress(ValueError, IndexError):
         found = json.loads(done.stdout.splitlines()[-1])
         if is_record(found):
             error = found.get("error", "")
             if error and not wants_network(error):  # of a program that it started
-                found["error"] = next((line for line in done.stderr.splitlines() if wants_network(line)), error)
+                own = f"{error} ({lines[-1].strip()})" if "CalledProcessError" in error and lines else error
+                found["error"] = next((line for line in lines if wants_network(line)), own)
             found["idle"] = bool(found.get("idle")) and (facts is None or facts.ninja)
             found["ninja"] = bool(found.get("ninja")) or found["idle"]
             return dict(found)
-    said = [line for line in done.stderr.splitlines() if line.strip() and not line.startswith(sandbox.SAYS)]
-    return {"error": said[-1].strip() if said else f"it ended with status {done.status}"}
+    return {"error": lines[-1].strip() if lines else f"it ended with status {done.status}"}
 
 
 def with_ninja(record: Mapping[str, Any], folder: Path) -> dict[str, str]:

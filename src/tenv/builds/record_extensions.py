@@ -70,6 +70,14 @@ def _absent(words: dict[str, Any]) -> list[str]:
     return found
 
 
+def _makes_sources(words: dict[str, Any]) -> bool:
+    """Return whether a command of the ``setup.py`` itself builds the extensions: it may write their sources first."""
+    commands = words.get("cmdclass") or {}
+    return any(
+        getattr(commands.get(name), "__module__", "") == "__main__" for name in ("build", "build_py", "build_ext")
+    )
+
+
 def _requires(words: dict[str, Any]) -> list[str] | None:
     """Return the requirements of the package; None where another file may have them."""
     for name, word in (("pyproject.toml", "[project]"), ("setup.cfg", "install_requires")):
@@ -122,6 +130,7 @@ def _gone(extension: Any) -> list[str]:
 def _record(found: list[dict[str, Any]], others: dict[str, Any], gone: list[str]) -> Any:
     def setup(**words: Any) -> None:
         others.update(_ninja(words), absent=_absent(words), requires=_requires(words))
+        made = _makes_sources(words)
         for extension in words.get("ext_modules") or ():
             sources = [os.fspath(source) for source in extension.sources]
             gone.extend(_gone(extension))
@@ -129,7 +138,7 @@ def _record(found: list[dict[str, Any]], others: dict[str, Any], gone: list[str]
                 {
                     "name": extension.name,
                     "sources": sources,
-                    "missing": [source for source in sources if not os.path.exists(source)],  # noqa: PTH110
+                    "missing": [one for one in sources if not (made or os.path.exists(one))],  # noqa: PTH110
                     "flags": _flags(extension.extra_compile_args),
                     "others": [f"{name}={getattr(extension, name, None)!r}" for name in _OTHERS],
                 }
@@ -156,6 +165,8 @@ def _main() -> dict[str, Any]:
         archs = os.environ.get("TORCH_CUDA_ARCH_LIST", "")
         return {"extensions": found, "archs": archs, "gone": gone, **others}
     except BaseException as error:  # noqa: BLE001 (a `setup.py` may raise anything)
+        if isinstance(error, SystemExit) and not error.code:
+            return {"error": "it ends without a call of setup"}
         return {"error": f"{type(error).__name__}: {error}"}
     return {"error": "it does not call setup"}
 

@@ -143,7 +143,6 @@ def check(
     host, here = HostOptions(**options), here or every
     _refuse_together({"--torch": torch, "--here": here, "--against": against, _FROM_REPORT: target_from_report})
     _refuse_together({"--torch": torch, "--pytorch": pytorch})
-    _refuse_together({"--torch": torch, "--here": here})
     _refuse_together({"--torch": torch, "TARGET": target})
     if here and target:
         hint = f"`tenv check {shlex.quote(target)}` judges that target, `tenv check --here` this machine"

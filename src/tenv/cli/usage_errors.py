@@ -51,7 +51,8 @@ def _way(context: click.Context, words: Sequence[str]) -> str:
         line = shlex.quote(name) if name in target_names() else f"{default_word()} {shlex.quote(name)}"
         return f"`tenv packages {line}` lists packages; `tenv list` lists the environments"
     if not isinstance(target, str):
-        return ""
+        shown = context.info_name == "targets" and len(words) == 1 and words[0] in target_names()
+        return f"`tenv show {shlex.quote(words[0])}` prints a target" if shown else ""
     command = context.command_path
     if context.info_name == "tree" and len(words) == 1:
         line = f"{command} {shlex.quote(target)} --invert {shlex.quote(words[0])}"

@@ -109,6 +109,8 @@ def _target_lock(context: Context, name: str) -> Path:
 def _read_revision(repository: Repository, revision: str, path: str) -> Lock:
     shown = f"{revision}:{path}"
     if repository.commit(revision) is None:
+        if revision == _HEAD:
+            raise UsageError("git has no commit here yet", hint=f"`git add {path} && git commit` makes one")
         raise UsageError(f"git has no revision `{revision}`", hint="`git log --oneline -- locks` lists revisions")
     raw = repository.read(revision, path)
     if raw is None:

@@ -1,6 +1,7 @@
 """Find the page of a rule, or the row about one cause of failed builds."""
 
 import os
+import re
 from collections.abc import Collection
 from pathlib import Path
 
@@ -45,7 +46,7 @@ def explain(context: Context, code: str) -> Page:
 
 def _unknown(code: str, known: Collection[str]) -> UsageError:
     """Return the error for a word that is no rule's code, with the command that the word means."""
-    if os.sep in code:
+    if os.sep in code or re.search(r"\w\.\w", code):
         return UsageError(f"{code}: no such file", hint="`tenv explain FILE` reads the log of a build")
     word = code.strip("[]").lower().removeprefix("error[")
     if word in error_codes():

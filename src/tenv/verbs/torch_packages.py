@@ -38,6 +38,7 @@ from tenv.builds.extension_plan import (
     waits_for,
     with_archs,
     with_standard,
+    without_cuda,
 )
 from tenv.builds.extension_record import recorded, units_of, with_ninja, with_parts
 from tenv.builds.logged_run import look_up, run_logged
@@ -332,7 +333,8 @@ class _Build:
             place = (
                 finding.evidence if finding.evidence.startswith(str(self._log)) else f"{self._log}: {finding.evidence}"
             )
-            why, hint = f"{own}{finding.message}\n  {place}", finding.fix
+            why = f"{own}{finding.message}\n  {place}"
+            hint = without_cuda(finding.message, self._torch) or finding.fix
             if wants_network(output := "\n".join(ran.lines)):
                 why, hint = f"its build downloads, which has no digest; log: {self._log}", hint_of_failure(output)
             raise EnvironmentBrokenError(f"{self._name} can't be compiled{self._so}: {why}", hint=hint)

@@ -29,6 +29,7 @@ from tenv.sources.wheels.project_metadata import ProjectMetadata, noted_requirem
 from tenv.sources.wheels.sdist_builds import NOTED, asked_by_build, member
 from tenv.sources.wheels.sdists import fetched, is_static, pins_of_build
 from tenv.sources.wheels.tree_builds import requirement_faults
+from tenv.sources.wheels.trees import require_pythons
 from tenv.sources.wheels.urls import requirements_at
 from tenv.targets.manifest import Manifest, WheelRequest
 
@@ -109,7 +110,9 @@ class CompiledSdists:
         if name not in self._known:
             archive, url = self._choose(name, request, platform, minor)
             raw = fetched(self._problem, archive, url)
-            self._known[name] = _Release(archive, raw, _metadata(archive, raw, request))
+            known = _metadata(archive, raw, request)
+            require_pythons(name, known, self._problem.manifest.python_minors())
+            self._known[name] = _Release(archive, raw, known)
         return self._known[name].metadata
 
     def _choose(self, name: str, request: WheelRequest, platform: str, minor: str) -> tuple[Wheel, str]:

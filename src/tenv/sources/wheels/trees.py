@@ -51,7 +51,7 @@ class Trees:
         key = (name, request)
         if key not in self._known:
             self._known[key] = self._read(name, request)
-            _require_pythons(name, self._known[key][0], self._problem.manifest.python_minors())
+            require_pythons(name, self._known[key][0], self._problem.manifest.python_minors())
         return self._known[key]
 
     def _read(self, name: str, request: TreeRequest) -> Known:
@@ -166,7 +166,7 @@ class Trees:
         return found
 
 
-def _require_pythons(name: str, known: ProjectMetadata, minors: Sequence[str]) -> None:
+def require_pythons(name: str, known: ProjectMetadata, minors: Sequence[str]) -> None:
     """Refuse a package for other Pythons than the target's: uv only reports that there is no wheel of it."""
     from packaging.specifiers import SpecifierSet  # late: 15 ms
 
@@ -259,7 +259,7 @@ def stand_ins(
                 return request
             else:
                 known, commit = compiled.metadata(name, request, platform, minors[platform]), ""
-                _require_pythons(name, known, [minor for where, minor in cases if where == platform])
+                require_pythons(name, known, [minor for where, minor in cases if where == platform])
             path = _write_wheel(folder / (commit or "folder"), known)
             return replace(request, tree=TreeRequest(path=str(path)), index="", build=False, isolated=True)
 
