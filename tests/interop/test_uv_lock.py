@@ -15,6 +15,11 @@ from tests.support.fakes import Index, make_wheel
 from tests.support.projects import HERE, call
 from tests.support.source_trees import pack_sdist, write_tree
 
+_EXPORT = (
+    *(find_uv_bin(), "export", "-q", "--python", sys.executable),
+    *("--format", "pylock.toml", "-o", "pylock.toml", "--no-emit-project"),
+)
+
 PROJECT = """\
 [project]
 name = "two-words"
@@ -185,8 +190,7 @@ def test_packages_of_some_pythons_alone_narrow_the_pythons_of_a_pylock(
             ((), ">=3.11,<3.15", {"base"}),
             (("--extra", "mesh"), ">=3.11,<3.14", {"base", "high"}),
         ):
-            words = [find_uv_bin(), "export", "-q", "--format", "pylock.toml", "-o", "pylock.toml", "--no-emit-project"]
-            subprocess.run([*words, *more], cwd=empty_project, check=True)
+            subprocess.run([*_EXPORT, *more], cwd=empty_project, check=True)
             ended = call("import", "pylock.toml", "--name", "made", "--force")
             assert ended.status == 0, ended.err
             manifest = tomli.loads((empty_project / "manifests" / "made.toml").read_text())
@@ -205,8 +209,7 @@ def test_a_lock_has_the_packages_of_every_patch_release_of_a_python(
         monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
         text = f'[project]\nname = "it"\nversion = "1"\nrequires-python = "=={HERE}.*"\ndependencies = ["base"]\n'
         (empty_project / "pyproject.toml").write_text(text)
-        words = [find_uv_bin(), "export", "-q", "--format", "pylock.toml", "-o", "pylock.toml", "--no-emit-project"]
-        subprocess.run(words, cwd=empty_project, check=True)
+        subprocess.run(_EXPORT, cwd=empty_project, check=True)
         for name in ("uv.lock", "pylock.toml"):
             ended = call("import", name, "--name", "made", "--force")
             assert ended.status == 0, ended.err
@@ -345,8 +348,7 @@ def test_wheels_in_folders_come_in_by_their_digests(empty_project: Path, monkeyp
         monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
         (empty_project / "pyproject.toml").write_text(text)
         subprocess.run([find_uv_bin(), "lock", "-q", "--python", sys.executable], cwd=empty_project, check=True)
-        words = [find_uv_bin(), "export", "-q", "--format", "pylock.toml", "-o", "pylock.toml", "--no-emit-project"]
-        subprocess.run(words, cwd=empty_project, check=True)
+        subprocess.run(_EXPORT, cwd=empty_project, check=True)
         for name in ("uv.lock", "pylock.toml"):
             ended = call("import", name, "--name", "made", "--platform", "linux-64", "--force")
             assert ended.status == 0, ended.err
@@ -370,13 +372,13 @@ def test_a_platform_that_a_package_has_no_wheel_for_is_left_out_and_named(
     with Index(empty_project / "rest") as index:
         monkeypatch.setenv("UV_DEFAULT_INDEX", index.url)
         (empty_project / "pyproject.toml").write_text(text)
-        words = [find_uv_bin(), "export", "-q", "--format", "pylock.toml", "-o", "pylock.toml", "--no-emit-project"]
-        subprocess.run(words, cwd=empty_project, check=True)
+        subprocess.run(_EXPORT, cwd=empty_project, check=True)
         for name in ("uv.lock", "pylock.toml"):
             ended = call("import", name, "--name", "made", "--force", "--json")
             assert ended.status == 0, ended.err
             said = "linux-aarch64, for which the file has no wheel of near: `--platform linux-aarch64` asks for it"
-            assert ended.data["lost"] == [said]
+            head = Path(name).read_text().partition("[[package")[0]  # uv 0.12 writes no platforms into a pylock.toml
+            assert ended.data["lost"] == ([said] if "sys_platform == 'linux'" in head else [])
             lock = read_lock(Path("locks/made.lock"), "made")
             assert {on: len(rows) for on, rows in lock.wheels.items()} == {"linux-64": 2}
             checked = call("lock", "made", "--check")
