@@ -54,6 +54,14 @@ def rows(project: Project) -> dict[str, dict[str, Any]]:
     return {row["name"]: row for row in found}
 
 
+def take_lock(project: Project) -> bytes:
+    """Lock the target, and return its lock, which is removed: the next one is made anew."""
+    project.ok("lock", "tiny")
+    raw = project.lock.read_bytes()
+    project.lock.unlink()
+    return raw
+
+
 @pytest.mark.parametrize(
     ("bare", "whole"), first_fast([(False, True), (True, False), (True, True), (False, False)], several=True)
 )
@@ -101,9 +109,7 @@ def test_a_login_goes_to_the_address_that_it_was_stored_for(
 def test_a_mirror_is_the_users_own_index_of_that_name(
     asked: Project, torch: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked.ok("lock", "tiny")
-    raw = asked.lock.read_bytes()
-    asked.lock.unlink()
+    raw = take_lock(asked)
     shutil.copytree(torch.folder, tmp_path / "mirror")
     torch.asked.clear()
     with Index(tmp_path / "mirror") as mirror:
@@ -124,9 +130,7 @@ def test_a_mirror_of_the_settings_is_asked_for_an_index(
     if not whole:  # an index that all requests may come from
         asked.edit("explicit = true", "explicit = false")
         (torch.folder / "alpha-99.0-py3-none-any.whl").unlink()
-    asked.ok("lock", "tiny")
-    raw = asked.lock.read_bytes()
-    asked.lock.unlink()
+    raw = take_lock(asked)
     shutil.copytree(torch.folder, tmp_path / "mirror")
     torch.asked.clear()
     with Index(tmp_path / "mirror") as mirror:
@@ -164,9 +168,7 @@ def test_a_mirror_of_the_settings_is_asked_for_the_default_index(
 def test_a_mirror_may_be_a_folder(
     flat: bool, asked: Project, torch: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked.ok("lock", "tiny")
-    raw = asked.lock.read_bytes()
-    asked.lock.unlink()
+    raw = take_lock(asked)
     torch.asked.clear()
     mirror = tmp_path / "mi rror"
     (wheel,) = torch.folder.glob("torch-*")

@@ -68,9 +68,7 @@ def evaluated(marker: "Marker", values: Mapping[str, str]) -> bool:
 
     try:
         return marker.evaluate(dict(values))
-    except (UndefinedComparison, UndefinedEnvironmentName, KeyError):  # KeyError: `extras` in packaging 26.1
-        return True
-    except ValueError:  # a number of over 4,300 digits
+    except (UndefinedComparison, UndefinedEnvironmentName, ValueError):  # ValueError: a number of over 4,300 digits
         return True
 
 
@@ -79,8 +77,13 @@ def evaluated_for_patches(marker: "Marker", values: Mapping[str, str]) -> bool:
 
     A lock serves all of them: `async-timeout; python_full_version < "3.11.3"` is for Debian 12's Python, 3.11.2.
     """
-    full = (f"{values['python_version']}.{patch}" for patch in ("0", "99"))
-    return any(evaluated(marker, {**values, "python_full_version": one}) for one in full)
+    return any(evaluated(marker, one) for one in at_patches(values))
+
+
+def at_patches(values: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return a marker environment with the first and with the last patch release of its Python minor."""
+    first, last = (f"{values['python_version']}.{patch}" for patch in (0, 99))
+    return {**values, "python_full_version": first}, {**values, "python_full_version": last}
 
 
 _OLD_NAMES = {"manylinux2014": "2.17", "manylinux2010": "2.12", "manylinux1": "2.5"}

@@ -237,13 +237,13 @@ class Creation(Job):
         Nothing is where a lock names a wheel of a wheelhouse for each package that is compiled against its torch, or
         has the CUDA runtime for its torch alone.
         """
-        from tenv.checks.rules.toolkit import runs_alone  # late: as above
+        from tenv.checks.rules.toolkit import compiles_no_cuda  # late: as above
 
         if lock is None:
             return True
         if rows := [row for row in lock.trees.get(self.platform, ()) if not row.isolated]:
             return not (self.target.manifest.wheelhouse and all(row.wheels for row in rows))
-        return not runs_alone(lock, self.manifest, self.platform)
+        return not compiles_no_cuda(lock, self.manifest, self.platform)
 
     def _avoids_unfit(self) -> bool:
         """Return whether the Python is still to be chosen, from those that the revision can be built with."""

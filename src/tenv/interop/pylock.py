@@ -14,7 +14,7 @@ from tenv.core.errors import LockCorruptError
 from tenv.core.names import WheelFile, file_at
 from tenv.core.untrusted import place_fault
 from tenv.core.versions import Range
-from tenv.core.wheel_platforms import evaluated, evaluated_for_patches, marker_values
+from tenv.core.wheel_platforms import at_patches, evaluated, evaluated_for_patches, marker_values
 from tenv.interop.chosen_files import Offered, served_alone, take_files, with_glibc
 from tenv.interop.interface import Draft, Exported, Format, GivenFile, Imported, Subject, text_of
 from tenv.interop.pip_lines import are_pip_lines, of_torch, project_name, repository_of
@@ -290,7 +290,7 @@ def _offered(
     found: dict[str, list[Offered]] = {}
     fits = [row for row in packages if (row.requires_python or SpecifierSet()).contains(f"{minor}.99")]
     for platform in platforms:
-        last = {**marker_values(platform, minor), "python_full_version": f"{minor}.99"}
+        _, last = at_patches(marker_values(platform, minor))
         here = [row for row in fits if row.marker is None or evaluated(row.marker, last)]
         names = {row.name for row in here}
         first = [

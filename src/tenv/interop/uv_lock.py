@@ -18,7 +18,7 @@ from tenv.core.errors import FormatError, LockCorruptError, TenvError
 from tenv.core.names import normalize
 from tenv.core.toml_reader import read_toml
 from tenv.core.untrusted import place_fault, without_login
-from tenv.core.wheel_platforms import evaluated, evaluated_for_patches, marker_values
+from tenv.core.wheel_platforms import at_patches, evaluated, evaluated_for_patches, marker_values
 from tenv.interop.chosen_files import LockFiles, Offer, Offered, served_alone, take_files, with_glibc
 from tenv.interop.interface import Format, GivenFile, Imported, read_source
 from tenv.interop.pip_lines import of_torch
@@ -167,7 +167,7 @@ class _Lock:
 
 
 def _values(platform: str, minor: str) -> dict[str, str]:
-    return {**marker_values(platform, minor), "python_full_version": f"{minor}.99"}
+    return at_patches(marker_values(platform, minor))[1]
 
 
 def _release(row: Mapping[str, Any]) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tenv.core.dataclass import dataclass
 from tenv.core.names import WheelFile, normalize
 from tenv.core.versions import fits, is_release
-from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags, marker_values
+from tenv.core.wheel_platforms import DEFAULT_GLIBC, accepted_tags, at_patches, marker_values
 from tenv.locks.lock import CondaPackage, Lock, LockedTree, Wheel
 from tenv.locks.wheel_requirement import names_torch, overridden, requirement_of, sole_extra, torch_of
 from tenv.targets.manifest import Manifest, WheelRequest
@@ -327,15 +327,11 @@ def wheels_brought(
         values: The values of the marker environment.
     """
     elsewhere = {normalize(name): version for name, version in given.items()}
-    faults, first = reach(there, asked, elsewhere, values).faults, _at("0", values)
+    faults, (first, _) = reach(there, asked, elsewhere, values).faults, at_patches(values)
     # uv selects for the first patch release of a minor, and other tools for that of a Python from conda.
     here = reach(there, asked, elsewhere, first).faults if faults and first != values else faults
     yield from (fault for fault in faults if fault in here)
     yield from (f"{name} is locked and nothing requires it" for name in _unreached(there, asked, elsewhere, values))
-
-
-def _at(patch: str, values: Mapping[str, str]) -> Mapping[str, str]:
-    return {**values, "python_full_version": f"{values['python_version']}.{patch}"}
 
 
 def _unreached(
@@ -346,7 +342,7 @@ def _unreached(
 ) -> list[str]:
     """Return the wheels that no patch release of a Python minor requires; none where requirements are unknown."""
     left = set(there)
-    for one in (values, _at("0", values), _at("99", values)):
+    for one in (values, *at_patches(values)):
         found = reach(there, asked, elsewhere, one) if left else None
         left -= found.names if found and found.complete else left
     return sorted(left)

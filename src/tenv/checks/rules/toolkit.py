@@ -418,7 +418,7 @@ def _sole_runtime(lock: Lock, platform: str) -> str:
     return next((name for name in names if name.startswith(_RUNTIMES)), "")
 
 
-def runs_alone(lock: Lock, manifest: Manifest, platform: str) -> bool:
+def compiles_no_cuda(lock: Lock, manifest: Manifest, platform: str) -> bool:
     """Return whether a lock has the CUDA runtime for the programs in it alone: for its torch, or by no request.
 
     Such an environment compiles no CUDA code, and needs no compiler for that.
